@@ -1,0 +1,198 @@
+"""What envcheck concludes: checks, their evidence and fixes, and the report around them. Frozen, no I/O.
+
+These structs are the report's JSON contract: field names here are keys there, unknown is ``null``, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+
+SCHEMA_VERSION = "1.0"
+"""Readers accept any minor of their major."""
+
+Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
+Verdict = Literal["pass", "warn", "fail", "unknown"]
+Scope = Literal["node", "container", "env"]
+Layer = Literal["gpu", "kernel", "driver", "fabric", "container", "toolkit", "library", "framework", "request"]
+DecidedBy = Literal["declared", "inferred", "driver-answered", "framework-ran", "measured"]
+Confidence = Literal["high", "medium", "weak"]
+
+STATUSES: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
+"""From the most to the least pressing."""
+
+LAYERS: tuple[Layer, ...] = (
+    "gpu",
+    "kernel",
+    "driver",
+    "fabric",
+    "container",
+    "toolkit",
+    "library",
+    "framework",
+    "request",
+)
+"""From the lowest to the highest."""
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a report."""
+
+
+class Source(Part, frozen=True, kw_only=True):
+    """Where a piece of knowledge is documented."""
+
+    title: str
+    address: str = ""
+    """Page address, or the PyPI distribution and the metadata field."""
+    read: str = ""
+    """The day it was read, as in ``2026-11-20``."""
+
+
+class Evidence(Part, frozen=True, kw_only=True):
+    """A fact that decided a check."""
+
+    what: str
+    value: str
+    source: str = ""
+
+
+class Fix(Part, frozen=True, kw_only=True):
+    """Something that mends it. Printed, never run."""
+
+    text: str
+    command: tuple[str, ...] = ()
+    """One command as an argv list; empty where no command can do it."""
+    who: Literal["user", "root", "cluster-admin"] = "user"
+    risk: str = ""
+    """What it may break or cost, in words; empty when nothing."""
+
+
+class Subject(Part, frozen=True, kw_only=True):
+    """What a check is about."""
+
+    kind: Literal["machine", "gpu", "environment", "framework"] = "machine"
+    key: str = "machine"
+    index: int | None = None
+    """NVML's index of a GPU."""
+    uuid: str | None = None
+    pci_bus_id: str | None = None
+    path: str | None = None
+    environment: str | None = None
+    """Key of the environment that a framework lies in."""
+
+
+class Missing(Part, frozen=True, kw_only=True):
+    """A fact that a check needs and nobody supplied."""
+
+    fact: str
+    probe: str | None = None
+    """The probe that should have supplied it."""
+
+
+class Location(Part, frozen=True, kw_only=True):
+    """A place in a file that the user gave."""
+
+    file: str
+    line: int | None = None
+
+
+class Ignored(Part, frozen=True, kw_only=True):
+    """Why a policy sets a finding aside."""
+
+    reason: str
+    until: str | None = None
+
+
+class Check(Part, frozen=True, kw_only=True):
+    """The outcome of one rule for one subject."""
+
+    id: str
+    """``rule@subject``: unique in a report, and the same on every run."""
+    rule: str
+    scope: Scope
+    layer: Layer
+    subject: Subject
+    status: Status
+    title: str
+    """The problem in a few words (or, when passed, what holds)."""
+    message: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    decided_by: DecidedBy = "inferred"
+    confidence: Confidence = "high"
+    missing: tuple[Missing, ...] = ()
+    explained_by: str | None = None
+    """Id of the check that is the cause of this one."""
+    location: Location | None = None
+    ignored: Ignored | None = None
+    fixes: tuple[Fix, ...] = ()
+    action: Literal["none", "reset", "reboot", "drain", "replace"] = "none"
+    sources: tuple[Source, ...] = ()
+
+
+class Tool(Part, frozen=True, kw_only=True):
+    """The program that made a report."""
+
+    name: str = "envcheck"
+    version: str
+    matrix: str
+    """The newest day on which a row of the matrix was read."""
+
+
+class Summary(Part, frozen=True, kw_only=True):
+    """Number of checks by status."""
+
+    passed: int = msgspec.field(default=0, name="pass")
+    note: int = 0
+    warn: int = 0
+    fail: int = 0
+    unknown: int = 0
+    skipped: int = 0
+
+    @classmethod
+    def of(cls, checks: tuple[Check, ...]) -> Summary:
+        counts = dict.fromkeys(STATUSES, 0)
+        for check in checks:
+            counts[check.status] += 1
+        return cls(
+            passed=counts["pass"],
+            note=counts["note"],
+            warn=counts["warn"],
+            fail=counts["fail"],
+            unknown=counts["unknown"],
+            skipped=counts["skipped"],
+        )
+
+
+class Report(Part, frozen=True, kw_only=True):
+    """Everything that one run of envcheck found and concluded."""
+
+    schema_version: str = SCHEMA_VERSION
+    tool: Tool
+    created: str
+    """UTC, RFC 3339."""
+    duration_s: float
+    host: str | None
+    headline: str
+    """At most 80 characters."""
+    exit_code: int
+    verdict: Verdict
+    primary: str | None = None
+    """Name of the rule that found the root cause."""
+    primary_check: str | None = None
+    summary: Summary
+    assumed: dict[str, str] = {}
+    overlays: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    """What to find out next."""
+    checks: tuple[Check, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    snapshot: Snapshot | None = None
+    probes: tuple[ProbeRun, ...] = ()
+
+    def check(self, identity: str | None) -> Check | None:
+        """The check with this id."""
+        return next((check for check in self.checks if check.id == identity), None)

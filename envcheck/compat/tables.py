@@ -1,0 +1,148 @@
+"""The rows of the matrix. Every row has an id, a source and the day it was read; versions are kept as text.
+
+A row is knowledge as its source states it. Whatever can be computed from rows (what a driver still supports, the
+newest toolkit for a GPU) is computed by the relations, never typed in.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from envcheck.checks import Confidence, Source
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A piece of knowledge."""
+
+    source: tuple[str, ...]
+    """Keys of the sources that state it, in ``[sources.KEY]`` of the same file."""
+    confidence: Confidence = "high"
+    note: str = ""
+
+
+class SourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page, or a metadata field of a distribution on PyPI, and the day it was read."""
+
+    title: str
+    address: str
+    read: str
+
+
+class ArchitectureRow(Row, frozen=True, kw_only=True):
+    """A GPU generation and the driver branches that drive it."""
+
+    name: str
+    """``kepler`` … ``blackwell``."""
+    capabilities: tuple[str, ...]
+    """Compute capabilities, oldest first: ``7.5``."""
+    first_branch: int | None = None
+    """First Linux driver branch that drives any GPU of it."""
+    last_branch: int | None = None
+    """Last one; ``None`` while current branches do."""
+    kernel_module: Literal["proprietary", "open", "both"] | None = None
+    """Which flavour of the kernel module can drive it; exceptions are in ``CapabilityRow``."""
+
+
+class CapabilityRow(Row, frozen=True, kw_only=True):
+    """A compute capability."""
+
+    capability: str
+    architecture: str
+    tegra: bool = False
+    """Integrated in a Tegra SoC: its cubins do not serve discrete GPUs, nor theirs it."""
+    first_branch: int | None = None
+    """First Linux driver branch that drives a GPU of it, where later than its architecture's."""
+    open_module_only: bool = False
+    family: tuple[str, ...] = ()
+    """Capabilities on which its ``f`` code runs."""
+
+
+class DriverBranchRow(Row, frozen=True, kw_only=True):
+    """A driver branch (R550): the CUDA it speaks and its life."""
+
+    branch: int
+    os: Literal["linux", "windows"] = "linux"
+    cuda: str | None = None
+    """Newest CUDA version that its libcuda speaks."""
+    first_release: str | None = None
+    kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
+    ended: str | None = None
+    """The day its support ended or ends."""
+
+
+class CudaRow(Row, frozen=True, kw_only=True):
+    """A CUDA toolkit release (major.minor)."""
+
+    version: str
+    driver_linux: str | None = None
+    """Least Linux driver for programs built with it (from CUDA 11 on: for any minor of the major)."""
+    driver_windows: str | None = None
+    bundled_driver: str | None = None
+    """Linux driver that its first release came with; it knows everything the toolkit can produce."""
+    ptx: str | None = None
+    """PTX ISA version that it writes."""
+    targets: tuple[str, ...] = ()
+    """Compute capabilities that it can compile for, as ``sm_90``."""
+    toolkit: bool = True
+    """False for a version that only drivers report (12.7)."""
+
+
+class GpuRow(Row, frozen=True, kw_only=True):
+    """A GPU model."""
+
+    name: str
+    """Marketing name without vendor, as in ``H100 80GB HBM3``."""
+    aliases: tuple[str, ...] = ()
+    compute_capability: str
+    device_ids: tuple[str, ...] = ()
+    """PCI device ids as ``10de:2330``."""
+    memory: int | None = None
+    """Bytes as sold (the driver shows a little less)."""
+    bandwidth: float | None = None
+    """Bytes per second."""
+    sms: int | None = None
+    kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
+
+
+class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One build of a PyTorch release."""
+
+    cuda: str
+    """CUDA version, as ``12.4``; empty for the CPU build."""
+    targets: tuple[str, ...] = ()
+    """What it holds GPU code for: ``sm_90``, ``compute_90``."""
+
+
+class TorchRow(Row, frozen=True, kw_only=True):
+    """A PyTorch release (Linux x86_64)."""
+
+    version: str
+    default_cuda: str | None = None
+    """CUDA of the wheel on PyPI."""
+    builds: tuple[TorchBuild, ...] = ()
+    python_min: str | None = None
+    python_max: str | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+    triton: str | None = None
+
+
+class Tables(msgspec.Struct, frozen=True, kw_only=True):
+    """All rows."""
+
+    sources: dict[str, SourceRow] = {}
+    """By ``file/key``, where file is the TOML file's stem."""
+    architectures: tuple[ArchitectureRow, ...] = ()
+    capabilities: tuple[CapabilityRow, ...] = ()
+    drivers: tuple[DriverBranchRow, ...] = ()
+    cuda: tuple[CudaRow, ...] = ()
+    gpus: tuple[GpuRow, ...] = ()
+    torch: tuple[TorchRow, ...] = ()
+
+    def cite(self, *rows: Row) -> tuple[Source, ...]:
+        """The sources of ``rows``, each once."""
+        keys = dict.fromkeys(key for row in rows for key in row.source)
+        found = (self.sources[key] for key in keys if key in self.sources)
+        return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)

@@ -1,0 +1,23 @@
+"""The errors that envcheck raises on purpose.
+
+    EnvcheckError
+    ├── UsageError        the request is wrong: an option, an expression, a file that cannot be read or written
+    └── MatrixError       the data in ``matrix/`` (or an overlay of it) is wrong
+
+Each message is one sentence that says what, where and what to do; the command line prints it and exits with
+``ExitCode.USAGE``.
+"""
+
+from __future__ import annotations
+
+
+class EnvcheckError(Exception):
+    """Base of the errors that are shown to the user as one sentence."""
+
+
+class UsageError(EnvcheckError):
+    """The request cannot be carried out as it was put."""
+
+
+class MatrixError(EnvcheckError):
+    """A row of the compatibility matrix is malformed or contradicts another."""

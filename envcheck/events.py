@@ -1,0 +1,56 @@
+"""What a running check tells whoever watches: a part of the contract, the same for CLI, TUI and Python callers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from envcheck.checks import Report
+from envcheck.snapshot import ProbeRun, Snapshot
+
+
+@dataclass(frozen=True)
+class ProbesPlanned:
+    """The probes that are about to run, as (name, title)."""
+
+    probes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class ProbeStarted:
+    """A probe was started."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A probe says how far it is."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ProbeFinished:
+    """A probe ended, well or not; ``facts`` is what it contributed."""
+
+    run: ProbeRun
+    facts: Snapshot
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The report is complete."""
+
+    report: Report
+
+
+Event: TypeAlias = ProbesPlanned | ProbeStarted | Progress | ProbeFinished | Judged
+OnEvent: TypeAlias = Callable[[Event], None]
+
+
+def ignore(_event: Event) -> None:
+    """Watch nothing."""

@@ -1,0 +1,157 @@
+"""What a rule is made of: its declaration, the facts it is given, and the outcomes it may return.
+
+A rule is a function of one subject and the facts. Its name, with dashes for underscores, is the name of the problem.
+
+    @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.row_remap.pending",))
+    def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
+        '''Row remapping is waiting for a reset.
+
+        What it checks
+            …
+        '''
+
+It returns an ``Outcome``, or ``None`` when the question does not arise for the subject. It never sees a missing need:
+the evaluator answers ``unknown`` or ``skipped`` for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Scope, Source, Status
+from envcheck.compat.tables import Tables
+from envcheck.snapshot import Environment, Framework, Gpu, Record, Snapshot
+
+Per: TypeAlias = Literal["machine", "gpu", "environment", "framework"]
+Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a rule may look at besides its subject."""
+
+    snapshot: Snapshot
+    tables: Tables
+
+    @property
+    def os(self) -> Literal["linux", "windows", "macos"]:
+        """The operating system; Linux when nobody said."""
+        platform = self.snapshot.platform
+        return platform.os if platform and platform.os else "linux"
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        return self.snapshot.gpus.items if self.snapshot.gpus else ()
+
+    @property
+    def usable_gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that the judged software can reach: those CUDA enumerates, or all when CUDA was not asked."""
+        seen = tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None)
+        return seen or self.gpus
+
+    @property
+    def environment(self) -> Environment | None:
+        """The environment that the verdict is about."""
+        listing = self.snapshot.environments
+        return next((env for env in listing.items if env.judged), None) if listing else None
+
+    def variable(self, name: str) -> str | None:
+        """Value of an environment variable, or None when it is not set (or nobody looked)."""
+        return self.snapshot.variables.values.get(name) if self.snapshot.variables else None
+
+
+@dataclass(frozen=True)
+class FrameworkSubject:
+    """A framework and the environment it lies in."""
+
+    environment: Environment
+    framework: Framework
+
+
+Subject: TypeAlias = Snapshot | Gpu | Environment | FrameworkSubject
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a rule concludes for one subject."""
+
+    status: Status
+    title: str
+    message: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    fixes: tuple[Fix, ...] = ()
+    sources: tuple[Source, ...] = ()
+    decided_by: DecidedBy = "inferred"
+    confidence: Confidence = "high"
+    action: Action = "none"
+
+
+def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") -> Outcome:
+    return Outcome(status="pass", title=title, evidence=evidence, decided_by=decided_by)
+
+
+def seen(what: str, record: Record, field: str) -> Evidence:
+    """Evidence: the field of a record, with the place where it was read."""
+    value = getattr(record, field)
+    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return Evidence(what=what, value=shown, source=record.source_of(field))
+
+
+S = TypeVar("S", bound=Subject)
+RuleFunction: TypeAlias = Callable[[Any, Facts], Outcome | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule's declaration and its function."""
+
+    name: str
+    layer: Layer
+    scope: Scope
+    per: Per
+    needs: tuple[str, ...]
+    """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
+    explains: tuple[str, ...]
+    """Names of the rules whose findings are consequences of this one's."""
+    required: bool
+    """Whether the verdict is unknown while this rule cannot be judged."""
+    function: RuleFunction
+
+    @property
+    def documentation(self) -> str:
+        """What ``envcheck rule NAME`` prints."""
+        return inspect.getdoc(self.function) or ""
+
+    @property
+    def title(self) -> str:
+        return self.documentation.partition("\n")[0].rstrip(".")
+
+
+def rule(
+    *,
+    layer: Layer,
+    scope: Scope,
+    per: Per = "machine",
+    needs: tuple[str, ...] = (),
+    explains: tuple[str, ...] = (),
+    required: bool = False,
+) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
+    """Declare the decorated function to be the rule of its name."""
+
+    def declare(function: Callable[[S, Facts], Outcome | None]) -> Rule:
+        return Rule(
+            name=function.__name__.replace("_", "-"),
+            layer=layer,
+            scope=scope,
+            per=per,
+            needs=needs,
+            explains=explains,
+            required=required,
+            function=function,
+        )
+
+    return declare

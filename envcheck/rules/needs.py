@@ -1,0 +1,72 @@
+"""Look up the facts that rules need, and say why one is missing."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from envcheck.checks import Missing
+from envcheck.rules.api import FrameworkSubject, Subject
+from envcheck.snapshot import Environment, Gpu, ProbeRun, Snapshot
+
+_OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}
+
+
+def lookup(path: str, subject: Subject, snapshot: Snapshot) -> Any:
+    """The value at ``path``; None when anything on the way is unknown.
+
+    A path starts at a section of the Snapshot, or with ``gpu``, ``environment`` or ``framework`` at the subject.
+    ``SECTION.complete`` is None unless the list is complete.
+    """
+    root, *steps = path.split(".")
+    value = _root(root, subject, snapshot)
+    for step in steps:
+        if value is None:
+            return None
+        value = getattr(value, step)
+    if isinstance(value, bool) and steps and steps[-1] == "complete":
+        return value or None
+    return value
+
+
+def refused(path: str, subject: Subject) -> bool:
+    """Whether the GPU says that it does not have the fact: looked, and absent."""
+    if not isinstance(subject, Gpu):
+        return False
+    inner = path.removeprefix("gpu.")
+    return any(inner == name or inner.startswith(f"{name}.") for name in subject.not_supported)
+
+
+def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skipped"], Missing, str]:
+    """Whether a missing fact is unknown (a probe looked in vain) or skipped (none was meant to look), and the reason."""
+    root, _, rest = path.partition(".")
+    section = ".".join(part for part in (_OWN_SECTION.get(root, root), rest) if part)
+    runs = [run for run in snapshot.runs if any(_covers(fill, section) for fill in run.fills)]
+    if not runs:
+        return "skipped", Missing(fact=path), f"nobody looked for {path}"
+    run = min(runs, key=_blame)
+    missing = Missing(fact=path, probe=run.name)
+    if run.status in ("skipped", "absent"):
+        return "skipped", missing, run.detail or f"probe {run.name}: {run.status}"
+    detail = f" ({run.detail})" if run.detail else ""
+    return "unknown", missing, f"probe {run.name} did not supply {path}{detail}"
+
+
+def _root(root: str, subject: Subject, snapshot: Snapshot) -> Any:
+    if isinstance(subject, FrameworkSubject):
+        own = {"framework": subject.framework, "environment": subject.environment}
+        if root in own:
+            return own[root]
+    if (root == "gpu" and isinstance(subject, Gpu)) or (root == "environment" and isinstance(subject, Environment)):
+        return subject
+    return getattr(snapshot, root)
+
+
+def _covers(fill: str, path: str) -> bool:
+    return fill == path or path.startswith(f"{fill}.") or fill.startswith(f"{path}.")
+
+
+_BLAME = ("crashed", "timed-out", "failed", "ok", "skipped", "absent")
+
+
+def _blame(run: ProbeRun) -> int:
+    return _BLAME.index(run.status)

@@ -1,0 +1,150 @@
+"""One type for each kind of version that a GPU machine speaks of.
+
+They look alike ("12.4", "550.54.14", "9.0") and mean different things; a type for each keeps a driver release
+from being compared with a CUDA version. Every ``parse`` returns ``None`` for text that is not such a version:
+what a machine prints is not to be trusted, and an unreadable version is an unknown one, never an error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import ClassVar, NamedTuple
+
+_NUMBERS = re.compile(r"\d{1,6}(?:\.\d{1,6}){0,4}")
+
+
+def _numbers(text: str | None) -> tuple[int, ...] | None:
+    match = _NUMBERS.fullmatch(text.strip()) if text else None
+    return tuple(int(part) for part in match.group().split(".")) if match else None
+
+
+class DriverRelease(NamedTuple):
+    """Release of the NVIDIA driver, as in ``550.54.14`` (``Driver Version`` in nvidia-smi).
+
+    Linux and Windows number their releases differently: compare only within one system.
+    """
+
+    branch: int
+    minor: int
+    patch: int = 0
+
+    @classmethod
+    def parse(cls, text: str | None) -> DriverRelease | None:
+        numbers = _numbers(text)
+        if numbers is None or not 1 <= len(numbers) <= 3:
+            return None
+        return cls(*(numbers + (0, 0))[:3])
+
+    def __str__(self) -> str:
+        return f"{self.branch}.{self.minor:02d}.{self.patch:02d}" if self.patch else f"{self.branch}.{self.minor:02d}"
+
+
+class CudaVersion(NamedTuple):
+    """Version of CUDA, as in ``12.4`` (a toolkit, a build, or what a driver speaks); the patch level is dropped."""
+
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str | None) -> CudaVersion | None:
+        numbers = _numbers(text)
+        if numbers is None or not 1 <= len(numbers) <= 4:
+            return None
+        return cls(numbers[0], numbers[1] if len(numbers) > 1 else 0)
+
+    @classmethod
+    def decode(cls, number: int) -> CudaVersion:
+        """Decode what ``cuDriverGetVersion`` and ``cudaRuntimeGetVersion`` return: 12040 is 12.4."""
+        return cls(number // 1000, number % 1000 // 10)
+
+    @classmethod
+    def from_tag(cls, tag: str | None) -> CudaVersion | None:
+        """Read the tag of a wheel or package: ``cu124`` is 12.4, ``cu92`` is 9.2, ``cu118`` is 11.8."""
+        match = re.fullmatch(r"(?:cu|cuda)?(\d{1,2})(\d)", tag or "")
+        return cls(int(match[1]), int(match[2])) if match else None
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+class PtxVersion(NamedTuple):
+    """Version of the PTX instruction set, as in ``8.4`` (the ``.version`` line of a PTX file)."""
+
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str | None) -> PtxVersion | None:
+        numbers = _numbers(text)
+        return cls(*numbers) if numbers is not None and len(numbers) == 2 else None
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+class CudnnVersion(NamedTuple):
+    """Version of cuDNN, as in ``9.10.2``."""
+
+    major: int
+    minor: int
+    patch: int = 0
+
+    _NINE_SCHEME: ClassVar[int] = 90000
+
+    @classmethod
+    def parse(cls, text: str | None) -> CudnnVersion | None:
+        numbers = _numbers(text)
+        if numbers is None or not 2 <= len(numbers) <= 4:
+            return None
+        return cls(*(numbers + (0,))[:3])
+
+    @classmethod
+    def decode(cls, number: int) -> CudnnVersion:
+        """Decode ``cudnnGetVersion``: 8902 is 8.9.2, and from cuDNN 9 on 91002 is 9.10.2."""
+        if number >= cls._NINE_SCHEME:
+            return cls(number // 10000, number % 10000 // 100, number % 100)
+        return cls(number // 1000, number % 1000 // 100, number % 100)
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+class ComputeCapability(NamedTuple):
+    """Compute capability of a GPU, as in ``9.0``; ``sm_90`` names the code compiled for it."""
+
+    major: int
+    minor: int
+
+    @classmethod
+    def parse(cls, text: str | None) -> ComputeCapability | None:
+        """Read ``9.0``, ``sm_90``, ``compute_90`` or ``90``; the suffix of ``sm_90a`` is not part of it."""
+        match = re.fullmatch(r"(\d{1,2})\.(\d)|(?:(?:sm|compute)_?)?(\d{1,2})(\d)[af]?", (text or "").strip())
+        if match is None:
+            return None
+        return cls(int(match[1] or match[3]), int(match[2] or match[4]))
+
+    @property
+    def sm(self) -> str:
+        """The name of the code for it: ``sm_90``."""
+        return f"sm_{self.major}{self.minor}"
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+
+class CodeTarget(NamedTuple):
+    """What a piece of GPU code was compiled for: ``sm_90a`` (a cubin) or ``compute_120`` (PTX)."""
+
+    capability: ComputeCapability
+    ptx: bool = False
+    suffix: str = ""
+
+    @classmethod
+    def parse(cls, text: str | None) -> CodeTarget | None:
+        match = re.fullmatch(r"(sm|compute)_(\d{1,2}\d)([af]?)", (text or "").strip())
+        capability = ComputeCapability.parse(match[2]) if match else None
+        return cls(capability, match[1] == "compute", match[3]) if match and capability else None
+
+    def __str__(self) -> str:
+        kind = "compute" if self.ptx else "sm"
+        return f"{kind}_{self.capability.major}{self.capability.minor}{self.suffix}"

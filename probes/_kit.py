@@ -1,0 +1,90 @@
+"""What every probe needs: bounded reading below a root, and the way to tell the parent."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Callable, Dict, List, Optional
+
+Request = Dict[str, Any]
+
+TEXT_LIMIT = 1 << 20
+"""No file that a probe reads as text is meant to be longer than this."""
+
+
+class Out:
+    """The line to the parent: facts as partial Snapshots, and how far the probe is."""
+
+    def __init__(self, probe: str, write: Callable[[bytes], None]) -> None:
+        self._probe = probe
+        self._write = write
+        self._status = "ok"
+        self._detail = ""
+
+    def fact(self, part: Dict[str, Any]) -> None:
+        """Send a part of the Snapshot."""
+        self._send({"fact": part})
+
+    def progress(self, text: str) -> None:
+        """Say how far the probe is."""
+        self._send({"progress": text})
+
+    def absent(self, detail: str) -> None:
+        """Say that there is nothing here for this probe to look at."""
+        self._status, self._detail = "absent", detail
+
+    def done(self) -> None:
+        """Say that the probe came to its end; the bootstrap calls it."""
+        self._send({"done": {"status": self._status, "detail": self._detail}})
+
+    def _send(self, message: Dict[str, Any]) -> None:
+        self._write(json.dumps({"probe": self._probe, **message}).encode() + b"\n")
+
+
+def below(request: Request, path: str) -> str:
+    """The absolute ``path`` below the root of the request."""
+    root = request.get("root", "/")
+    return path if root == "/" else os.path.join(root, path.lstrip("/"))
+
+
+def read_text(request: Request, path: str, limit: int = TEXT_LIMIT) -> Optional[str]:
+    """The text of a file, at most ``limit`` bytes of it, or None when it cannot be read.
+
+    Only regular files are opened (procfs and sysfs files are), so that no pipe or device can hold the probe up.
+    """
+    place = below(request, path)
+    try:
+        if not os.path.isfile(place):
+            return None
+        with open(place, "rb") as file:
+            return file.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def read_line(request: Request, path: str) -> Optional[str]:
+    """The stripped text of a one-line file, or None."""
+    text = read_text(request, path, 65536)
+    return None if text is None else text.strip("\n\0 ")
+
+
+def read_int(request: Request, path: str) -> Optional[int]:
+    """The number in a file, decimal or ``0x`` hexadecimal, or None."""
+    text = read_line(request, path)
+    try:
+        return None if text is None else int(text, 0)
+    except ValueError:
+        return None
+
+
+def list_names(request: Request, path: str) -> Optional[List[str]]:
+    """The sorted names in a folder, or None when it cannot be listed."""
+    try:
+        return sorted(os.listdir(below(request, path)))
+    except OSError:
+        return None
+
+
+def exists(request: Request, path: str) -> bool:
+    """Whether there is anything at ``path``."""
+    return os.path.lexists(below(request, path))
