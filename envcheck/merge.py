@@ -18,7 +18,19 @@ from envcheck.snapshot import Disagreement, Identified, Listing, Reading, Record
 R = TypeVar("R", bound=Record)
 
 VOLATILE = frozenset(
-    {"used", "free", "sm", "draw", "gpu", "generation", "utilisation", "memory_utilisation", "reasons", "seconds", "fan"}
+    {
+        "used",
+        "free",
+        "sm",
+        "draw",
+        "gpu",
+        "generation",
+        "utilisation",
+        "memory_utilisation",
+        "reasons",
+        "seconds",
+        "fan",
+    }
 )
 """Fields that two honest sources may read differently a moment apart; a difference in them says nothing."""
 
@@ -73,6 +85,9 @@ def _merge_records(path: str, ours: R, theirs: R, clashes: _Clashes) -> R:
             continue
         mine, other = getattr(ours, name), getattr(theirs, name)
         if other is None or other == mine or _is_empty(other):
+            continue
+        if name.endswith("complete"):
+            changed[name] = mine or other
             continue
         if mine is None or _is_empty(mine):
             changed[name] = other

@@ -8,9 +8,9 @@ what a machine prints is not to be trusted, and an unreadable version is an unkn
 from __future__ import annotations
 
 import re
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-_NUMBERS = re.compile(r"\d{1,6}(?:\.\d{1,6}){0,4}")
+_NUMBERS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
 
 
 def _numbers(text: str | None) -> tuple[int, ...] | None:
@@ -33,7 +33,7 @@ class DriverRelease(NamedTuple):
         numbers = _numbers(text)
         if numbers is None or not 1 <= len(numbers) <= 3:
             return None
-        return cls(*(numbers + (0, 0))[:3])
+        return cls(*(*numbers, 0, 0)[:3])
 
     def __str__(self) -> str:
         return f"{self.branch}.{self.minor:02d}.{self.patch:02d}" if self.patch else f"{self.branch}.{self.minor:02d}"
@@ -60,7 +60,7 @@ class CudaVersion(NamedTuple):
     @classmethod
     def from_tag(cls, tag: str | None) -> CudaVersion | None:
         """Read the tag of a wheel or package: ``cu124`` is 12.4, ``cu92`` is 9.2, ``cu118`` is 11.8."""
-        match = re.fullmatch(r"(?:cu|cuda)?(\d{1,2})(\d)", tag or "")
+        match = re.fullmatch(r"(?:cu|cuda)?([0-9]{1,2})([0-9])", tag or "")
         return cls(int(match[1]), int(match[2])) if match else None
 
     def __str__(self) -> str:
@@ -82,6 +82,10 @@ class PtxVersion(NamedTuple):
         return f"{self.major}.{self.minor}"
 
 
+_CUDNN_WIDE_SCHEME = 90000
+"""From here on cuDNN numbers its releases with two digits a part."""
+
+
 class CudnnVersion(NamedTuple):
     """Version of cuDNN, as in ``9.10.2``."""
 
@@ -89,19 +93,17 @@ class CudnnVersion(NamedTuple):
     minor: int
     patch: int = 0
 
-    _NINE_SCHEME: ClassVar[int] = 90000
-
     @classmethod
     def parse(cls, text: str | None) -> CudnnVersion | None:
         numbers = _numbers(text)
         if numbers is None or not 2 <= len(numbers) <= 4:
             return None
-        return cls(*(numbers + (0,))[:3])
+        return cls(*(*numbers, 0)[:3])
 
     @classmethod
     def decode(cls, number: int) -> CudnnVersion:
         """Decode ``cudnnGetVersion``: 8902 is 8.9.2, and from cuDNN 9 on 91002 is 9.10.2."""
-        if number >= cls._NINE_SCHEME:
+        if number >= _CUDNN_WIDE_SCHEME:
             return cls(number // 10000, number % 10000 // 100, number % 100)
         return cls(number // 1000, number % 1000 // 100, number % 100)
 
@@ -118,7 +120,9 @@ class ComputeCapability(NamedTuple):
     @classmethod
     def parse(cls, text: str | None) -> ComputeCapability | None:
         """Read ``9.0``, ``sm_90``, ``compute_90`` or ``90``; the suffix of ``sm_90a`` is not part of it."""
-        match = re.fullmatch(r"(\d{1,2})\.(\d)|(?:(?:sm|compute)_?)?(\d{1,2})(\d)[af]?", (text or "").strip())
+        match = re.fullmatch(
+            r"([0-9]{1,2})\.([0-9])|(?:(?:sm|compute)_?)?([0-9]{1,2})([0-9])[af]?", (text or "").strip()
+        )
         if match is None:
             return None
         return cls(int(match[1] or match[3]), int(match[2] or match[4]))
@@ -141,7 +145,7 @@ class CodeTarget(NamedTuple):
 
     @classmethod
     def parse(cls, text: str | None) -> CodeTarget | None:
-        match = re.fullmatch(r"(sm|compute)_(\d{1,2}\d)([af]?)", (text or "").strip())
+        match = re.fullmatch(r"(sm|compute)_([0-9]{1,2}[0-9])([af]?)", (text or "").strip())
         capability = ComputeCapability.parse(match[2]) if match else None
         return cls(capability, match[1] == "compute", match[3]) if match and capability else None
 

@@ -1,0 +1,196 @@
+"""The command line: parse, call, choose a renderer, return an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from envcheck.errors import EnvcheckError, UsageError
+from envcheck.exitcode import ExitCode
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+    from envcheck.session import Request
+    from envcheck.snapshot import Snapshot
+
+_MOST_INPUT = 64 << 20
+"""Bytes of a saved report or a pasted text that are read."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``envcheck`` with ``argv`` (default: the process's own) and return its exit status."""
+    try:
+        _end_children_on_termination()
+        return _run(sys.argv[1:] if argv is None else argv)
+    except EnvcheckError as error:
+        print(f"envcheck: {error}", file=sys.stderr)
+        return ExitCode.USAGE
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`envcheck | head`): nothing is wrong, and nothing more can be said.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:
+        if os.environ.get("ENVCHECK_DEBUG"):
+            raise
+        print(f"envcheck broke: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 shows where)", file=sys.stderr)
+        return ExitCode.BROKEN
+
+
+def _end_children_on_termination() -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+def _run(argv: Sequence[str]) -> int:
+    from envcheck.options import parse
+
+    options = parse(argv, os.environ)
+    if options.version:
+        return _version()
+    verbs = {"check": _check, "explain": _explain, "rule": _rule, "schema": _schema}
+    return verbs[options.verb or "check"](options)
+
+
+def _version() -> int:
+    from envcheck.compat.load import matrix_date
+    from envcheck.options import versions
+
+    print(versions(matrix_date()))
+    return ExitCode.OK
+
+
+def _check(options: Namespace) -> int:
+    from envcheck import session
+    from envcheck.output import parse_targets
+    from envcheck.report import FORMATS
+    from envcheck.report.progress import progress
+
+    targets = parse_targets(options.output, FORMATS)
+    request = _request(options)
+    if options.saved:
+        report = session.judge(_saved_snapshot(options.saved), request)
+    else:
+        with progress(sys.stderr, quiet=options.quiet) as on_event:
+            report = session.check(request, on_event)
+    return _deliver(report, options, targets)
+
+
+def _explain(options: Namespace) -> int:
+    from envcheck import session
+    from envcheck.importers import read_text
+    from envcheck.merge import merge
+    from envcheck.output import parse_targets
+    from envcheck.report import FORMATS
+
+    targets = parse_targets(options.output, FORMATS)
+    request = _request(options)
+    if options.file == "-" and sys.stdin.isatty():
+        raise UsageError("nothing to explain: name a file, or pipe the text in (envcheck explain < output.txt)")
+    pasted = read_text(_read(options.file).decode("utf-8", "replace"))
+    snapshot = merge([pasted, session.gather_here(request)]) if options.here else pasted
+    return _deliver(session.judge(snapshot, request), options, targets)
+
+
+def _rule(options: Namespace) -> int:
+    from envcheck.report.rule_page import rule_list, rule_page
+    from envcheck.rules.catalog import all_rules, find_rule
+
+    if options.name is None:
+        print(rule_list(all_rules()), end="")
+        return ExitCode.OK
+    rule = find_rule(options.name)
+    if rule is None:
+        raise UsageError(f"there is no rule {options.name!r}; envcheck rule lists them")
+    print(rule_page(rule), end="")
+    return ExitCode.OK
+
+
+def _schema(options: Namespace) -> int:
+    import json
+
+    from envcheck.report.schema import schema
+
+    print(json.dumps(schema(options.name), indent=2))
+    return ExitCode.OK
+
+
+def _request(options: Namespace) -> Request:
+    from envcheck.options import components
+    from envcheck.session import ALL_SCOPES, Request
+
+    return Request(
+        scopes=options.scope or ALL_SCOPES,
+        python=tuple(getattr(options, "python", None) or ()),
+        assume=components(options.assume, "--assume"),
+        require=components(options.require, "--require"),
+        only=tuple(options.only or ()),
+        skip=tuple(options.skip or ()),
+        fail_on=options.fail_on,
+        timeout=getattr(options, "timeout", None),
+        cwd=_working_folder(),
+        variables=dict(os.environ),
+    )
+
+
+def _working_folder() -> str:
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "/"
+
+
+def _saved_snapshot(name: str) -> Snapshot:
+    import msgspec
+
+    from envcheck.report.read import read_report
+
+    report = read_report(_read(name))
+    if report.snapshot is None:
+        raise UsageError(f"{name} holds no facts (it was written without its snapshot); save it with --format json")
+    return msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)
+
+
+def _read(name: str) -> bytes:
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(_MOST_INPUT)
+        with Path(name).open("rb") as file:
+            return file.read(_MOST_INPUT)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def _deliver(report: Report, options: Namespace, targets: Sequence[object]) -> int:
+    from envcheck.output import Target, write_whole
+    from envcheck.report import Options, render
+
+    for target in targets:
+        assert isinstance(target, Target)  # noqa: S101 - for the type checker
+        write_whole(target.path, render(report, target.format, Options(verbose=options.verbose)))
+    shown = options.format or "text"
+    print(
+        render(
+            report,
+            shown,
+            Options(color=_color(options), verbose=options.verbose, quiet=options.quiet, ascii=options.ascii),
+        ),
+        end="",
+    )
+    sys.stdout.flush()
+    return report.exit_code
+
+
+def _color(options: Namespace) -> bool:
+    if options.color != "auto":
+        return bool(options.color == "always")
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

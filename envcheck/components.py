@@ -1,0 +1,63 @@
+"""The one grammar for components: ``torch>=2.4``, ``gpu=="RTX 5090"``, ``gpus>=8``, ``driver==550.54.14``.
+
+A component is a name and one or more bounds; several components are separated by commas, and a piece that starts with
+an operator is a further bound of the component before it: ``torch>=2.4,<2.6,driver>=550``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from envcheck.errors import UsageError
+
+_NAME = re.compile(r"\s*([A-Za-z][A-Za-z0-9._-]*)\s*")
+_BOUND = re.compile(r"\s*(==|!=|>=|<=|~=|>|<)\s*(\"[^\"]*\"|'[^']*'|[^,\"']*)\s*")
+
+
+class Bound(NamedTuple):
+    """An operator and the version (or name) that it compares with."""
+
+    operator: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.operator}{self.value}"
+
+
+class Component(NamedTuple):
+    """A named thing and the bounds set on it."""
+
+    name: str
+    """Lower case, with dashes: ``nvidia-cudnn-cu12``."""
+    bounds: tuple[Bound, ...]
+
+    @property
+    def exact(self) -> str | None:
+        """The value, when the only bound is ``==``."""
+        only = self.bounds[0] if len(self.bounds) == 1 else None
+        return only.value if only and only.operator == "==" else None
+
+    def __str__(self) -> str:
+        return self.name + ",".join(str(bound) for bound in self.bounds)
+
+
+def parse_components(text: str) -> tuple[Component, ...]:
+    """Read a list of components; raise UsageError with what could not be read and what is expected."""
+    found: list[Component] = []
+    rest = text
+    while rest.strip():
+        name = _NAME.match(rest)
+        if name:
+            found.append(Component(re.sub(r"[._-]+", "-", name[1].lower()), ()))
+            rest = rest[name.end() :]
+        bound = _BOUND.match(rest)
+        value = bound[2].strip("\"' ") if bound else ""
+        rest = rest[bound.end() :] if bound else rest
+        if not found or not value or (rest and not rest.startswith(",")):
+            raise UsageError(f"cannot read {text!r}: write NAME==VERSION, as in torch>=2.4 or gpu==H100")
+        found[-1] = found[-1]._replace(bounds=(*found[-1].bounds, Bound(bound[1] if bound else "", value)))
+        rest = rest[1:]
+    if not found:
+        raise UsageError("an empty component: write NAME==VERSION, as in torch>=2.4 or gpu==H100")
+    return tuple(found)

@@ -1,0 +1,184 @@
+"""The command line's grammar: verbs, options, and an ``ENVCHECK_…`` variable for every option."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from envcheck import __version__
+from envcheck.checks import Scope
+from envcheck.components import Component, parse_components
+from envcheck.errors import UsageError
+
+SCOPES: tuple[Scope, ...] = ("node", "container", "env")
+
+_LIST_SEPARATOR = ";"
+"""Separates the values of a repeatable option in its variable."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kwargs["allow_abbrev"] = False
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # argparse's own signature
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see {self.prog} --help")
+
+
+def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespace:
+    """Read a command line; the values of ``variables`` stand in for options that are not given."""
+    parser = _parser(variables)
+    return parser.parse_args(argv or ["check"])
+
+
+def _parser(variables: Mapping[str, str]) -> Parser:
+    parser = Parser(
+        prog="envcheck",
+        description="What is on this GPU machine, whether it fits together, and how to put it right.",
+        epilog="Exit status: 0 nothing at or above --fail-on, 1 something is, 2 wrong usage, 3 no verdict, "
+        "4 envcheck itself broke, 130 interrupted. Every option --some-option can be set as ENVCHECK_SOME_OPTION.",
+    )
+    parser.add_argument("--version", action="store_true", help="print the versions of envcheck and its matrix")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+    check = verbs.add_parser("check", help="examine this machine and judge it (the default)")
+    _add_subject_options(check)
+    _add_judging_options(check)
+    _add_output_options(check)
+    explain = verbs.add_parser("explain", help="diagnose pasted text: torch's collect_env, nvidia-smi, an error")
+    explain.add_argument("file", nargs="?", default="-", metavar="FILE", help="file with the text, or - for stdin")
+    explain.add_argument("--here", action="store_true", help="add this machine's own facts")
+    _add_judging_options(explain)
+    _add_output_options(explain)
+    rule = verbs.add_parser("rule", help="what a check means, why it matters, how to fix it, its sources")
+    rule.add_argument("name", nargs="?", metavar="NAME", help="name of the rule; without it, the list")
+    schema = verbs.add_parser("schema", help="print the JSON Schema of an output")
+    schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default) or fit")
+    for verb in (check, explain):
+        _read_variables(verb, variables)
+    return parser
+
+
+def _add_subject_options(verb: argparse.ArgumentParser) -> None:
+    group = verb.add_argument_group("what is examined")
+    group.add_argument(
+        "--python",
+        action="append",
+        metavar="PATH",
+        help="interpreter or environment folder to judge (repeatable; the first is judged); "
+        "default: VIRTUAL_ENV or CONDA_PREFIX, ./.venv, python3 on PATH, envcheck's own",
+    )
+    group.add_argument(
+        "--from", dest="saved", metavar="REPORT", help="judge the facts of a saved JSON report (- is stdin)"
+    )
+    group.add_argument(
+        "--timeout", type=_seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
+    )
+
+
+def _add_judging_options(verb: argparse.ArgumentParser) -> None:
+    group = verb.add_argument_group("how it is judged")
+    group.add_argument(
+        "--scope", type=_scopes, metavar="S", help="node, container, env, or several with commas (default: all)"
+    )
+    group.add_argument(
+        "--assume",
+        action="append",
+        metavar="EXPR,…",
+        help="judge as if this were here: gpu==H100,driver==550.54.14,os==linux; what is not assumed is skipped",
+    )
+    group.add_argument(
+        "--require", action="append", metavar="EXPR", help="fail unless it holds: 'torch>=2.4', 'gpus>=8'"
+    )
+    group.add_argument("--only", action="append", metavar="RULE", help="put only this rule (repeatable)")
+    group.add_argument("--skip", action="append", metavar="RULE", help="leave this rule out (repeatable)")
+    group.add_argument(
+        "--fail-on", choices=("fail", "warn"), default="fail", help="what makes the exit status 1 (default: fail)"
+    )
+
+
+def _add_output_options(verb: argparse.ArgumentParser) -> None:
+    group = verb.add_argument_group("output")
+    group.add_argument("--format", choices=("text", "json", "summary"), help="what to print (default: text)")
+    group.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    group.add_argument(
+        "-o",
+        "--output",
+        action="append",
+        metavar="FORMAT:FILE",
+        help="also write the report to a file, as in json:report.json (repeatable)",
+    )
+    group.add_argument("-v", "--verbose", action="store_true", help="every check with its evidence, fixes and sources")
+    group.add_argument("-q", "--quiet", action="store_true", help="print only the verdict and its cause")
+    group.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="colour (default: auto; NO_COLOR is honoured)",
+    )
+    group.add_argument("--ascii", action="store_true", help="print no character outside ASCII of envcheck's own")
+
+
+def _read_variables(verb: argparse.ArgumentParser, variables: Mapping[str, str]) -> None:
+    """Take defaults from ``ENVCHECK_…``; the values go through the same checks as on the command line."""
+    for action in verb._actions:  # noqa: SLF001 - argparse has no public list of its actions
+        name = next((option for option in action.option_strings if option.startswith("--")), None)
+        if name is None or name == "--help":
+            continue
+        variable = "ENVCHECK_" + name.removeprefix("--").replace("-", "_").upper()
+        text = variables.get(variable)
+        if text:
+            verb.set_defaults(**{action.dest: _from_variable(verb, action, variable, text)})
+
+
+def _from_variable(verb: argparse.ArgumentParser, action: argparse.Action, variable: str, text: str) -> object:
+    if action.nargs == 0:
+        if text.lower() not in ("1", "true", "yes", "0", "false", "no"):
+            raise UsageError(f"{variable}={text}: write 1 or 0")
+        on = text.lower() in ("1", "true", "yes")
+        return action.const if on else verb.get_default(action.dest)
+    values = text.split(_LIST_SEPARATOR) if isinstance(action, argparse._AppendAction) else [text]  # noqa: SLF001
+    if action.choices is not None and text not in action.choices:
+        raise UsageError(f"{variable}={text}: choose from {', '.join(map(str, action.choices))}")
+    if callable(action.type):
+        try:
+            return action.type(text)
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"{variable}={text}: {error}") from None
+    return values if isinstance(action, argparse._AppendAction) else text  # noqa: SLF001
+
+
+def components(texts: Sequence[str] | None, option: str) -> tuple[Component, ...]:
+    """All components of a repeatable option."""
+    found: list[Component] = []
+    for text in texts or ():
+        try:
+            found.extend(parse_components(text))
+        except UsageError as error:
+            raise UsageError(f"{option}: {error}") from None
+    return tuple(found)
+
+
+def versions(matrix: str) -> str:
+    """What ``--version`` prints."""
+    return f"envcheck {__version__} (matrix read {matrix})"
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return seconds
+
+
+def _scopes(text: str) -> frozenset[str]:
+    names = frozenset(name.strip() for name in text.split(","))
+    wrong = sorted(names - set(SCOPES))
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
+    return names

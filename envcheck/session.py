@@ -1,0 +1,141 @@
+"""Gather, merge, complete, judge, report: the only orchestration, called by every front end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from envcheck import __version__
+from envcheck.assume import assume, assumes_machine
+from envcheck.checks import Report, Scope, Tool
+from envcheck.collect.catalog import ProbeSpec, all_probes
+from envcheck.collect.gather import gather
+from envcheck.compat.complete import complete
+from envcheck.compat.load import matrix_date, tables
+from envcheck.components import Component
+from envcheck.errors import UsageError
+from envcheck.events import Judged, OnEvent, ignore
+from envcheck.merge import merge
+from envcheck.require import require, validate
+from envcheck.rules.api import Rule
+from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.rules.evaluate import evaluate
+from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.verdict import FailOn, conclude
+
+ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
+
+_FILES_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries"})
+"""Sections that stay this machine's own when its GPUs and driver are assumed."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be checked, and how."""
+
+    scopes: frozenset[Scope] = ALL_SCOPES
+    python: tuple[str, ...] = ()
+    """Interpreters or environment folders to examine; empty: choose as documented."""
+    assume: tuple[Component, ...] = ()
+    require: tuple[Component, ...] = ()
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    """Names of rules."""
+    fail_on: FailOn = "fail"
+    timeout: float | None = None
+    """Seconds for the whole run."""
+    cwd: str = "."
+    variables: Mapping[str, str] = {}
+    root: str = "/"
+
+
+def check(request: Request, on_event: OnEvent = ignore) -> Report:
+    """Examine this machine and judge it; raise UsageError when the request cannot be carried out."""
+    started = time.monotonic()
+    _validate(request)
+    specs, left_out = _plan(request)
+    parts = gather(
+        specs,
+        _probe_request(request),
+        on_event=on_event,
+        deadline_s=request.timeout,
+    )
+    snapshot = merge([*parts, Snapshot(runs=left_out)])
+    return judge(snapshot, request, on_event, started=started)
+
+
+def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, started: float | None = None) -> Report:
+    """Judge facts that were gathered before, here or elsewhere (a saved report, pasted text)."""
+    started = time.monotonic() if started is None else started
+    _validate(request)
+    knowledge = tables()
+    if request.assume:
+        snapshot = assume(snapshot, request.assume)
+    snapshot = complete(snapshot, knowledge)
+    rules = _chosen_rules(request)
+    found = evaluate(snapshot, knowledge, rules, request.scopes)
+    held = require(snapshot, knowledge, request.require)
+    report = conclude(
+        snapshot,
+        (*found, *held),
+        [rule for rule in rules if rule.scope in request.scopes],
+        tool=Tool(version=__version__, matrix=matrix_date()),
+        fail_on=request.fail_on,
+        assumed={component.name: component.exact or "" for component in request.assume},
+        duration=time.monotonic() - started,
+    )
+    on_event(Judged(report))
+    return report
+
+
+def _validate(request: Request) -> None:
+    validate(request.require)
+    for name in (*request.only, *request.skip):
+        if find_rule(name) is None:
+            raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
+
+
+def _chosen_rules(request: Request) -> list[Rule]:
+    return [
+        rule
+        for rule in all_rules()
+        if (not request.only or rule.name in request.only) and rule.name not in request.skip
+    ]
+
+
+def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
+    """The probes to run, and a row for each that is not, with the reason."""
+    runs: list[ProbeSpec] = []
+    left_out: list[ProbeRun] = []
+    for spec in all_probes():
+        reason = _why_not(spec, request)
+        if reason:
+            row = ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
+            left_out.append(row)
+        else:
+            runs.append(spec)
+    return runs, tuple(left_out)
+
+
+def _why_not(spec: ProbeSpec, request: Request) -> str:
+    if spec.kind in ("deep", "bench"):
+        return "not asked for"
+    if not request.scopes & set(spec.scopes):
+        return f"outside --scope {','.join(sorted(request.scopes))}"
+    sections = {fill.partition(".")[0] for fill in spec.fills}
+    if assumes_machine(request.assume) and not sections & _FILES_ABOUT_SOFTWARE:
+        return "not assumed: --assume describes another machine"
+    return ""
+
+
+def _probe_request(request: Request) -> dict[str, Any]:
+    return {
+        "root": request.root,
+        "cwd": request.cwd,
+        "python": list(request.python),
+        "own_prefix": sys.prefix,
+        "variables": dict(request.variables),
+    }

@@ -1,0 +1,98 @@
+"""From checks to a report: the verdict, the root cause, the headline, what to ask next, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from typing import Literal
+
+import msgspec
+
+from envcheck.checks import STATUSES, Check, Report, Summary, Tool, Verdict
+from envcheck.exitcode import ExitCode
+from envcheck.rules.api import Rule
+from envcheck.rules.cause import primary
+from envcheck.snapshot import Snapshot
+
+FailOn = Literal["fail", "warn"]
+
+HEADLINE = 80
+"""Most characters of a headline."""
+
+
+def conclude(
+    snapshot: Snapshot,
+    checks: Sequence[Check],
+    rules: Iterable[Rule],
+    *,
+    tool: Tool,
+    fail_on: FailOn = "fail",
+    assumed: dict[str, str] | None = None,
+    duration: float = 0.0,
+) -> Report:
+    """Build the report on ``checks``; ``rules`` are those that were put."""
+    required = frozenset(rule.name for rule in rules if rule.required)
+    ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
+    decision = verdict(ordered, required)
+    cause = primary(ordered)
+    slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
+    return Report(
+        tool=tool,
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        duration_s=round(duration, 3),
+        host=snapshot.platform.host if snapshot.platform else None,
+        headline=_headline(decision, cause, ordered, required),
+        exit_code=exit_code(decision, fail_on),
+        verdict=decision,
+        primary=cause.rule if cause else None,
+        primary_check=cause.id if cause else None,
+        summary=Summary.of(ordered),
+        assumed=assumed or {},
+        ask=_ask(ordered, required),
+        checks=ordered,
+        measurements=snapshot.measurements,
+        snapshot=slim,
+        probes=snapshot.runs,
+    )
+
+
+def verdict(checks: Sequence[Check], required: frozenset[str]) -> Verdict:
+    """Fail if any fail, else warn if any, else unknown unless a required check passed and none is unknown."""
+    statuses = {check.status for check in checks if not check.ignored}
+    if "fail" in statuses:
+        return "fail"
+    if "warn" in statuses:
+        return "warn"
+    decisive = {check.status for check in checks if not required or check.rule in required or check.layer == "request"}
+    if "unknown" in decisive or not decisive & {"pass", "note"}:
+        return "unknown"
+    return "pass"
+
+
+def exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
+    """The exit status that the verdict means under ``--fail-on``."""
+    if decision == "unknown":
+        return ExitCode.UNKNOWN
+    bad = ("fail",) if fail_on == "fail" else ("fail", "warn")
+    return ExitCode.FOUND if decision in bad else ExitCode.OK
+
+
+def _headline(decision: Verdict, cause: Check | None, checks: Sequence[Check], required: frozenset[str]) -> str:
+    if cause is not None:
+        text = cause.title
+    elif decision == "unknown":
+        open_questions = [
+            check for check in checks if check.rule in required and check.status in ("unknown", "skipped")
+        ]
+        text = f"no verdict: {open_questions[0].message}" if open_questions else "no verdict: nothing could be checked"
+    else:
+        text = "GPU, driver and frameworks fit on paper"
+    return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
+
+
+def _ask(checks: Sequence[Check], required: frozenset[str]) -> tuple[str, ...]:
+    """The facts that would settle what is still open, required checks first."""
+    pending = [check for check in checks if check.status in ("unknown", "skipped") and not check.explained_by]
+    pending.sort(key=lambda check: (check.status != "unknown", check.rule not in required))
+    facts = dict.fromkeys(missing.fact for check in pending for missing in check.missing)
+    return tuple(facts)[:10]

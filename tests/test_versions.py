@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, CudnnVersion, DriverRelease, PtxVersion
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("550.54.14", (550, 54, 14)),
+        ("580.159.04", (580, 159, 4)),
+        ("470.82", (470, 82, 0)),
+        ("535", (535, 0, 0)),
+        (" 418.39 \n", (418, 39, 0)),
+    ],
+)
+def test_driver_release(text: str, expected: tuple[int, int, int]) -> None:
+    assert DriverRelease.parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "N/A", "550.54.14.1", "550-54", "v550", "550.", "9" * 40, "5\u0665\u0660.54"]
+)
+def test_what_is_no_driver_release(text: str | None) -> None:
+    assert DriverRelease.parse(text) is None
+
+
+def test_driver_release_is_shown_as_nvidia_writes_it() -> None:
+    assert str(DriverRelease(580, 159, 4)) == "580.159.04"
+    assert str(DriverRelease(418, 39)) == "418.39"
+    assert DriverRelease.parse(str(DriverRelease(535, 54, 3))) == DriverRelease(535, 54, 3)
+
+
+def test_driver_releases_compare_by_number_not_by_text() -> None:
+    assert DriverRelease(550, 127, 5) > DriverRelease(550, 54, 14)
+
+
+def test_cuda_version() -> None:
+    assert CudaVersion.parse("12.4.131") == (12, 4)
+    assert CudaVersion.parse("12") == (12, 0)
+    assert CudaVersion.parse("none") is None
+    assert CudaVersion.decode(12040) == (12, 4)
+    assert CudaVersion.decode(9010) == (9, 1)
+    assert CudaVersion.from_tag("cu124") == (12, 4)
+    assert CudaVersion.from_tag("cu92") == (9, 2)
+    assert CudaVersion.from_tag("cpu") is None
+
+
+def test_cudnn_is_decoded_by_the_scheme_of_its_major() -> None:
+    assert str(CudnnVersion.decode(8902)) == "8.9.2"
+    assert str(CudnnVersion.decode(91002)) == "9.10.2"
+    assert str(CudnnVersion.decode(90100)) == "9.1.0"
+    assert str(CudnnVersion.decode(7605)) == "7.6.5"
+    assert CudnnVersion.parse("9.1.0.70") == (9, 1, 0)
+
+
+@pytest.mark.parametrize("text", ["9.0", "sm_90", "sm90", "compute_90", "90", "sm_90a"])
+def test_compute_capability(text: str) -> None:
+    assert ComputeCapability.parse(text) == (9, 0)
+
+
+def test_compute_capability_of_two_digits_and_none() -> None:
+    assert ComputeCapability.parse("12.0") == ComputeCapability.parse("sm_120") == (12, 0)
+    assert ComputeCapability.parse("12.0").sm == "sm_120"  # type: ignore[union-attr]
+    for text in (None, "", "9", "sm_", "sm_9", "hopper", "1.2.3"):
+        assert ComputeCapability.parse(text) is None
+
+
+def test_code_target() -> None:
+    target = CodeTarget.parse("sm_90a")
+    assert target == CodeTarget(ComputeCapability(9, 0), ptx=False, suffix="a")
+    assert str(target) == "sm_90a"
+    assert CodeTarget.parse("compute_120") == CodeTarget(ComputeCapability(12, 0), ptx=True)
+    assert CodeTarget.parse("90") is None
+
+
+def test_ptx_version() -> None:
+    assert PtxVersion.parse("8.4") == (8, 4)
+    assert PtxVersion.parse("8") is None
+
+
+@given(st.text(max_size=30))
+def test_no_text_breaks_a_parser(text: str) -> None:
+    for kind in (DriverRelease, CudaVersion, CudnnVersion, ComputeCapability, CodeTarget, PtxVersion):
+        parsed = kind.parse(text)
+        assert parsed is None or str(parsed)
