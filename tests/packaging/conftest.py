@@ -1,0 +1,35 @@
+"""Wheel and sdist are built once, with the build requirements of this environment (nothing is fetched)."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.installing import Built, Environment, run
+
+ROOT = Path(__file__).resolve().parents[2]
+_SHIPPED = ("envcheck", "matrix", "probes", "docs", "tests", "benchmarks")
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Build sdist, and the wheel from that sdist, out of a clean copy of this checkout."""
+    tree = tmp_path_factory.mktemp("tree")
+    for name in _SHIPPED:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for file in ROOT.iterdir():
+        if file.is_file() and not file.name.startswith("."):
+            shutil.copy2(file, tree)
+    out = tmp_path_factory.mktemp("dist")
+    run([sys.executable, "-m", "build", "--no-isolation", "-o", str(out), str(tree)])
+    return Built(next(out.glob("*.whl")), next(out.glob("*.tar.gz")), tree)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Environment:
+    """An empty virtual environment of the interpreter that runs the tests."""
+    return Environment(tmp_path / "venv")

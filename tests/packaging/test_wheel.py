@@ -1,0 +1,78 @@
+"""What is shipped is what is in the tree, nothing generic lands in site-packages, and it runs from there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.packaging.installing import Built, Environment
+
+
+def python_and_data(folder: Path) -> set[str]:
+    return {
+        str(file.relative_to(folder))
+        for file in folder.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts and file.name != "compiled.json"
+    }
+
+
+def test_the_wheel_holds_envcheck_and_its_metadata_alone(built: Built) -> None:
+    names = [PurePosixPath(name) for name in zipfile.ZipFile(built.wheel).namelist()]
+    tops = {name.parts[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"envcheck"}
+    assert len(tops) == 2
+
+
+def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:
+    shipped = {name for name in zipfile.ZipFile(built.wheel).namelist() if name.startswith("envcheck/")}
+    expected = {f"envcheck/{name}" for name in python_and_data(built.tree / "envcheck")}
+    for folder in ("matrix", "probes"):
+        expected |= {f"envcheck/{folder}/{name}" for name in python_and_data(built.tree / folder)}
+    assert shipped - {"envcheck/matrix/compiled.json"} == expected
+    assert "envcheck/matrix/compiled.json" in shipped
+
+
+def test_the_sdist_can_be_tested(built: Built) -> None:
+    names = {str(PurePosixPath(*PurePosixPath(name).parts[1:])) for name in tarfile.open(built.sdist).getnames()}
+    for needed in (
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "constraints.txt",
+        "tests/test_merge.py",
+        "probes/_kit.py",
+    ):
+        assert needed in names
+
+
+def test_the_wheel_runs_outside_the_checkout(built: Built, fresh: Environment, tmp_path: Path) -> None:
+    before = site_packages(fresh)
+    fresh.install(str(built.wheel))
+    added = site_packages(fresh) - before
+    own = {name for name in added if name.startswith(("envcheck", "gpu_envcheck", "matrix", "probes"))}
+    assert {name for name in own if not name.endswith(".dist-info")} == {"envcheck"}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for script in ("envcheck", "gpu-envcheck"):
+        result = subprocess.run(
+            [str(fresh.place / "bin" / script), "check", "--json", "--python", str(fresh.python)],
+            cwd=elsewhere,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert result.returncode in (0, 1, 3), result.stderr
+        report = json.loads(result.stdout)
+        assert report["schema_version"] == "1.0"
+        assert {probe["name"]: probe["status"] for probe in report["probes"]}["environments"] == "ok"
+    assert list(elsewhere.iterdir()) == []
+
+
+def site_packages(environment: Environment) -> set[str]:
+    (folder,) = (environment.place / "lib").glob("python*/site-packages")
+    return {entry.name for entry in folder.iterdir()}
