@@ -38,16 +38,10 @@ def test_the_wheel_holds_every_file_of_the_tree(built: Built) -> None:
 
 
 def test_the_sdist_can_be_tested(built: Built) -> None:
-    names = {str(PurePosixPath(*PurePosixPath(name).parts[1:])) for name in tarfile.open(built.sdist).getnames()}
-    for needed in (
-        "pyproject.toml",
-        "README.md",
-        "LICENSE",
-        "constraints.txt",
-        "tests/test_merge.py",
-        "probes/_kit.py",
-    ):
-        assert needed in names
+    with tarfile.open(built.sdist) as archive:
+        names = {str(PurePosixPath(*PurePosixPath(name).parts[1:])) for name in archive.getnames()}
+    needed = {"pyproject.toml", "README.md", "LICENSE", "constraints.txt", "tests/test_merge.py", "probes/_kit.py"}
+    assert needed <= names
 
 
 def test_the_wheel_runs_outside_the_checkout(built: Built, fresh: Environment, tmp_path: Path) -> None:
