@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import pytest
+
+from envcheck.assume import assume, assumes_machine
+from envcheck.components import parse_components
+from envcheck.errors import UsageError
+from envcheck.snapshot import (
+    Distribution,
+    Driver,
+    Environment,
+    Fabric,
+    Framework,
+    Gpu,
+    Kernel,
+    Listing,
+    Platform,
+    Snapshot,
+    Variables,
+)
+
+HERE = Snapshot(
+    platform=Platform(source="file", os="linux", machine="x86_64", distribution="ubuntu"),
+    kernel=Kernel(source="procfs"),
+    driver=Driver(source="nvml", release="470.82.01", installed=True),
+    gpus=Listing(items=(Gpu(source="nvml", uuid="GPU-a", name="Tesla K80"),), complete=True),
+    fabric=Fabric(source="nvml", nvswitches=0),
+    variables=Variables(source="environment", values={"CUDA_VISIBLE_DEVICES": ""}, complete=True),
+    environments=Listing(
+        items=(
+            Environment(
+                source="file",
+                key="/venv",
+                judged=True,
+                python="3.12.3",
+                distributions=(
+                    Distribution(name="torch", version="2.5.1"),
+                    Distribution(name="numpy", version="1.26.4"),
+                ),
+                distributions_complete=True,
+                frameworks=Listing(
+                    items=(Framework(source="file", name="torch", version="2.5.1", cuda="12.4"),), complete=True
+                ),
+            ),
+        ),
+        complete=True,
+    ),
+)
+
+
+def assumed(text: str, here: Snapshot = HERE) -> Snapshot:
+    return assume(here, parse_components(text))
+
+
+def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
+    snapshot = assumed("gpu==H100,driver==550.54.14,os==linux")
+    assert snapshot.kernel is None
+    assert snapshot.fabric is None
+    assert snapshot.variables is None
+    assert snapshot.driver == Driver(source="assumed", installed=True, release="550.54.14")
+    assert snapshot.gpus is not None
+    assert [(gpu.name, gpu.source, gpu.label) for gpu in snapshot.gpus.items] == [("H100", "assumed", "assumed-0")]
+    assert snapshot.platform is not None
+    assert snapshot.platform.source_of("os") == "assumed"
+    assert snapshot.platform.distribution == "ubuntu"
+    assert snapshot.environments == HERE.environments
+
+
+def test_an_assumed_gpu_alone_leaves_the_driver_unknown() -> None:
+    snapshot = assumed("gpu==sm_120")
+    assert snapshot.driver is None
+    assert snapshot.gpus is not None
+    assert snapshot.gpus.items[0].compute_capability == "12.0"
+
+
+def test_several_gpus() -> None:
+    snapshot = assumed("gpu==H100,gpus==8")
+    assert snapshot.gpus is not None
+    assert len({gpu.key for gpu in snapshot.gpus.items}) == 8
+    assert assumed("gpus==0").gpus == Listing(items=(), complete=True)
+
+
+def test_an_assumed_distribution_replaces_the_one_observed() -> None:
+    snapshot = assumed("torch==2.6.0+cu126")
+    assert snapshot.gpus == HERE.gpus
+    assert snapshot.environments is not None
+    environment = snapshot.environments.items[0]
+    assert environment.frameworks is not None
+    assert environment.frameworks.items == (Framework(source="assumed", name="torch", version="2.6.0+cu126"),)
+    assert {(found.name, found.version) for found in environment.distributions or ()} == {
+        ("torch", "2.6.0+cu126"),
+        ("numpy", "1.26.4"),
+    }
+    assert environment.python == "3.12.3"
+
+
+def test_software_can_be_assumed_where_there_is_none() -> None:
+    snapshot = assumed("torch==2.6.0,python==3.13", Snapshot())
+    assert snapshot.environments is not None
+    (environment,) = snapshot.environments.items
+    assert (environment.judged, environment.python) == (True, "3.13")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("driver>=550", "an assumption is exact"),
+        ("gpus==many", "a number of GPUs"),
+        ("gpus==99999", "a number of GPUs"),
+        ("os==beos", "linux, windows or macos"),
+        ("kernel-module==free", "open or proprietary"),
+        ("cuda==12.4", "assume gpu"),
+    ],
+)
+def test_what_cannot_be_assumed_is_refused_in_one_sentence(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        assumed(text)
+
+
+def test_which_assumptions_mean_another_machine() -> None:
+    assert assumes_machine(parse_components("gpu==H100"))
+    assert assumes_machine(parse_components("os==linux,driver==550"))
+    assert not assumes_machine(parse_components("torch==2.5.1,os==linux"))
