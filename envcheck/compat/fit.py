@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from envcheck.checks import Confidence, Source
+from envcheck.compat.tables import Row, Tables
 
-FitVerdict = Literal["compatible", "incompatible", "unknown"]
+FitVerdict: TypeAlias = Literal["compatible", "incompatible", "unknown"]
+
+_WEAKEST_FIRST: tuple[Confidence, ...] = ("weak", "medium", "high")
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,9 +37,14 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict == "incompatible"
 
 
-def compatible(reason: str, *, rows: tuple[str, ...] = (), sources: tuple[Source, ...] = ()) -> Fit:
-    return Fit(verdict="compatible", reason=reason, rows=rows, sources=sources)
-
-
-def unknown(reason: str, *, rows: tuple[str, ...] = (), sources: tuple[Source, ...] = ()) -> Fit:
-    return Fit(verdict="unknown", reason=reason, rows=rows, sources=sources)
+def conclude(tables: Tables, verdict: FitVerdict, reason: str, *rows: Row | None, change: str = "") -> Fit:
+    """A Fit that cites the rows that decided, and is as trustworthy as the weakest of them."""
+    cited = [row for row in rows if row is not None]
+    return Fit(
+        verdict=verdict,
+        reason=reason,
+        rows=tuple(dict.fromkeys(row.id for row in cited)),
+        sources=tables.cite(*cited),
+        nearest_change=change,
+        confidence=min((row.confidence for row in cited), key=_WEAKEST_FIRST.index, default="high"),
+    )

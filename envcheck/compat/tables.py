@@ -6,11 +6,15 @@ newest toolkit for a GPU) is computed by the relations, never typed in.
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from envcheck.checks import Confidence, Source
+
+Os: TypeAlias = Literal["linux", "windows", "macos"]
+"""Systems that a driver release is read by; WSL counts as Windows, whose driver it uses."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -20,6 +24,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True,
     """Keys of the sources that state it, in ``[sources.KEY]`` of the same file."""
     confidence: Confidence = "high"
     note: str = ""
+
+    @property
+    def id(self) -> str:
+        """Names the row in reports: ``cuda/12.4``; unique in its table."""
+        raise NotImplementedError
 
 
 class SourceRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,7 +51,11 @@ class ArchitectureRow(Row, frozen=True, kw_only=True):
     last_branch: int | None = None
     """Last one; ``None`` while current branches do."""
     kernel_module: Literal["proprietary", "open", "both"] | None = None
-    """Which flavour of the kernel module can drive it; exceptions are in ``CapabilityRow``."""
+    """Which flavour of the kernel module can drive it; exceptions are in ``CapabilityRow`` and ``GpuRow``."""
+
+    @property
+    def id(self) -> str:
+        return f"architecture/{self.name}"
 
 
 class CapabilityRow(Row, frozen=True, kw_only=True):
@@ -57,6 +70,12 @@ class CapabilityRow(Row, frozen=True, kw_only=True):
     open_module_only: bool = False
     family: tuple[str, ...] = ()
     """Capabilities on which its ``f`` code runs."""
+    renamed_to: str | None = None
+    """The capability that later toolkits call it."""
+
+    @property
+    def id(self) -> str:
+        return f"capability/{self.capability}"
 
 
 class DriverBranchRow(Row, frozen=True, kw_only=True):
@@ -64,12 +83,18 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
 
     branch: int
     os: Literal["linux", "windows"] = "linux"
+    until: int | None = None
+    """Highest first number of its releases on Windows, where R550 covers 550 to 553."""
     cuda: str | None = None
     """Newest CUDA version that its libcuda speaks."""
     first_release: str | None = None
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
     ended: str | None = None
-    """The day its support ended or ends."""
+    """The day (or month) its support ended or ends."""
+
+    @property
+    def id(self) -> str:
+        return f"driver/{self.branch}" if self.os == "linux" else f"driver/{self.branch}-{self.os}"
 
 
 class CudaRow(Row, frozen=True, kw_only=True):
@@ -79,6 +104,9 @@ class CudaRow(Row, frozen=True, kw_only=True):
     driver_linux: str | None = None
     """Least Linux driver for programs built with it (from CUDA 11 on: for any minor of the major)."""
     driver_windows: str | None = None
+    disputed_linux: str | None = None
+    """A lower minimum that another of NVIDIA's documents states: between the two, nobody can tell."""
+    disputed_windows: str | None = None
     bundled_driver: str | None = None
     """Linux driver that its first release came with; it knows everything the toolkit can produce."""
     ptx: str | None = None
@@ -87,6 +115,10 @@ class CudaRow(Row, frozen=True, kw_only=True):
     """Compute capabilities that it can compile for, as ``sm_90``."""
     toolkit: bool = True
     """False for a version that only drivers report (12.7)."""
+
+    @property
+    def id(self) -> str:
+        return f"cuda/{self.version}"
 
 
 class GpuRow(Row, frozen=True, kw_only=True):
@@ -104,6 +136,12 @@ class GpuRow(Row, frozen=True, kw_only=True):
     """Bytes per second."""
     sms: int | None = None
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
+    open_module_only: bool = False
+    """Whether it needs the open kernel module though other models of its compute capability do not."""
+
+    @property
+    def id(self) -> str:
+        return f"gpu/{re.sub('[^a-z0-9]+', '-', self.name.lower()).strip('-')}"
 
 
 class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -113,20 +151,31 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """CUDA version, as ``12.4``; empty for the CPU build."""
     targets: tuple[str, ...] = ()
     """What it holds GPU code for: ``sm_90``, ``compute_90``."""
+    os: Literal["linux", "windows"] = "linux"
+    machine: Literal["x86_64", "aarch64"] = "x86_64"
 
 
 class TorchRow(Row, frozen=True, kw_only=True):
-    """A PyTorch release (Linux x86_64)."""
+    """A PyTorch release. What it pins is what its default wheel for Linux x86_64 pins."""
 
     version: str
     default_cuda: str | None = None
-    """CUDA of the wheel on PyPI."""
+    """CUDA of the wheel on PyPI for Linux x86_64. (For Windows, PyPI has CPU builds only.)"""
+    default_cuda_aarch64: str | None = None
+    """CUDA of the wheel on PyPI for Linux aarch64; empty text where that is a CPU build."""
     builds: tuple[TorchBuild, ...] = ()
     python_min: str | None = None
+    """Oldest CPython 3 with a wheel, as ``3.9``."""
     python_max: str | None = None
+    python_also: tuple[str, ...] = ()
+    """Further ones outside that range: ``2.7``."""
     cudnn: str | None = None
     nccl: str | None = None
     triton: str | None = None
+
+    @property
+    def id(self) -> str:
+        return f"torch/{self.version}"
 
 
 class Tables(msgspec.Struct, frozen=True, kw_only=True):

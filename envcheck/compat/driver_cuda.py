@@ -1,0 +1,91 @@
+"""Driver and CUDA: which programs, by the CUDA they were built with, a driver release runs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.tables import CudaRow, DriverBranchRow, Os, Tables
+from envcheck.versions import CudaVersion, DriverRelease
+
+_FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
+
+
+class Minimum(NamedTuple):
+    """The least driver for a CUDA version, and the row that says so."""
+
+    driver: str
+    row: CudaRow
+    disputed: str | None
+    """A lower minimum that another document states."""
+
+
+def driver_runs_cuda(
+    tables: Tables,
+    driver: DriverRelease,
+    cuda: CudaVersion,
+    os: Os = "linux",
+    *,
+    speaks: CudaVersion | None = None,
+) -> Fit:
+    """Whether ``driver`` runs what was built with ``cuda``.
+
+    From CUDA 11 on the minimum of the major holds (minor-version compatibility), before that the exact version's.
+    ``speaks`` is what the driver itself reported, when it was asked; it decides where the data ends.
+    """
+    if speaks is not None and speaks >= cuda:
+        return conclude(tables, "compatible", f"driver {driver} speaks CUDA {speaks}, as new as CUDA {cuda}")
+    least = minimum_driver(tables, cuda, os)
+    if least is None:
+        return _beyond_the_data(tables, driver, cuda, os)
+    needed = DriverRelease.parse(least.driver)
+    if needed is None or driver >= needed:
+        return conclude(tables, "compatible", f"CUDA {cuda} needs driver {least.driver}, this is {driver}", least.row)
+    disputed = DriverRelease.parse(least.disputed)
+    change = f"driver >= {least.driver}"
+    if disputed is not None and driver >= disputed:
+        reason = f"NVIDIA's documents give both {least.disputed} and {least.driver} as minimum for CUDA {cuda}"
+        return conclude(tables, "unknown", f"{reason}; this is {driver}", least.row, change=change)
+    reason = f"CUDA {cuda} needs driver {least.driver} or newer, this is {driver}"
+    return conclude(tables, "incompatible", reason, least.row, change=change)
+
+
+def minimum_driver(tables: Tables, cuda: CudaVersion, os: Os = "linux") -> Minimum | None:
+    """The least driver for ``cuda``; a minor newer than the data has its major's; None where the data has none."""
+    rows = [(version, row) for row in tables.cuda if (version := CudaVersion.parse(row.version))]
+    exact = [row for version, row in rows if version == cuda]
+    newest = max((version for version, _ in rows), default=cuda)
+    if not exact and cuda > newest and cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY:
+        exact = [row for version, row in rows if version == newest and version.major == cuda.major]
+    for row in exact:
+        if os == "windows" and row.driver_windows:
+            return Minimum(row.driver_windows, row, row.disputed_windows)
+        if os == "linux" and row.driver_linux:
+            return Minimum(row.driver_linux, row, row.disputed_linux)
+    return None
+
+
+def driver_speaks(tables: Tables, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+    """The newest CUDA that the driver's own libcuda speaks, by its branch: up to it, programs run natively."""
+    row = branch_of(tables, driver, os)
+    return CudaVersion.parse(row.cuda) if row else None
+
+
+def branch_of(tables: Tables, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
+    """The row of the driver's branch."""
+    rows = (row for row in tables.drivers if row.os == os)
+    return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)
+
+
+def _beyond_the_data(tables: Tables, driver: DriverRelease, cuda: CudaVersion, os: Os) -> Fit:
+    """Minimums only grow: a driver below the newest known one cannot run a CUDA that is newer still."""
+    versions = [version for row in tables.cuda if (version := CudaVersion.parse(row.version))]
+    newest = max(versions, default=None)
+    if newest is not None and cuda > newest:
+        least = minimum_driver(tables, newest, os)
+        needed = DriverRelease.parse(least.driver) if least else None
+        if least and needed and driver < (DriverRelease.parse(least.disputed) or needed):
+            reason = f"CUDA {newest} already needs driver {least.driver}, CUDA {cuda} no less; this is {driver}"
+            return conclude(tables, "incompatible", reason, least.row, change=f"driver > {least.driver}")
+    reason = f"the matrix has no minimum driver of CUDA {cuda} for {os}; what the driver speaks would tell"
+    return conclude(tables, "unknown", reason)

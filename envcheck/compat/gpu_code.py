@@ -1,0 +1,112 @@
+"""GPU and code: whether GPU code compiled for some targets runs on a GPU, as it is or compiled anew by the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.tables import CapabilityRow, CudaRow, Tables
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
+
+
+def code_runs_on(
+    tables: Tables,
+    targets: Sequence[CodeTarget],
+    gpu: ComputeCapability,
+    *,
+    driver_speaks: CudaVersion | None = None,
+    built_with: CudaVersion | None = None,
+) -> Fit:
+    """Whether a binary that holds code for ``targets`` runs on ``gpu``.
+
+    A cubin runs as it is; PTX is compiled by the driver, which must speak a PTX as new as the one written by the
+    toolkit that it was ``built_with``.
+    """
+    row = capability_row(tables, gpu)
+    if not targets:
+        return conclude(tables, "unknown", f"what GPU code it holds is not known, so {gpu.sm} cannot be judged")
+    native = [target for target in targets if runs_natively(tables, target, gpu)]
+    if native:
+        return conclude(tables, "compatible", f"it holds native code for {gpu.sm} ({native[-1]})", row)
+    ptx = [target for target in targets if target.ptx and _ptx_serves(tables, target, gpu)]
+    if ptx:
+        return _compiled_by_driver(tables, max(ptx), gpu, driver_speaks, built_with)
+    renamed = [target for target in targets if _same_under_new_name(tables, target, gpu)]
+    if renamed:
+        reason = f"{renamed[0]} is the former name of {gpu.sm}; whether such code still runs is not documented"
+        return conclude(tables, "unknown", reason, row)
+    held = " ".join(str(target) for target in targets)
+    reason = f"it holds GPU code for {held}, none of which runs on {gpu.sm}"
+    return conclude(tables, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
+
+
+def runs_natively(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+    """Whether a cubin runs on ``gpu`` without being compiled anew."""
+    if target.ptx:
+        return False
+    if target.capability == gpu:
+        return True
+    if target.suffix == "f":
+        return _in_family(tables, target, gpu)
+    if target.suffix == "a" or _is_tegra(tables, gpu) or _is_tegra(tables, target.capability):
+        return False
+    return target.capability.major == gpu.major and target.capability.minor <= gpu.minor
+
+
+def capability_row(tables: Tables, capability: ComputeCapability) -> CapabilityRow | None:
+    name = str(capability)
+    return next((row for row in tables.capabilities if row.capability == name), None)
+
+
+def _ptx_serves(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+    if target.suffix == "a":
+        return target.capability == gpu
+    if target.suffix == "f":
+        return target.capability == gpu or _in_family(tables, target, gpu)
+    return target.capability <= gpu
+
+
+def _compiled_by_driver(
+    tables: Tables,
+    target: CodeTarget,
+    gpu: ComputeCapability,
+    driver_speaks: CudaVersion | None,
+    built_with: CudaVersion | None,
+) -> Fit:
+    row = capability_row(tables, gpu)
+    jit = f"it holds no native code for {gpu.sm}, only PTX ({target}) for the driver to compile"
+    if driver_speaks is None or built_with is None:
+        missing = "the CUDA that the driver speaks" if driver_speaks is None else "the CUDA it was built with"
+        return conclude(tables, "unknown", f"{jit}; {missing} is not known", row)
+    speaks, built = _cuda_row(tables, driver_speaks), _cuda_row(tables, built_with)
+    if driver_speaks >= built_with or _ptx_as_new(speaks, built):
+        return conclude(tables, "compatible", f"{jit}, which speaks CUDA {driver_speaks}", row)
+    reason = f"{jit}, which speaks CUDA {driver_speaks} and cannot read the PTX of CUDA {built_with}"
+    change = f"a driver that speaks CUDA {built_with}, or a build with code for {gpu.sm}"
+    return conclude(tables, "incompatible", reason, row, speaks, built, change=change)
+
+
+def _ptx_as_new(speaks: CudaRow | None, built: CudaRow | None) -> bool:
+    known = PtxVersion.parse(speaks.ptx if speaks else None)
+    needed = PtxVersion.parse(built.ptx if built else None)
+    return known is not None and needed is not None and known >= needed
+
+
+def _cuda_row(tables: Tables, cuda: CudaVersion) -> CudaRow | None:
+    name = str(cuda)
+    return next((row for row in tables.cuda if row.version == name), None)
+
+
+def _in_family(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+    row = capability_row(tables, target.capability)
+    return row is not None and str(gpu) in row.family
+
+
+def _is_tegra(tables: Tables, capability: ComputeCapability) -> bool:
+    row = capability_row(tables, capability)
+    return row is not None and row.tegra
+
+
+def _same_under_new_name(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+    row = capability_row(tables, target.capability)
+    return row is not None and row.renamed_to == str(gpu)

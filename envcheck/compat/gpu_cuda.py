@@ -1,0 +1,48 @@
+"""GPU and CUDA toolkit: whether the toolkit compiles for the GPU."""
+
+from __future__ import annotations
+
+from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.gpu_code import capability_row
+from envcheck.compat.tables import CudaRow, Tables
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+
+
+def cuda_targets(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
+    """Whether nvcc of ``cuda`` accepts the GPU's own target; code for another one may still run on it."""
+    row = next((row for row in tables.cuda if row.version == str(cuda)), None)
+    if row is None or not row.targets:
+        return conclude(tables, "unknown", f"the matrix does not know what CUDA {cuda} compiles for")
+    if gpu.sm in row.targets:
+        return conclude(tables, "compatible", f"CUDA {cuda} compiles for {gpu.sm}", row)
+    former = next((other for other in tables.capabilities if other.renamed_to == str(gpu)), None)
+    if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
+        reason = f"CUDA {cuda} calls {gpu.sm} by its former compute capability {former.capability}"
+        return conclude(tables, "unknown", reason, row, former)
+    having = [other for other in tables.cuda if gpu.sm in other.targets]
+    if not having:
+        reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"
+        return conclude(tables, "unknown", reason, capability_row(tables, gpu))
+    return _no_target(tables, gpu, row, having)
+
+
+def _no_target(tables: Tables, gpu: ComputeCapability, row: CudaRow, having: list[CudaRow]) -> Fit:
+    first = min(having, key=_version)
+    last = max(having, key=_version)
+    if _version(row) < _version(first):
+        reason = f"CUDA {row.version} is older than {gpu.sm}; CUDA {first.version} is the first that compiles for it"
+        return conclude(tables, "incompatible", reason, row, first, change=f"CUDA >= {first.version}")
+    if _version(row) > _version(last):
+        reason = f"CUDA {row.version} has dropped {gpu.sm}; CUDA {last.version} is the last that compiles for it"
+        return conclude(tables, "incompatible", reason, row, last, change=f"CUDA <= {last.version}")
+    return conclude(tables, "incompatible", f"CUDA {row.version} does not compile for {gpu.sm}", row)
+
+
+def targets_of(tables: Tables, cuda: CudaVersion) -> tuple[CodeTarget, ...]:
+    """The targets that the toolkit compiles for; empty when the matrix does not know."""
+    found = (target for row in tables.cuda if row.version == str(cuda) for target in row.targets)
+    return tuple(target for text in found if (target := CodeTarget.parse(text)))
+
+
+def _version(row: CudaRow) -> CudaVersion:
+    return CudaVersion.parse(row.version) or CudaVersion(0, 0)

@@ -1,0 +1,103 @@
+"""GPU and driver: whether a driver release, and a flavour of its kernel module, drives a GPU."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.gpu_code import capability_row
+from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Tables
+from envcheck.versions import ComputeCapability, DriverRelease
+
+Flavour: TypeAlias = Literal["open", "proprietary"]
+
+
+def driver_drives(
+    tables: Tables,
+    gpu: ComputeCapability,
+    driver: DriverRelease,
+    os: Os = "linux",
+    flavour: Flavour | None = None,
+    *,
+    model: GpuRow | None = None,
+) -> Fit:
+    """Whether ``driver`` drives a GPU of this compute capability (and ``model``, where it is known).
+
+    ``flavour`` is that of the kernel module; None leaves it out of the question. A driver newer than the data drives
+    every generation that no row says was dropped.
+    """
+    capability = capability_row(tables, gpu)
+    architecture = architecture_of(tables, gpu)
+    if capability is None or architecture is None:
+        return conclude(tables, "unknown", f"the matrix does not know which drivers drive {gpu.sm}")
+    if capability.tegra:
+        reason = f"{gpu.sm} is integrated in a Tegra system, whose driver comes with its system software"
+        return conclude(tables, "unknown", reason, capability)
+    drives = f"driver {driver} drives {_named(gpu, architecture)}"
+    return (
+        _dropped(tables, gpu, driver, architecture)
+        or _before_the_data(tables, gpu, driver, os)
+        or _not_yet(tables, gpu, driver, os, capability)
+        or _wrong_flavour(tables, gpu, flavour, capability, model)
+        or conclude(tables, "compatible", drives, capability, architecture)
+    )
+
+
+def architecture_of(tables: Tables, gpu: ComputeCapability) -> ArchitectureRow | None:
+    name = str(gpu)
+    return next((row for row in tables.architectures if name in row.capabilities), None)
+
+
+def _dropped(tables: Tables, gpu: ComputeCapability, driver: DriverRelease, row: ArchitectureRow) -> Fit | None:
+    if row.last_branch is None or driver.branch < _next_branch(tables, row.last_branch):
+        return None
+    reason = f"driver {driver} has dropped {_named(gpu, row)}; R{row.last_branch} is its last branch"
+    return conclude(tables, "incompatible", reason, row, change=f"driver R{row.last_branch}")
+
+
+def _next_branch(tables: Tables, last: int) -> int:
+    """The branch after ``last``: releases of a branch on Windows have numbers above its name, but below this."""
+    return min((row.branch for row in tables.drivers if row.branch > last), default=last + 1)
+
+
+def _before_the_data(tables: Tables, gpu: ComputeCapability, driver: DriverRelease, os: Os) -> Fit | None:
+    oldest = min((row.branch for row in tables.drivers if row.os == os), default=0)
+    if driver.branch >= oldest:
+        return None
+    reason = f"driver {driver} is older than the matrix, which does not say whether it drives {gpu.sm}"
+    return conclude(tables, "unknown", reason)
+
+
+def _not_yet(tables: Tables, gpu: ComputeCapability, driver: DriverRelease, os: Os, row: CapabilityRow) -> Fit | None:
+    architecture = architecture_of(tables, gpu)
+    first = row.first_branch or (architecture.first_branch if architecture else None)
+    if architecture is None or first is None or driver.branch >= first:
+        return None
+    reason = f"driver {driver} is older than {_named(gpu, architecture)}; R{first} is the first branch that drives it"
+    verdict: Literal["incompatible", "unknown"] = "incompatible" if os == "linux" else "unknown"
+    return conclude(tables, verdict, reason, row, architecture, change=f"driver >= {first}")
+
+
+def _wrong_flavour(
+    tables: Tables,
+    gpu: ComputeCapability,
+    flavour: Flavour | None,
+    row: CapabilityRow,
+    model: GpuRow | None,
+) -> Fit | None:
+    architecture = architecture_of(tables, gpu)
+    if flavour is None or architecture is None:
+        return None
+    if flavour == "open" and architecture.kernel_module == "proprietary":
+        reason = f"the open kernel module does not drive {_named(gpu, architecture)}"
+        return conclude(tables, "incompatible", reason, architecture, change="the proprietary kernel module")
+    needs_open = model if model is not None and model.open_module_only else row if row.open_module_only else None
+    if flavour == "proprietary" and needs_open is not None:
+        what = model.name if needs_open is model and model is not None else _named(gpu, architecture)
+        reason = f"only the open kernel module drives {what}"
+        return conclude(tables, "incompatible", reason, needs_open, change="the open kernel module")
+    return None
+
+
+def _named(gpu: ComputeCapability, architecture: ArchitectureRow) -> str:
+    return f"{architecture.name.capitalize()} GPUs ({gpu.sm})"

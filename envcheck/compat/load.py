@@ -1,0 +1,99 @@
+"""Load the compatibility matrix: compiled in an installed package, from its TOML files in a checkout."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envcheck.bundle import folder
+from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder
+from envcheck.compat.tables import (
+    ArchitectureRow,
+    CapabilityRow,
+    CudaRow,
+    DriverBranchRow,
+    GpuRow,
+    Row,
+    SourceRow,
+    Tables,
+    TorchRow,
+)
+from envcheck.errors import MatrixError
+
+ROW_TYPES: dict[str, type[Row]] = {
+    "architecture": ArchitectureRow,
+    "capability": CapabilityRow,
+    "driver": DriverBranchRow,
+    "cuda": CudaRow,
+    "gpu": GpuRow,
+    "torch": TorchRow,
+}
+
+_DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+
+
+@cache
+def tables() -> Tables:
+    """The matrix that came with this installation. Raises MatrixError when it is malformed."""
+    try:
+        place = folder("matrix")
+    except FileNotFoundError as error:
+        raise MatrixError(str(error)) from error
+    compiled = place / COMPILED
+    return read_compiled(compiled) if compiled.is_file() else read_folder(place)
+
+
+def matrix_date() -> str:
+    """The newest day on which a source of the matrix was read."""
+    return max(source.read for source in tables().sources.values())
+
+
+def read_compiled(path: Path) -> Tables:
+    """Read what the build of the wheel wrote; its rows were checked then."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Tables)
+    except (OSError, msgspec.DecodeError) as error:
+        raise MatrixError(f"{path}: the compiled matrix is damaged, install envcheck again: {error}") from error
+
+
+def read_folder(place: Path) -> Tables:
+    """Read and check the TOML files of a folder. Raises MatrixError naming table and row."""
+    document = compile_folder(place)
+    for key, source in document["sources"].items():
+        _check_source(key, source)
+    for table, field in FIELDS.items():
+        _check_rows(table, document[field])
+    return msgspec.convert(document, Tables)
+
+
+def _check_source(key: str, source: Any) -> None:
+    try:
+        row = msgspec.convert(source, SourceRow)
+    except msgspec.ValidationError as error:
+        raise MatrixError(f"source {key}: {error}") from error
+    if not (row.title and row.address and _DAY.fullmatch(row.read)):
+        raise MatrixError(f"source {key}: it needs a title, an address and the day it was read (2026-11-20)")
+
+
+def _check_rows(table: str, rows: list[dict[str, Any]]) -> None:
+    names: list[str] = []
+    for number, content in enumerate(rows, start=1):
+        try:
+            row = msgspec.convert(content, ROW_TYPES[table])
+        except msgspec.ValidationError as error:
+            file = str(content["source"][0]).partition("/")[0]
+            raise MatrixError(f"{file}.toml: [[{table}]] number {number} ({_label(content)}): {error}") from error
+        names.append(row.id)
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise MatrixError(f"[[{table}]]: {count} rows are called {name}")
+
+
+def _label(content: dict[str, Any]) -> str:
+    """What a reader would look for to find the row: its first field."""
+    return next((f"{key} = {value!r}" for key, value in content.items() if key != "source"), "empty")

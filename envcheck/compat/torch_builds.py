@@ -1,0 +1,75 @@
+"""PyTorch's builds: which there are, and which of them fit a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from packaging.version import Version
+
+from envcheck.compat.driver_cuda import driver_runs_cuda, driver_speaks
+from envcheck.compat.gpu_code import code_runs_on
+from envcheck.compat.tables import Os, Tables, TorchBuild, TorchRow
+from envcheck.compat.torch_python import python_runs_torch, torch_row
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+
+Machine: TypeAlias = Literal["x86_64", "aarch64"]
+
+
+def build_of(
+    tables: Tables, version: str, cuda: CudaVersion, os: Os = "linux", machine: Machine = "x86_64"
+) -> TorchBuild | None:
+    """The build of a release for ``cuda`` on this system."""
+    row = torch_row(tables, version)
+    return next((build for build in builds(row, os, machine) if build.cuda == str(cuda)), None) if row else None
+
+
+def builds(row: TorchRow, os: Os = "linux", machine: Machine = "x86_64") -> tuple[TorchBuild, ...]:
+    """The CUDA builds of a release for a system, newest CUDA first."""
+    fitting = [build for build in row.builds if (build.os, build.machine) == (os, machine)]
+    return tuple(sorted(fitting, key=lambda build: CudaVersion.parse(build.cuda) or CudaVersion(0, 0), reverse=True))
+
+
+def targets_of(build: TorchBuild) -> tuple[CodeTarget, ...]:
+    """What the build holds GPU code for."""
+    return tuple(target for text in build.targets if (target := CodeTarget.parse(text)))
+
+
+def builds_that_fit(
+    tables: Tables,
+    version: str | None,
+    gpus: Sequence[ComputeCapability],
+    driver: DriverRelease | None,
+    os: Os = "linux",
+    python: str | None = None,
+    machine: Machine = "x86_64",
+) -> list[tuple[TorchRow, TorchBuild]]:
+    """The builds that the driver runs and that hold code for every GPU, newest release first, then newest CUDA.
+
+    Only what is known to fit is listed. ``version`` limits it to one release, ``python`` to releases with a wheel for
+    it; no ``driver`` leaves the driver out of the question, as no ``gpus`` does the GPUs.
+    """
+    rows = tables.torch if version is None else [row for row in (torch_row(tables, version),) if row]
+    newest_first = sorted(rows, key=lambda row: Version(row.version), reverse=True)
+    installable = [row for row in newest_first if python is None or python_runs_torch(tables, row.version, python).ok]
+    speaks = driver_speaks(tables, driver, os) if driver else None
+    return [
+        (row, build)
+        for row in installable
+        for build in builds(row, os, machine)
+        if _driver_fits(tables, build, driver, os) and _code_fits(tables, build, gpus, speaks)
+    ]
+
+
+def _driver_fits(tables: Tables, build: TorchBuild, driver: DriverRelease | None, os: Os) -> bool:
+    cuda = CudaVersion.parse(build.cuda)
+    if cuda is None:
+        return False
+    return driver is None or driver_runs_cuda(tables, driver, cuda, os).ok
+
+
+def _code_fits(
+    tables: Tables, build: TorchBuild, gpus: Sequence[ComputeCapability], speaks: CudaVersion | None
+) -> bool:
+    targets, cuda = targets_of(build), CudaVersion.parse(build.cuda)
+    return all(code_runs_on(tables, targets, gpu, driver_speaks=speaks, built_with=cuda).ok for gpu in gpus)

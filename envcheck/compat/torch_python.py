@@ -1,0 +1,47 @@
+"""PyTorch and Python: whether a release has wheels for a CPython."""
+
+from __future__ import annotations
+
+from packaging.version import InvalidVersion, Version
+
+from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.tables import Tables, TorchRow
+
+
+def torch_row(tables: Tables, version: str) -> TorchRow | None:
+    """The row of a release; a local version (``2.5.1+cu124``) does not matter. A pre-release or nightly has none."""
+    wanted = _release(version)
+    return next((row for row in tables.torch if row.version == wanted), None)
+
+
+def python_runs_torch(tables: Tables, torch_version: str, python: str) -> Fit:
+    """Whether PyPI has a wheel of this release for ``python`` (``3.12`` or ``3.12.4``)."""
+    row = torch_row(tables, torch_version)
+    asked = _minor(python)
+    if row is None or asked is None or row.python_min is None or row.python_max is None:
+        reason = f"the matrix does not know which Pythons torch {torch_version} has wheels for"
+        return conclude(tables, "unknown", reason, row)
+    span = f"torch {row.version} has wheels for CPython {row.python_min} to {row.python_max}"
+    low, high = _minor(row.python_min), _minor(row.python_max)
+    if python in row.python_also or (low is not None and high is not None and low <= asked <= high):
+        return conclude(tables, "compatible", span, row)
+    change = f"Python {row.python_max}" if high is not None and asked > high else f"Python {row.python_min}"
+    return conclude(tables, "incompatible", f"{span}, not for {python}", row, change=change)
+
+
+def _release(version: str) -> str | None:
+    try:
+        parsed = Version(version)
+    except InvalidVersion:
+        return None
+    if parsed.is_prerelease or parsed.is_postrelease:
+        return None
+    return ".".join(str(part) for part in (*parsed.release, 0, 0)[:3])
+
+
+def _minor(python: str) -> tuple[int, ...] | None:
+    try:
+        release = Version(python).release
+    except InvalidVersion:
+        return None
+    return release[:2] if len(release) > 1 else None
