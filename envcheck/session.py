@@ -55,16 +55,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def check(request: Request, on_event: OnEvent = ignore) -> Report:
     """Examine this machine and judge it; raise UsageError when the request cannot be carried out."""
     started = time.monotonic()
+    return judge(gather_here(request, on_event), request, on_event, started=started)
+
+
+def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
+    """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
     specs, left_out = _plan(request)
-    parts = gather(
-        specs,
-        _probe_request(request),
-        on_event=on_event,
-        deadline_s=request.timeout,
-    )
-    snapshot = merge([*parts, Snapshot(runs=left_out)])
-    return judge(snapshot, request, on_event, started=started)
+    parts = gather(specs, _probe_request(request), on_event=on_event, deadline_s=request.timeout)
+    return merge([*parts, Snapshot(runs=left_out)])
 
 
 def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, started: float | None = None) -> Report:
