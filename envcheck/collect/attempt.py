@@ -1,0 +1,74 @@
+"""One probe as it is run by one child, and the row that it ends in."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Literal
+
+from envcheck.collect import deaths, visible
+from envcheck.collect.catalog import ProbeSpec
+from envcheck.collect.protocol import Done
+from envcheck.snapshot import ProbeRun, Snapshot
+
+RunStatus = Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]
+Verdict = tuple[RunStatus, str]
+"""How a probe ended, as a status and the words for it."""
+
+PROGRESS_LIMIT = 120
+
+
+@dataclass
+class Attempt:
+    """A probe under way."""
+
+    spec: ProbeSpec
+    allowed: float
+    """Seconds."""
+    started: float = field(default_factory=time.monotonic)
+    seconds: float | None = None
+    """Time taken, as the child measured it."""
+    facts: list[Snapshot] = field(default_factory=list)
+    progress: str = ""
+    problems: list[str] = field(default_factory=list)
+    """What was wrong with what it sent."""
+
+    @property
+    def end_by(self) -> float:
+        return self.started + self.allowed
+
+    def ended_by_itself(self, done: Done, printed: str, remark: str) -> ProbeRun:
+        """The row for a probe that said how it ended."""
+        status: RunStatus = "failed" if self.problems else done.status
+        words = "; ".join([*self._complaints(), *filter(None, [done.detail])])
+        noise = "\n".join(filter(None, [printed.strip("\n"), visible.block(done.trace).strip("\n")]))
+        return self._run(status, words, noise, remark)
+
+    def was_cut_off(self, verdict: Verdict, printed: str, remark: str) -> ProbeRun:
+        """The row for a probe that could not say how it ended."""
+        status, words = verdict
+        words = "; ".join([deaths.doing(words, self.progress), *self._complaints()])
+        return self._run(status, words, printed.strip("\n"), remark)
+
+    def _complaints(self) -> list[str]:
+        further = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        return [f"it sent {self.problems[0]}{further}"] if self.problems else []
+
+    def _run(self, status: RunStatus, words: str, noise: str, remark: str) -> ProbeRun:
+        taken = time.monotonic() - self.started if self.seconds is None else self.seconds
+        detail = "; ".join(filter(None, [words, remark]))
+        return row(self.spec, (status, detail), seconds=round(taken, 4), noise=noise)
+
+
+def row(spec: ProbeSpec, verdict: Verdict, *, seconds: float = 0.0, noise: str = "") -> ProbeRun:
+    """The row of a report for the probe ``spec``."""
+    status, detail = verdict
+    return ProbeRun(
+        name=spec.name,
+        title=spec.title,
+        status=status,
+        seconds=seconds,
+        detail=visible.one_line(detail),
+        noise=noise,
+        fills=spec.fills,
+    )

@@ -1,0 +1,132 @@
+"""What a child runs: ``PYTHON -I -S -B -c <the text of this file> FACTS ORDER``, the numbers of two descriptors.
+
+ORDER is read to its end: a JSON object with ``request``, ``folder``, ``probes`` (names), ``path`` (entries that go
+behind those of the interpreter, without their ``.pth`` files), ``boundary`` and ``alarm`` (seconds). JSON lines go to
+FACTS. Standard library only and Python 3.8 or newer: it may be run by another interpreter than envcheck's own.
+"""
+
+# ruff: noqa: BLE001, PLC0415, PTH123, S110
+# A probe may raise anything and the child goes on; what only some runs need is imported late; pathlib takes long.
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+PACKAGE = "_envcheck_probes"
+STANDARD_ERROR = 2
+
+
+class FactLine:
+    """The descriptor on which the parent listens."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+        self._identity = self._seen()
+
+    def write(self, data: bytes) -> None:
+        # A library may have closed the descriptor and opened something else under its number.
+        if self._seen() != self._identity:
+            raise OSError("the line to envcheck was closed")
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._descriptor, left) :]
+
+    def send(self, probe: str, **message: object) -> None:
+        self.write(json.dumps({"probe": probe, **message}).encode() + b"\n")
+
+    def _seen(self) -> tuple[int, int]:
+        status = os.fstat(self._descriptor)
+        return status.st_dev, status.st_ino
+
+
+def main() -> None:
+    """Run the probes that ORDER names, one after the other."""
+    own_process = os.getpid()
+    line = FactLine(int(sys.argv[1]))
+    with open(int(sys.argv[2]), "rb") as order_file:
+        order = json.loads(order_file.read())
+    be_harmless(order["alarm"])
+    sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
+    make_package(order["folder"])
+    for name in order["probes"]:
+        run_probe(name, order, line)
+        if os.getpid() != own_process:
+            break  # a fork that the probe made came back here
+    os._exit(0)  # threads that a probe left, and exit handlers of libraries, shall not hold up or spoil the end
+
+
+def be_harmless(alarm: int) -> None:
+    """Leave no core file behind, say where a crash came from, and end some time after the parent should have acted."""
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError, ValueError):
+        pass
+    faulthandler.enable(STANDARD_ERROR)
+    signal.alarm(alarm)
+
+
+def make_package(folder: str) -> None:
+    """Make ``folder`` a package under a private name, so that relative imports work and no other name is taken."""
+    package = type(sys)(PACKAGE)
+    package.__path__ = [folder]
+    sys.modules[PACKAGE] = package
+
+
+def run_probe(name: str, order: dict[str, Any], line: FactLine) -> None:
+    """Run one probe; what it raises is its own end and nobody else's."""
+    line.send(name, begin=True)
+    started = time.monotonic()
+    out = importlib.import_module(PACKAGE + "._kit").Out(name, line.write)
+    ending = None
+    try:
+        collect = getattr(importlib.import_module(PACKAGE + "." + name), "collect", None)
+        if collect is None:
+            ending = {"status": "failed", "detail": "it has no function collect"}
+        else:
+            collect(order["request"], out)
+    except BaseException as error:
+        ending = failure(error)
+    line.send(name, seconds=time.monotonic() - started)
+    mark_noise(order["boundary"])
+    if ending is None:
+        out.done()
+    else:
+        line.send(name, done=ending)
+
+
+def failure(error: BaseException) -> dict[str, str]:
+    """How a probe failed that raised ``error``, within bounds whatever the error says of itself."""
+    import traceback
+
+    try:
+        text = f"{type(error).__name__}: {error}".rstrip(": ")
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    except Exception:
+        text, trace = type(error).__name__, ""
+    return {"status": "failed", "detail": text[:1000], "trace": trace[-4000:]}
+
+
+def mark_noise(boundary: str) -> None:
+    """Close this probe's part of what was printed."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.write(STANDARD_ERROR, boundary.encode())
+    except Exception:
+        pass
+
+
+if __name__ == "__main__":
+    main()

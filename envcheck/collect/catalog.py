@@ -1,0 +1,105 @@
+"""The probes and what their headers say. A header is a literal: it is read, and its file is never imported here."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from envcheck import bundle
+from envcheck.checks import Scope
+from envcheck.errors import EnvcheckError
+from envcheck.snapshot import Snapshot
+
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+_HEADER = re.compile(r"^PROBE = \{.*?\}$", re.DOTALL | re.MULTILINE)
+
+
+class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A probe as its header declares it."""
+
+    name: str
+    title: Text
+    kind: Literal["file", "driver", "deep", "bench"]
+    early: bool = False
+    """Whether it must end before the first NVML or CUDA call; only file probes may be early."""
+    seconds: Seconds
+    """Time allowed, in seconds."""
+    seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """Time allowed besides for each NVIDIA GPU on the PCI bus, in seconds."""
+    uses: Literal["files", "driver", "gpu", "link", "all"]
+    scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
+    """The scopes that need its facts."""
+    fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+    """Paths of the Snapshot that it fills."""
+
+
+def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
+    """The probes of ``folder`` (the shipped ones when None), by name.
+
+    Raises EnvcheckError, naming the file, for a header that is missing or malformed.
+    """
+    files = (folder or bundle.folder("probes")).glob("*.py")
+    return tuple(read_spec(file) for file in sorted(files) if not file.name.startswith("_"))
+
+
+def read_spec(file: Path) -> ProbeSpec:
+    """What the header of one probe says; raise EnvcheckError when it cannot be used."""
+    try:
+        header = _literal(file.read_text(encoding="utf-8"))
+        spec = msgspec.convert({**header, "name": file.stem}, ProbeSpec)
+        problem = _contradiction(header, spec)
+    except (OSError, SyntaxError, ValueError, TypeError, RecursionError) as error:
+        problem = str(error)
+    if problem:
+        raise EnvcheckError(f"the probe {file} has no usable header PROBE: {problem}")
+    return spec
+
+
+def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
+    unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
+    if "name" in header:
+        return "its name is the name of its file and cannot be set"
+    if not spec.name.isidentifier():
+        return "the name of the file is no Python identifier"
+    if spec.early and spec.kind != "file":
+        return "only a probe of kind 'file' can be early"
+    return f"the Snapshot has no section {unknown[0]!r}" if unknown else None
+
+
+def _literal(text: str) -> dict[str, Any]:
+    for node in ast.parse(_header_source(text)).body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="PROBE")], value=ast.Dict() as value):
+                return _text_keys(_evaluated(value))
+    raise ValueError("there is no assignment of a dict display to PROBE")
+
+
+def _header_source(text: str) -> str:
+    """The header alone where it has its usual form, else the whole file, which takes many times as long to parse."""
+    usual = _HEADER.search(text)
+    try:
+        ast.parse(usual[0] if usual else "")
+    except SyntaxError:
+        return text
+    return usual[0] if usual else text
+
+
+def _evaluated(value: ast.Dict) -> dict[Any, Any]:
+    try:
+        header: dict[Any, Any] = ast.literal_eval(value)
+    except ValueError:
+        raise ValueError("it holds something that is no literal") from None
+    return header
+
+
+def _text_keys(header: dict[Any, Any]) -> dict[str, Any]:
+    wrong = next((key for key in header if not isinstance(key, str)), None)
+    if wrong is not None:
+        raise ValueError(f"the key {wrong!r} is not text")
+    return header

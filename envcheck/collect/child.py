@@ -1,0 +1,194 @@
+"""One child process: its start, its three pipes, and its end."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envcheck.collect import cleanup
+from envcheck.collect.noise import Noise
+from envcheck.collect.protocol import TOTAL_LIMIT, Lines
+
+FLAGS = ("-I", "-S", "-B")
+"""Isolated from variables and the working folder, no ``site`` (hence no ``.pth`` files), no bytecode written."""
+_CHUNK = 1 << 18
+_DRAIN = 1 << 21
+"""Bytes read of one pipe in one go; more than a pipe can hold."""
+
+OnLines = Callable[[list[bytes | None]], None]
+
+
+class Child:
+    """A running child."""
+
+    def __init__(
+        self, interpreter: str, order: Mapping[str, Any], selector: selectors.BaseSelector, on_lines: OnLines
+    ) -> None:
+        """Start it; raise OSError when that cannot be done.
+
+        ``selector`` gets handlers as data, to be called without arguments. ``on_lines`` is called with the lines that
+        the child sends, after what it printed before them was read.
+        """
+        self.token = os.urandom(16).hex()
+        boundary = f"\n{self.token}\n"
+        self.noise = Noise(boundary.encode())
+        self.lines = Lines()
+        self._on_lines = on_lines
+        self._selector = selector
+        self._open: set[int] = set()
+        self._order = memoryview(_encoded({**order, "boundary": boundary}))
+        self._process = self._start(interpreter)
+        self.pid = self._process.pid
+        self._watch_end()
+
+    def _start(self, interpreter: str) -> subprocess.Popen[bytes]:
+        theirs: list[int] = []
+        try:
+            self._facts, facts = _pipe(self._open, theirs, 0)
+            self._noise, noise = _pipe(self._open, theirs, 0)
+            self._order_end, order = _pipe(self._open, theirs, 1)
+            process = subprocess.Popen(
+                [interpreter, *FLAGS, "-c", _bootstrap(), str(facts), str(order)],
+                stdin=subprocess.DEVNULL,
+                stdout=noise,
+                stderr=noise,
+                pass_fds=(facts, order),
+                start_new_session=True,
+                env={**os.environ, cleanup.MARKER: self.token},
+            )
+        except BaseException:
+            self._close_all()
+            raise
+        finally:
+            for descriptor in theirs:
+                os.close(descriptor)
+        self._selector.register(self._facts, selectors.EVENT_READ, self._read_facts)
+        self._selector.register(self._noise, selectors.EVENT_READ, self._read_noise)
+        self._selector.register(self._order_end, selectors.EVENT_WRITE, self._write_order)
+        return process
+
+    def _watch_end(self) -> None:
+        """Wake the selector when the child ends; where the kernel cannot, its pipes and the clock must do."""
+        with suppress(AttributeError, OSError):
+            descriptor = os.pidfd_open(self.pid)
+            self._open.add(descriptor)
+            self._selector.register(descriptor, selectors.EVENT_READ, lambda: self._close(descriptor))
+
+    @property
+    def sent_too_much(self) -> bool:
+        return self.lines.total > TOTAL_LIMIT
+
+    @property
+    def has_ended(self) -> bool:
+        return cleanup.has_ended(self.pid)
+
+    def finish(self) -> int:
+        """Read what is left in the pipes, reap the ended child, and return its return code."""
+        self._read_facts(_DRAIN)
+        return self.reap()
+
+    def reap(self) -> int:
+        """Reap the ended child, unheard, and return its return code."""
+        self._close_all()
+        return self._process.wait()
+
+    def abandon(self) -> None:
+        """Let go of a child that cannot be killed."""
+        self._close_all()
+        _ABANDONED.append(self._process)
+
+    def _read_facts(self, most: int = _CHUNK) -> None:
+        data = self._read(self._facts, most)
+        self._read_noise()
+        if data:
+            self._on_lines(self.lines.feed(data))
+
+    def _read_noise(self) -> None:
+        self.noise.feed(self._read(self._noise, _DRAIN))
+
+    def _read(self, descriptor: int, most: int) -> bytes:
+        """At most about ``most`` bytes of what is in a pipe now; its end closes it."""
+        parts: list[bytes] = []
+        with suppress(BlockingIOError):
+            while descriptor in self._open and sum(map(len, parts)) < most:
+                parts.append(os.read(descriptor, _CHUNK))
+                if not parts[-1]:
+                    self._close(descriptor)
+        return b"".join(parts)
+
+    def _write_order(self) -> None:
+        if self._order_end not in self._open:
+            return
+        try:
+            self._order = self._order[os.write(self._order_end, self._order) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._order = self._order[:0]
+        if not self._order:
+            self._close(self._order_end)
+
+    def _close(self, descriptor: int) -> None:
+        if descriptor not in self._open:
+            return
+        self._open.remove(descriptor)
+        with suppress(KeyError):
+            self._selector.unregister(descriptor)
+        os.close(descriptor)
+
+    def _close_all(self) -> None:
+        for descriptor in tuple(self._open):
+            self._close(descriptor)
+
+
+_ABANDONED: list[subprocess.Popen[bytes]] = []
+
+
+def own_path() -> list[str]:
+    """The entries of ``sys.path`` that a child may import third-party packages from.
+
+    Not the working folder, which may hold anything; and what PYTHONPATH adds comes last, so that it cannot stand in
+    for what envcheck was installed with.
+    """
+    added = set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    entries = [entry for entry in sys.path if Path(entry).is_absolute() and not _is_working_folder(entry)]
+    return sorted(entries, key=added.__contains__)
+
+
+def _is_working_folder(entry: str) -> bool:
+    try:
+        return Path(entry).samefile(".") and not entry.endswith("-packages")
+    except OSError:
+        return False
+
+
+@cache
+def _bootstrap() -> str:
+    return Path(__file__).with_name("bootstrap.py").read_text(encoding="utf-8")
+
+
+def _encoded(order: Mapping[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(order)
+    except UnicodeEncodeError:
+        import json  # noqa: PLC0415  seldom needed: it alone writes variables and paths that are not UTF-8
+
+        return json.dumps(order).encode()
+
+
+def _pipe(ours: set[int], theirs: list[int], our_end: int) -> tuple[int, int]:
+    """A new pipe as (our end, which does not block, their end); ``our_end`` is 0 to read and 1 to write."""
+    pipe = os.pipe()
+    ours.add(pipe[our_end])
+    theirs.append(pipe[1 - our_end])
+    os.set_blocking(pipe[our_end], False)
+    return pipe[our_end], pipe[1 - our_end]

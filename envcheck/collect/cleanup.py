@@ -1,0 +1,116 @@
+"""End children and whatever they started, and nothing else.
+
+A child leads a session and a process group of its own. What left the group is found by the marker that it inherited in
+its environment. A group is signalled only before its leader is reaped: until then nobody else can have its number.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from envcheck.collect import visible
+
+MARKER = "ENVCHECK_CHILD"
+"""Environment variable that holds a random token of the child."""
+
+TERM_GRACE = 0.3
+"""Seconds between SIGTERM and SIGKILL."""
+KILL_GRACE = 1.0
+"""Seconds that the kernel is given to end a killed process; one that still runs then waits in the kernel (state D)."""
+_ENVIRONMENT_LIMIT = 4 << 20
+_PAUSE = 0.002
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the child ``pid`` has ended; it is not reaped by asking."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def end_groups(leaders: Collection[int]) -> frozenset[int]:
+    """End the process groups of these unreaped children together: SIGTERM, a short grace, SIGKILL.
+
+    Returns the leaders that could not be killed.
+    """
+    if not all(has_ended(pid) for pid in leaders):
+        _signal_groups(leaders, signal.SIGTERM)
+        _wait(lambda: all(has_ended(pid) for pid in leaders), TERM_GRACE)
+    _signal_groups(leaders, signal.SIGKILL)
+    _wait(lambda: all(has_ended(pid) for pid in leaders), KILL_GRACE)
+    return frozenset(pid for pid in leaders if not has_ended(pid))
+
+
+def kill_marked(token: str, spare: Collection[int] = (), older: Collection[int] = ()) -> tuple[str, ...]:
+    """Kill every process that carries ``token`` in its environment, and return their names.
+
+    Never kills this process or those in ``spare``. ``older`` are processes known to have been there before the token
+    was made, which need not be looked at. One that cannot be killed is named so.
+    """
+    names: dict[int, str] = {}
+    passed_over = {os.getpid(), *spare, *older}
+
+    def none_left() -> bool:
+        # Looked for again after each round, since a process may have forked between being found and being killed.
+        found = _marked(token, passed_over)
+        for pid in found:
+            names.setdefault(pid, _name(pid))
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return not found
+
+    if not _wait(none_left, KILL_GRACE):
+        for pid in _marked(token, passed_over):
+            names[pid] = f"{names.get(pid) or _name(pid)} (could not be killed)"
+    return tuple(names.values())
+
+
+def running_processes() -> frozenset[int]:
+    """The processes that can be seen now."""
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208  a Path for each process takes several times as long
+        return frozenset(int(name) for name in names if name.isdecimal())
+    except OSError:
+        return frozenset()
+
+
+def _marked(token: str, passed_over: Collection[int]) -> list[int]:
+    entry = f"{MARKER}={token}".encode()
+    return [pid for pid in running_processes().difference(passed_over) if entry in _environment(pid).split(b"\0")]
+
+
+def _environment(pid: int) -> bytes:
+    return _read(f"/proc/{pid}/environ", _ENVIRONMENT_LIMIT)
+
+
+def _name(pid: int) -> str:
+    return visible.one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
+
+
+def _read(path: str, limit: int) -> bytes:
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(limit)
+    except OSError:
+        return b""
+
+
+def _signal_groups(leaders: Iterable[int], number: signal.Signals) -> None:
+    for pid in leaders:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, number)
+
+
+def _wait(done: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_PAUSE)
+    return True

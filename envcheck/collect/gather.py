@@ -1,0 +1,127 @@
+"""Run probes in children of their own and return what each contributed, with one row for each however it ended.
+
+Order of work: the early file probes in one child; then, side by side, the other file probes in one child and each
+driver probe in a child of its own.
+"""
+
+from __future__ import annotations
+
+import selectors
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from envcheck import bundle, events
+from envcheck.checks import Scope
+from envcheck.collect import cleanup
+from envcheck.collect.attempt import row
+from envcheck.collect.catalog import ProbeSpec
+from envcheck.collect.child import own_path
+from envcheck.collect.job import Setting
+from envcheck.collect.loop import Loop
+from envcheck.events import OnEvent, ProbeFinished, ProbesPlanned
+from envcheck.merge import merge
+from envcheck.snapshot import ProbeRun, Snapshot
+
+CountGpus = Callable[[Snapshot], int]
+
+_GPUS_OF_A_LARGE_SERVER = 8
+"""Assumed for deadlines when nobody could list the GPUs: too long a deadline does less harm than too short a one."""
+
+
+def count_gpus(early: Snapshot) -> int:
+    """The NVIDIA GPUs that the early probes saw on the PCI bus."""
+    return _GPUS_OF_A_LARGE_SERVER if early.gpus is None else len(early.gpus.items)
+
+
+def gather(  # noqa: PLR0913  each is a choice of the caller
+    specs: Sequence[ProbeSpec],
+    request: Mapping[str, Any],
+    *,
+    scopes: Collection[Scope],
+    on_event: OnEvent = events.ignore,
+    gpus: CountGpus | None = None,
+    deadline_s: float | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+    folder: Path | None = None,
+    interpreter: str | None = None,
+) -> list[Snapshot]:
+    """Run ``specs`` and return a partial Snapshot for each, in their order, with its row in ``runs``.
+
+    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, and deep and bench probes, are
+    not started and get the row ``skipped``. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
+    After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the
+    probes (the shipped ones when None); ``interpreter`` runs them (``sys.executable`` when None). Whatever ends
+    this call early, KeyboardInterrupt included, ends the children first.
+    """
+    results = _Results(on_event, gpus or count_gpus)
+    with closing(selectors.PollSelector()) as selector:
+        setting = Setting(
+            interpreter=sys.executable if interpreter is None else interpreter,
+            folder=str(folder or bundle.folder("probes")),
+            request=request,
+            path=own_path() if interpreter is None else (),
+            selector=selector,
+            older=cleanup.running_processes(),
+            allowed=results.allowed,
+            on_event=on_event,
+            finished=results.add,
+        )
+        loop = Loop(setting, deadline_s, should_stop)
+        try:
+            _run_in_order([spec for spec in specs if not results.skipped(spec, scopes)], loop, results)
+        finally:
+            loop.abort()
+    return [results.parts[spec.name] for spec in specs]
+
+
+def _run_in_order(specs: Sequence[ProbeSpec], loop: Loop, results: _Results) -> None:
+    results.plan(specs)
+    early = [spec for spec in specs if spec.early]
+    later = [spec for spec in specs if spec.kind == "file" and not spec.early]
+    loop.run([group for group in [early] if group])
+    results.count_gpus()
+    loop.run([group for group in [later, *([spec] for spec in specs if spec.kind == "driver")] if group])
+
+
+class _Results:
+    """What the probes contributed so far."""
+
+    def __init__(self, on_event: OnEvent, count: CountGpus) -> None:
+        self.parts: dict[str, Snapshot] = {}
+        self._on_event = on_event
+        self._count = count
+        self._gpus = _GPUS_OF_A_LARGE_SERVER
+
+    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope]) -> bool:
+        """Whether ``spec`` is not to be started, which is then its result."""
+        reason = _why_skipped(spec, scopes)
+        if reason:
+            self.parts[spec.name] = Snapshot(runs=(row(spec, ("skipped", reason)),))
+        return bool(reason)
+
+    def plan(self, specs: Sequence[ProbeSpec]) -> None:
+        self._on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
+
+    def add(self, spec: ProbeSpec, run: ProbeRun, facts: Sequence[Snapshot]) -> None:
+        part = merge([*facts, Snapshot(runs=(run,))])
+        self.parts[spec.name] = part
+        self._on_event(ProbeFinished(run=run, facts=part))
+
+    def count_gpus(self) -> None:
+        """Take the number of GPUs from what came in so far."""
+        self._gpus = self._count(merge(self.parts.values()))
+
+    def allowed(self, spec: ProbeSpec) -> float:
+        """Seconds that ``spec`` is given."""
+        return spec.seconds + spec.seconds_per_gpu * self._gpus
+
+
+def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope]) -> str:
+    if spec.kind not in ("file", "driver"):
+        return f"{spec.kind} probes run only when they are asked for"
+    if not set(spec.scopes) & set(scopes):
+        return f"scope {', '.join(scopes)} does not need it"
+    return ""

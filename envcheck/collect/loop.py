@@ -1,0 +1,92 @@
+"""Wait for several children at once, in one thread: read what they send, keep their deadlines, settle their ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from envcheck.collect import cleanup
+from envcheck.collect.attempt import Verdict, row
+from envcheck.collect.catalog import ProbeSpec
+from envcheck.collect.job import Job, Setting
+
+TICK = 0.05
+"""Seconds after which the children and the caller's wish to stop are looked at, whatever is heard."""
+
+
+class Loop:
+    """Runs groups of probes, each group in a child of its own."""
+
+    def __init__(self, setting: Setting, deadline_s: float | None, should_stop: Callable[[], bool]) -> None:
+        self._setting = setting
+        self._deadline_s = deadline_s
+        self._started = time.monotonic()
+        self._should_stop = should_stop
+        self._jobs: list[Job] = []
+
+    def run(self, groups: Iterable[Sequence[ProbeSpec]]) -> None:
+        """Run the groups side by side until every probe in them is settled."""
+        for group in groups:
+            self._start(group)
+        while self._jobs:
+            self._listen()
+            self._end(self._due())
+
+    def abort(self) -> None:
+        """End every child that still runs, without a word about it."""
+        jobs, self._jobs = self._jobs, []
+        cleanup.end_groups([job.pid for job in jobs])
+        for job in jobs:
+            job.drop()
+
+    def _start(self, group: Sequence[ProbeSpec]) -> None:
+        """Start a child for ``group``, or settle its probes where that cannot be done."""
+        halt = self._halt()
+        if halt:
+            self._settle(group, (halt[0], f"not started: {halt[1]}"))
+            return
+        try:
+            job = Job(group, self._setting)
+        except OSError as error:
+            self._settle(group, ("failed", f"no child could be started for it: {error}"))
+            return
+        self._jobs.append(job)
+        job.begin()
+
+    def _settle(self, group: Sequence[ProbeSpec], verdict: Verdict) -> None:
+        for spec in group:
+            self._setting.finished(spec, row(spec, verdict), ())
+
+    def _listen(self) -> None:
+        nearest = min(job.end_by for job in self._jobs) - time.monotonic()
+        for key, _ in self._setting.selector.select(min(max(nearest, 0.0), TICK)):
+            key.data()
+
+    def _due(self) -> dict[Job, Verdict | None]:
+        """The jobs that have ended (None), and those that are to be ended, with the reason."""
+        halt, now = self._halt(), time.monotonic()
+        due: dict[Job, Verdict | None] = {}
+        for job in self._jobs:
+            reason = halt or job.reason_to_end(now)
+            if job.has_ended:
+                due[job] = None
+            elif reason:
+                due[job] = reason
+        return due
+
+    def _end(self, reasons: Mapping[Job, Verdict | None]) -> None:
+        """Settle the jobs that are due; run the probes that one did not come to again, each in a child of its own."""
+        if not reasons:
+            return
+        unkillable = cleanup.end_groups([job.pid for job in reasons])
+        for job, reason in reasons.items():
+            not_run = job.close(reason, killed=job.pid not in unkillable)
+            self._jobs.remove(job)
+            for spec in not_run:
+                self._start([spec])
+
+    def _halt(self) -> Verdict | None:
+        """Why nothing may go on, if so."""
+        if self._deadline_s is not None and time.monotonic() - self._started >= self._deadline_s:
+            return "timed-out", f"--timeout {self._deadline_s:g} s was reached"
+        return ("failed", "it was stopped on request") if self._should_stop() else None

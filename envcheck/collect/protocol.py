@@ -1,0 +1,139 @@
+"""The border: what a child sends, line by line, bounded and validated before anything else sees it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import msgspec
+
+from envcheck.collect import visible
+from envcheck.snapshot import Snapshot
+
+LINE_LIMIT = 4 << 20
+"""Bytes that one line may have."""
+TOTAL_LIMIT = 64 << 20
+"""Bytes that one child may send."""
+
+_KEPT_FOR_ENVCHECK = ("runs", "disagreements")
+_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(?P<half>u[dD][89a-fA-F]\w\w)|.)", re.DOTALL)
+_NO_FACT = msgspec.Raw(b"")
+
+
+class WrongMessageError(Exception):
+    """A child sent something that cannot be used; the text continues "it sent"."""
+
+
+class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A probe came to its end."""
+
+    status: Literal["ok", "absent", "failed"]
+    detail: str = ""
+    trace: str = ""
+    """Traceback of what it raised."""
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One line: the name of a probe and one of the others."""
+
+    probe: str
+    begin: bool = False
+    fact: msgspec.Raw = _NO_FACT
+    progress: str | None = None
+    seconds: float | None = None
+    """Time that the probe took."""
+    done: Done | None = None
+
+
+_MESSAGE = msgspec.json.Decoder(Message)
+_FACT = msgspec.json.Decoder(Snapshot)
+_ANYTHING = msgspec.json.Decoder()
+
+
+class Lines:
+    """Cuts what a child sends into lines, and holds no more of a line than it may have."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._rest = bytearray()
+        self._too_long = False
+
+    def feed(self, data: bytes) -> list[bytes | None]:
+        """The lines that ``data`` completes; None stands for one that was too long."""
+        self.total += len(data)
+        *ends, rest = data.split(b"\n")
+        lines = [self._complete(end) for end in ends]
+        self._append(rest)
+        return lines
+
+    def _complete(self, end: bytes) -> bytes | None:
+        self._append(end)
+        line = None if self._too_long else bytes(self._rest)
+        self._rest.clear()
+        self._too_long = False
+        return line
+
+    def _append(self, data: bytes) -> None:
+        if self._too_long or len(self._rest) + len(data) > LINE_LIMIT:
+            self._too_long = True
+            self._rest.clear()
+        else:
+            self._rest += data
+
+
+def decode(line: bytes | None) -> Message:
+    """The message on a line; raise WrongMessageError when it is none."""
+    if line is None:
+        raise WrongMessageError(f"a line longer than {LINE_LIMIT >> 20} MiB")
+    with _errors_named("message"):
+        return _MESSAGE.decode(_without_halves(line))
+
+
+def decode_fact(raw: msgspec.Raw) -> Snapshot:
+    """The partial Snapshot in a fact; raise WrongMessageError when it is none, or has fields that no Snapshot has."""
+    with _errors_named("fact"):
+        fact = _FACT.decode(raw)
+        stray = _stray_field(_ANYTHING.decode(raw), fact, "$")
+    if stray:
+        raise WrongMessageError(f"a fact of the wrong shape: the Snapshot has no `{visible.one_line(stray)}`")
+    for section in _KEPT_FOR_ENVCHECK:
+        if getattr(fact, section):
+            raise WrongMessageError(f"a fact of the wrong shape: `$.{section}` is not for probes")
+    return fact
+
+
+@contextmanager
+def _errors_named(what: str) -> Iterator[None]:
+    try:
+        yield
+    except msgspec.ValidationError as error:
+        raise WrongMessageError(f"a {what} of the wrong shape: {visible.one_line(str(error))}") from None
+    except UnicodeDecodeError:
+        raise WrongMessageError(f"a {what} that is not UTF-8") from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = visible.one_line(str(error)).removeprefix("JSON is malformed: ")
+        raise WrongMessageError(f"a {what} that is not JSON: {reason}") from None
+
+
+def _without_halves(line: bytes) -> bytes:
+    """``line`` with U+FFFD for lone halves of surrogate pairs, by which Python writes bytes that are no UTF-8."""
+    if b"\\ud" not in line and b"\\uD" not in line:
+        return line
+    return _ESCAPE.sub(lambda match: rb"\ufffd" if match["half"] else match[0], line)
+
+
+def _stray_field(value: Any, decoded: Any, path: str) -> str | None:
+    """Path of the first key in ``value`` that decoding it to ``decoded`` dropped."""
+    if isinstance(decoded, msgspec.Struct):
+        for key, part in value.items():
+            if key not in decoded.__struct_fields__:
+                return f"{path}.{key}"
+            if stray := _stray_field(part, getattr(decoded, key), f"{path}.{key}"):
+                return stray
+    elif isinstance(decoded, tuple):
+        for index, (part, item) in enumerate(zip(value, decoded, strict=True)):
+            if stray := _stray_field(part, item, f"{path}[{index}]"):
+                return stray
+    return None
