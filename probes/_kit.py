@@ -88,3 +88,20 @@ def list_names(request: Request, path: str) -> Optional[List[str]]:
 def exists(request: Request, path: str) -> bool:
     """Whether there is anything at ``path``."""
     return os.path.lexists(below(request, path))
+
+
+def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> Optional[bytes]:
+    """The bytes of a regular file, at most ``limit`` of them, or None when it cannot be read."""
+    place = below(request, path)
+    try:
+        if not os.path.isfile(place):
+            return None
+        with open(place, "rb") as file:
+            return file.read(limit)
+    except OSError:
+        return None
+
+
+def clean(text: str) -> str:
+    """Replace what is no Unicode text (undecodable bytes of a name), which JSON readers refuse."""
+    return text.encode("utf-8", "replace").decode("utf-8")

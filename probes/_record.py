@@ -1,0 +1,26 @@
+"""Build a record of the Snapshot from values that were read in several places."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+
+class Found(NamedTuple):
+    """A value and where it was read; None as the value is "unknown"."""
+
+    value: Any
+    source: str
+
+
+def record(**fields: Found | None) -> dict[str, Any]:
+    """A record with the known fields; its ``source`` is where most were read, ``read`` names the others' places."""
+    known = {name: found for name, found in fields.items() if found is not None and found.value is not None}
+    places = Counter(found.source for found in known.values())
+    main = places.most_common(1)[0][0] if places else ""
+    built: dict[str, Any] = {"source": main} if main else {}
+    elsewhere = {name: found.source for name, found in known.items() if found.source != main}
+    if elsewhere:
+        built["read"] = elsewhere
+    built.update((name, found.value) for name, found in known.items())
+    return built

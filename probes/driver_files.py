@@ -1,0 +1,169 @@
+"""The driver's user-space libraries on disk, real ones, link-time stubs and forward-compatibility copies."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ._kit import Out, Request, below, clean, read_bytes
+from ._links import expand, folder_names, is_file, resolve
+from ._loader import SearchPath, search_path
+
+PROBE = {
+    "title": "Libraries of the driver on disk",
+    "kind": "file",
+    "early": False,
+    "seconds": 10.0,
+    "uses": "files",
+    "scopes": ["node", "container", "env"],
+    "fills": ["driver.installed", "driver.libraries", "driver.smi_path"],
+}
+
+_FILE = re.compile(
+    r"(libcuda|libnvidia-ml|libnvidia-ptxjitcompiler|libnvidia-nvvm|libcudadebugger)\.so(?:\.(\d[\d.]*))?"
+)
+_RELEASE = re.compile(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
+_RELEASE_INSIDE = re.compile(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
+_INSIDE_LIMIT = 8 * 1024 * 1024
+
+_VENDOR_FOLDERS = (
+    "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/*",
+    "/usr/lib/*-linux-gnu/tegra",
+    "/usr/lib/nvidia*",
+    "/usr/lib64/nvidia*",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/local/cuda*/compat",
+    "/usr/local/cuda*/compat/*",
+    "/usr/local/cuda*/lib64/stubs",
+    "/usr/local/cuda*/targets/*/lib/stubs",
+    "/usr/lib/*-linux-gnu/stubs",
+    "/opt/cuda*/lib64/stubs",
+    "/run/opengl-driver/lib",
+    "/run/nvidia/driver/usr/lib/*-linux-gnu",
+    "/run/nvidia/driver/usr/lib64",
+    "/opt/nvidia/lib64",
+)
+"""Where distributions, container engines and toolkits put them, beside the loader's own folders."""
+
+_SMI_FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/nvidia/bin", "/usr/lib/wsl/lib", "/run/current-system/sw/bin")
+
+_ELF64 = b"\x7fELF\x02"
+_ELF32 = b"\x7fELF\x01"
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send ``driver.installed``, ``driver.libraries`` and ``driver.smi_path``."""
+    path = search_path(request)
+    met = _by_real_path(request, _met_by_loader(request, path))
+    lying, certain = _lying_in(request, path)
+    for real in _by_real_path(request, lying):
+        met.setdefault(real, [])
+    libraries = [library for real, found_as in met.items() if (library := _library(request, real, found_as))]
+    complete = certain and path.complete
+    driver: dict[str, Any] = {"source": "file", "libraries": {"items": libraries, "complete": complete}}
+    if any(library.get("kind") == "driver" for library in libraries):
+        driver["installed"] = True
+    elif complete:
+        driver["installed"] = False
+    smi = _smi_path(request)
+    if smi:
+        driver["smi_path"] = clean(smi)
+    out.fact({"driver": driver})
+    if not libraries:
+        out.absent("no library of the driver on disk")
+
+
+def _met_by_loader(request: Request, path: SearchPath) -> Iterator[str]:
+    """Paths that the loader would try for the names that programs ask for (``libcuda.so.1``), in its order."""
+    for folder in path.variable:
+        yield from (f"{folder}/{name}" for name in folder_names(request, folder)[0] if _is_asked_for(name))
+    yield from (place for name, place in path.cache if _is_asked_for(name))
+    for folder in path.defaults:
+        yield from (f"{folder}/{name}" for name in folder_names(request, folder)[0] if _is_asked_for(name))
+
+
+def _is_asked_for(name: str) -> bool:
+    match = _FILE.fullmatch(name)
+    return bool(match) and "." not in (match.group(2) or "" if match else "")
+
+
+def _lying_in(request: Request, path: SearchPath) -> tuple[list[str], bool]:
+    """All files by the names of the driver's libraries, and whether every folder could be read."""
+    found: list[str] = []
+    certain = True
+    conda = (request.get("variables") or {}).get("CONDA_PREFIX", "")
+    prefixed = [f"{conda}/lib", f"{conda}/lib/stubs", f"{conda}/cuda-compat"] if conda.startswith("/") else []
+    patterns = [place for pattern in _VENDOR_FOLDERS for place in expand(request, pattern)]
+    for folder in dict.fromkeys([*path.variable, *path.defaults, *patterns, *prefixed]):
+        names, readable = folder_names(request, folder)
+        certain = certain and readable
+        found += [f"{folder}/{name}" for name in names if _FILE.fullmatch(name)]
+    return found, certain
+
+
+def _by_real_path(request: Request, paths: Iterator[str] | list[str]) -> dict[str, list[str]]:
+    by_real: dict[str, list[str]] = {}
+    for path in dict.fromkeys(paths):
+        real = resolve(request, path)
+        if real:
+            by_real.setdefault(real, []).append(path)
+    return by_real
+
+
+def _library(request: Request, real: str, found_as: list[str]) -> dict[str, Any] | None:
+    """The record of one file; None for a 32-bit one, which the loader passes over."""
+    start = read_bytes(request, real, len(_ELF64))
+    if start is None or start == _ELF32:
+        return None
+    library: dict[str, Any] = {"source": f"file {clean(real)}", "path": clean(real)}
+    soname = _soname(request, real, found_as)
+    if soname:
+        library["soname"] = soname
+    if start != _ELF64:
+        return {**library, "found_as": [clean(path) for path in found_as]}  # an empty place-holder, or damaged
+    library["kind"] = _kind(real)
+    version = _version(request, real) if library["kind"] != "stub" else None
+    if version:
+        library["version"] = version
+    return {**library, "found_as": [clean(path) for path in found_as]}
+
+
+def _kind(real: str) -> str:
+    folders = real.split("/")[:-1]
+    if "stubs" in folders:
+        return "stub"
+    return "compat" if any(part == "compat" or part.startswith("cuda-compat") for part in folders) else "driver"
+
+
+def _version(request: Request, real: str) -> str | None:
+    """The release by the file's name; where the name has none (WSL), the one that libnvidia-ml holds as a text."""
+    match = _FILE.fullmatch(os.path.basename(real))
+    if match and _RELEASE.fullmatch(match.group(2) or ""):
+        return match.group(2)
+    if not match or match.group(1) != "libnvidia-ml":
+        return None
+    inside = set(_RELEASE_INSIDE.findall(read_bytes(request, real, _INSIDE_LIMIT) or b""))
+    return inside.pop().decode() if len(inside) == 1 else None
+
+
+def _soname(request: Request, real: str, found_as: list[str]) -> str | None:
+    """The name with one number, which ldconfig makes from the file's own soname, by which it is found or lies here."""
+    family = os.path.basename(real).partition(".so")[0]
+    beside = [f"{os.path.dirname(real)}/{name}" for name in (f"{family}.so.1", f"{family}.so.4")]
+    names = [path for path in (*found_as, *beside) if re.fullmatch(r".+\.so\.\d+", path)]
+    return next((os.path.basename(path) for path in names if resolve(request, path) == real), None)
+
+
+def _smi_path(request: Request) -> str | None:
+    variable = (request.get("variables") or {}).get("PATH", "")
+    folders = [entry for entry in variable.split(":") if entry.startswith("/")]
+    for folder in dict.fromkeys([*folders, *_SMI_FOLDERS]):
+        path = f"{folder}/nvidia-smi"
+        if is_file(request, path) and os.access(below(request, resolve(request, path) or path), os.X_OK):
+            return path
+    return None

@@ -1,0 +1,179 @@
+"""The kernel's side of the driver: modules, device nodes, Secure Boot, and what the kernel log says of the GPUs."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import Any
+
+from ._kernel_log import kernel_log
+from ._kit import Out, Request, below, exists, list_names, read_bytes, read_line, read_text
+from ._links import expand
+from ._module_files import find_module, forbidden_by, module_folder, other_kernels
+from ._record import Found, record
+from ._system import kernel_release
+
+PROBE = {
+    "title": "Kernel module, device nodes, Secure Boot and kernel log",
+    "kind": "file",
+    "early": True,
+    "seconds": 10.0,
+    "uses": "files",
+    "scopes": ["node", "container"],
+    "fills": ["kernel"],
+}
+
+_MODULES = "/proc/modules"
+_MODULES_LIMIT = 4 * 1024 * 1024
+_MODULE_LINE = re.compile(r"^([\w-]+) \d+ -?\d+ \S+ (Live|Loading|Unloading)\b", re.MULTILINE)
+
+_VERSION = "/proc/driver/nvidia/version"
+
+_NODES = (
+    "/dev/nvidia*",
+    "/dev/nvidia-caps/*",
+    "/dev/nvidia-caps-imex-channels/*",
+    "/dev/nvgpu/*/*",
+    "/dev/nvhost-gpu",
+    "/dev/nvmap",
+    "/dev/dxg",
+)
+_MAX_NODES = 512
+
+_SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+_LOCKDOWN = "/sys/kernel/security/lockdown"
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send the ``kernel`` section."""
+    modules = _loaded_modules(request)
+    section = record(
+        nouveau_loaded=_loaded(request, modules, "nouveau"),
+        nova_loaded=_loaded(request, modules, "nova_core"),
+        secure_boot=_secure_boot(request),
+        lockdown=_lockdown(request),
+    )
+    section["nvidia"] = _nvidia(request, modules)
+    section.setdefault("source", section["nvidia"].get("source", "procfs"))
+    section.update(_device_nodes(request))
+    out.fact({"kernel": section})
+    # The log may be long: what was found before is sent first.
+    out.fact({"kernel": {"source": section["source"], "log": kernel_log(request)}})
+
+
+def _loaded_modules(request: Request) -> frozenset[str] | None:
+    """Names of the modules that are in use, or None when /proc/modules does not tell."""
+    text = read_text(request, _MODULES, _MODULES_LIMIT)
+    if text is None:
+        return None
+    found = _MODULE_LINE.findall(text)
+    if text.strip() and not found:
+        return None
+    return frozenset(name for name, state in found if state == "Live")
+
+
+def _loaded(request: Request, modules: frozenset[str] | None, name: str) -> Found | None:
+    if modules is not None:
+        return Found(name in modules, f"file {_MODULES}")
+    names = list_names(request, "/sys/module")
+    return Found(name in names, "file /sys/module") if names else None
+
+
+def _nvidia(request: Request, modules: frozenset[str] | None) -> dict[str, Any]:
+    release = kernel_release(request)
+    folder = module_folder(request, release) if release else None
+    file = find_module(request, folder) if folder else None
+    place = f"file {folder}"
+    built_for = other_kernels(request, release)
+    return record(
+        loaded=_nvidia_loaded(request, modules),
+        **_running_version(request),
+        built=Found(file is not None, place) if folder else None,
+        built_for=Found(built_for, "file /lib/modules") if built_for else None,
+        file=Found(file, place),
+        uvm_loaded=_loaded(request, modules, "nvidia_uvm"),
+        blacklisted_by=forbidden_by(request),
+    ) or {"source": "procfs"}
+
+
+def _nvidia_loaded(request: Request, modules: frozenset[str] | None) -> Found | None:
+    """Tegra's GPU is driven by nvgpu; its ``nvidia`` module, where there is one, is for the display."""
+    if exists(request, _VERSION):
+        return Found(True, f"file {_VERSION}")
+    found = _loaded(request, modules, "nvidia")
+    if found and not found.value and (tegra := _loaded(request, modules, "nvgpu")) and tegra.value:
+        return Found(True, f"{tegra.source} (nvgpu)")
+    return found
+
+
+def _running_version(request: Request) -> dict[str, Found]:
+    """Version and flavour of the module that is loaded, by its own words."""
+    fields: dict[str, Found] = {}
+    said = (read_text(request, _VERSION, 4096) or "").partition("\n")[0]
+    match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", said)
+    if match:
+        flavour = "open" if "Open Kernel Module" in said else "proprietary"
+        fields = {"version": Found(match.group(1), f"file {_VERSION}"), "flavour": Found(flavour, f"file {_VERSION}")}
+    told = read_line(request, "/sys/module/nvidia/version")
+    if "version" not in fields and told:
+        fields["version"] = Found(told, "file /sys/module/nvidia/version")
+    taint = read_line(request, "/sys/module/nvidia/taint")
+    if "flavour" not in fields and taint:
+        fields["flavour"] = Found("proprietary" if "P" in taint else "open", "file /sys/module/nvidia/taint")
+    return fields
+
+
+def _secure_boot(request: Request) -> Found | None:
+    data = read_bytes(request, _SECURE_BOOT, 16)
+    if data and len(data) > 4:
+        return Found(data[4] == 1, f"file {_SECURE_BOOT}")
+    firmware = list_names(request, "/sys/firmware") or []
+    if firmware and "efi" not in firmware:
+        return Found(False, "file /sys/firmware")  # started by a BIOS or a boot loader, which know no Secure Boot
+    variables = list_names(request, "/sys/firmware/efi/efivars")
+    return Found(False, "file /sys/firmware/efi/efivars") if variables and data is None else None
+
+
+def _lockdown(request: Request) -> Found | None:
+    match = re.search(r"\[(\w+)\]", read_line(request, _LOCKDOWN) or "")
+    return Found(match.group(1), f"file {_LOCKDOWN}") if match else None
+
+
+def _device_nodes(request: Request) -> dict[str, Any]:
+    if list_names(request, "/dev") is None:
+        return {}
+    paths = [path for pattern in _NODES for path in expand(request, pattern)][:_MAX_NODES]
+    owners = (_names(request, "/etc/passwd"), _names(request, "/etc/group"))
+    nodes = [node for path in paths if (node := _device_node(request, path, owners))]
+    return {"device_nodes": nodes}
+
+
+def _device_node(request: Request, path: str, owners: tuple[dict[int, str], dict[int, str]]) -> dict[str, Any] | None:
+    """A node by its permissions; it is not opened, because opening one may start the GPU."""
+    place = below(request, path)
+    try:
+        about = os.stat(place)
+    except OSError:
+        return None
+    if stat.S_ISDIR(about.st_mode):
+        return None
+    numbered = re.fullmatch(r"/dev/nvidia(\d+)", path)
+    node: dict[str, Any] = {
+        "source": "file /dev",
+        "path": path,
+        "openable": os.access(place, os.R_OK | os.W_OK),
+        "mode": stat.filemode(about.st_mode),
+        "owner": ":".join(
+            known.get(number, str(number)) for known, number in zip(owners, (about.st_uid, about.st_gid))
+        ),
+    }
+    if numbered:
+        node["minor"] = int(numbered.group(1))
+    return node
+
+
+def _names(request: Request, path: str) -> dict[int, str]:
+    """Numbers to names of /etc/passwd or /etc/group, read as a file: a name service might ask the network."""
+    found = re.findall(r"^([^:\n]+):[^:\n]*:(\d+):", read_text(request, path) or "", re.MULTILINE)
+    return {int(number): name for name, number in found}

@@ -1,0 +1,192 @@
+"""NVIDIA devices on the PCI bus, as the kernel enumerated them: GPUs and NVSwitches."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from ._kit import Out, Request, list_names, read_int, read_line, read_text
+from ._links import resolve
+from ._record import Found, record
+from ._system import is_gvisor, tegra_mark, wsl_mark
+
+PROBE = {
+    "title": "NVIDIA devices on the PCI bus",
+    "kind": "file",
+    "early": True,
+    "seconds": 10.0,
+    "uses": "files",
+    "scopes": ["node", "container"],
+    "fills": ["gpus", "fabric"],
+}
+
+_DEVICES = "/sys/bus/pci/devices"
+_DRIVER = "/proc/driver/nvidia/gpus"
+
+_NVIDIA = 0x10DE
+_DISPLAY_CLASS = 0x03
+"""Base class of display controllers: VGA (0x0300) and, for GPUs without outputs, 3D controllers (0x0302)."""
+_BRIDGE_CLASS = 0x0680
+_FIRST_NVSWITCH = 0x1000
+"""NVIDIA's mainboard chips of the 2000s have the NVSwitch's class and smaller device numbers."""
+
+_EMULATED_VENDOR = 0x1B36
+"""QEMU's ports claim speeds of their own making."""
+
+_GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
+"""Transfers per second (in 10⁹) of the generations of PCI Express."""
+_MAX_WIDTH = 32
+
+_MANAGER = "nv-fabricmanage"
+"""The kernel keeps 15 characters of the name nv-fabricmanager."""
+_MAX_PROCESSES = 50_000
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send the ``gpus`` found on the bus, and ``fabric``."""
+    names = list_names(request, _DEVICES)
+    devices = {name: read_int(request, f"{_DEVICES}/{name}/class") for name in names or () if _is_nvidia(request, name)}
+    gpus = [_gpu(request, name) for name, kind in devices.items() if kind is not None and _is_gpu(request, name, kind)]
+    switches = sum(kind is not None and _is_switch(request, name, kind) for name, kind in devices.items())
+    seen = {gpu["pci_bus_id"] for gpu in gpus}
+    told = [
+        name
+        for name in list_names(request, _DRIVER) or ()
+        if re.fullmatch(r"[0-9a-f]{4,}(?::[0-9a-f]{2}){2}\.\d", name)
+    ]
+    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(request, name)) for name in told if name not in seen]
+    if names is not None or gpus:
+        out.fact({"gpus": {"items": gpus, "complete": _bus_shows_all(request, names)}})
+    elif _has_no_bus(request):
+        out.fact({"gpus": {"items": [], "complete": _bus_shows_all(request, [])}})
+    if names is not None or told:
+        _send_fabric(request, out, switches if names is not None else None, look=bool(gpus or switches))
+    if not devices and not gpus:
+        out.absent("no NVIDIA device on the PCI bus")
+
+
+def _is_nvidia(request: Request, name: str) -> bool:
+    return read_int(request, f"{_DEVICES}/{name}/vendor") == _NVIDIA
+
+
+def _is_gpu(request: Request, name: str, kind: int) -> bool:
+    """A virtual function on its host is a share of a GPU, meant for a guest."""
+    return kind >> 16 == _DISPLAY_CLASS and resolve(request, f"{_DEVICES}/{name}/physfn") is None
+
+
+def _is_switch(request: Request, name: str, kind: int) -> bool:
+    device = read_int(request, f"{_DEVICES}/{name}/device") or 0
+    return kind >> 8 == _BRIDGE_CLASS and device >= _FIRST_NVSWITCH
+
+
+def _bus_shows_all(request: Request, names: list[str] | None) -> bool:
+    """Whether every GPU of this system would be on the bus; WSL, Tegra and gVisor have theirs elsewhere."""
+    elsewhere = wsl_mark(request) or tegra_mark(request) or is_gvisor(request)
+    return names is not None and not elsewhere
+
+
+def _has_no_bus(request: Request) -> bool:
+    """Whether sysfs is there and knows of no PCI bus at all."""
+    buses = list_names(request, "/sys/bus")
+    return bool(buses) and "pci" not in (buses or ())
+
+
+def _gpu(request: Request, name: str) -> dict[str, Any]:
+    place = f"{_DEVICES}/{name}"
+    driver = resolve(request, f"{place}/driver")
+    node = read_int(request, f"{place}/numa_node")
+    gpu = record(
+        pci_bus_id=Found(name, "sysfs"),
+        pci_device_id=_ids(request, place, "vendor", "device"),
+        pci_subsystem_id=_ids(request, place, "subsystem_vendor", "subsystem_device"),
+        kernel_driver=Found(os.path.basename(driver) if driver else "", "sysfs"),
+        numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
+        **_by_driver(request, name),
+    )
+    gpu["pcie"] = _link(request, place)
+    return gpu
+
+
+def _ids(request: Request, place: str, vendor: str, device: str) -> Found | None:
+    numbers = [read_int(request, f"{place}/{field}") for field in (vendor, device)]
+    known = [number for number in numbers if number is not None]
+    return Found(":".join(f"{number:04x}" for number in known), "sysfs") if len(known) == 2 else None
+
+
+def _by_driver(request: Request, name: str) -> dict[str, Found]:
+    """What the kernel driver says of the GPU; it writes ``?`` and ``N/A`` for what it does not know yet."""
+    text = read_text(request, f"{_DRIVER}/{name}/information", 4096) or ""
+    told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
+    known = {key: value for key, value in told.items() if value and "?" not in value and value != "N/A"}
+    fields: dict[str, Any] = {
+        "name": known.get("Model"),
+        "uuid": known.get("GPU UUID"),
+        "vbios": known.get("Video BIOS"),
+        "gsp_firmware": known.get("GPU Firmware"),
+        "minor": int(known["Device Minor"]) if known.get("Device Minor", "").isdigit() else None,
+    }
+    return {field: Found(value, "procfs") for field, value in fields.items()}
+
+
+def _link(request: Request, place: str) -> dict[str, Any]:
+    generation, width = (_generation(request, place, "current"), _width(request, place, "current"))
+    device_generation, device_width = (_generation(request, place, "max"), _width(request, place, "max"))
+    port = _port_above(request, place)
+    port_generation = _generation(request, port, "max") if port else None
+    port_width = _width(request, port, "max") if port else None
+    fields = {
+        "generation": generation,
+        "generation_max": _together(device_generation, port_generation),
+        "generation_device_max": device_generation,
+        "width": width,
+        "width_max": _together(device_width, port_width),
+        "upstream_generation_max": port_generation,
+        "upstream_width_max": port_width,
+    }
+    return {"source": "sysfs", **{name: value for name, value in fields.items() if value is not None}}
+
+
+def _together(*both: int | None) -> int | None:
+    known = [value for value in both if value is not None]
+    return min(known) if len(known) == len(both) else None
+
+
+def _port_above(request: Request, place: str) -> str | None:
+    """The port that the GPU hangs on; none where it hangs on a root bus, as in many guests."""
+    real = resolve(request, place)
+    port = os.path.dirname(real) if real else None
+    vendor = read_int(request, f"{port}/vendor") if port else None
+    return port if vendor not in (None, _EMULATED_VENDOR) else None
+
+
+def _generation(request: Request, place: str, which: str) -> int | None:
+    match = re.match(r"(\d+(?:\.\d+)?) GT/s", read_line(request, f"{place}/{which}_link_speed") or "")
+    return _GENERATIONS.get(float(match.group(1))) if match else None
+
+
+def _width(request: Request, place: str, which: str) -> int | None:
+    width = read_int(request, f"{place}/{which}_link_width")
+    return width if width and 0 < width <= _MAX_WIDTH else None
+
+
+def _send_fabric(request: Request, out: Out, switches: int | None, *, look: bool) -> None:
+    running = _manager_running(request) if look else None
+    counted = Found(switches, "sysfs") if switches is not None else None
+    fabric = record(nvswitches=counted, manager_running=Found(running, "procfs"))
+    if len(fabric) > 1:
+        out.fact({"fabric": fabric})
+
+
+def _manager_running(request: Request) -> bool | None:
+    """Whether the fabric manager is among the processes; unknown where other users' processes are hidden."""
+    names = [name for name in list_names(request, "/proc") or () if name.isdigit()]
+    if any(read_line(request, f"/proc/{name}/comm") == _MANAGER for name in _newest_last(names)):
+        return True
+    return False if read_line(request, "/proc/1/comm") is not None else None
+
+
+def _newest_last(names: Iterable[str]) -> list[str]:
+    """Services start early: the small numbers first."""
+    return sorted(names, key=int)[:_MAX_PROCESSES]
