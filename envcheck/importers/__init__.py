@@ -1,0 +1,108 @@
+"""Pasted text to a partial Snapshot; one importer a file, found by listing (names that start with ``_`` are helpers).
+
+An importer has a ``NAME``, a ``RANK`` and two functions of a ``Paste``:
+
+    NAME = "torch collect_env"
+    RANK = Rank.OUTPUT
+    def recognise(paste: Paste) -> bool: ...       # cheap: is there anything of it in the text?
+    def read(paste: Paste) -> Snapshot: ...        # what the text says; raises Unreadable when nothing can be got
+
+Importers gather and never judge, as probes do: they compare no versions, and what a tool could not find out
+("Could not collect", "N/A") stays unknown. A paste may hold several pieces; each importer takes its own out of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import msgspec
+
+from envcheck.errors import UsageError
+from envcheck.importers._assemble import assemble
+from envcheck.importers._paste import TEXT_LIMIT, Paste
+from envcheck.importers._protocol import Rank, Unreadable
+from envcheck.merge import merge
+from envcheck.snapshot import ProbeRun, Snapshot
+
+__all__ = ["TEXT_LIMIT", "Importer", "importers", "list_names", "read_text"]
+
+_PASTE_WHAT = (
+    "paste what `python -m torch.utils.collect_env`, `nvidia-smi`, `nvidia-smi -q -x` or `pip list` prints, "
+    "and the error message"
+)
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A reader of one format."""
+
+    name: str
+    rank: Rank
+    recognise: Callable[[Paste], bool]
+    read: Callable[[Paste], Snapshot]
+
+
+@cache
+def importers() -> tuple[Importer, ...]:
+    """All importers, those whose word counts most first."""
+    modules = [
+        importlib.import_module(f"{__name__}.{module.name}")
+        for module in pkgutil.iter_modules(__path__)
+        if not module.name.startswith("_")
+    ]
+    found = [Importer(module.NAME, module.RANK, module.recognise, module.read) for module in modules]
+    return tuple(sorted(found, key=lambda importer: (importer.rank, importer.name)))
+
+
+def list_names() -> tuple[str, ...]:
+    """What can be read, by name."""
+    return tuple(importer.name for importer in importers())
+
+
+def read_text(text: str) -> Snapshot:
+    """What ``text`` says of a machine: one partial Snapshot, its records marked ``pasted text``.
+
+    ``runs`` has a row for each format that was met, and says what was left unread.
+    Raises UsageError when nothing in the text is recognised.
+    """
+    paste = Paste.of(text)
+    parts: list[Snapshot] = []
+    runs: list[ProbeRun] = []
+    for importer in importers():
+        if not importer.recognise(paste):
+            continue
+        part, run = _read(importer, paste)
+        parts.append(part)
+        runs.append(run)
+    snapshot = assemble(merge(parts))
+    if snapshot == Snapshot():
+        raise UsageError(_not_recognised(paste, runs))
+    if paste.unread:
+        runs.append(ProbeRun(name=SOURCE_RUN, title="Pasted text", status="ok", detail=paste.unread))
+    return msgspec.structs.replace(snapshot, runs=snapshot.runs + tuple(runs))
+
+
+SOURCE_RUN = "pasted text"
+"""Name of the row that says how much of the text was read."""
+
+
+def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun]:
+    title = f"Pasted: {importer.name}"
+    try:
+        part = importer.read(paste)
+    except Unreadable as problem:
+        run = ProbeRun(name=importer.name, title=title, status="failed", detail=str(problem))
+        return problem.partial, run
+    return part, ProbeRun(name=importer.name, title=title, status="ok")
+
+
+def _not_recognised(paste: Paste, runs: list[ProbeRun]) -> str:
+    if not paste.text.strip():
+        return f"the text is empty: {_PASTE_WHAT}"
+    problems = "; ".join(f"{run.name}: {run.detail}" for run in runs if run.detail)
+    understood = f" ({problems})" if problems else ""
+    return f"nothing in the text was recognised{understood}: {_PASTE_WHAT}"

@@ -1,0 +1,266 @@
+"""PyTorch's environment report, ``python -m torch.utils.collect_env``, and vLLM's, which grew out of it.
+
+One ``key: value`` a line, in an order and with keys that changed over the years; a value that the tool could not find
+out reads "Could not collect", one that needs torch reads "N/A" when torch cannot be imported, and "No CUDA" stands
+where nvidia-smi and nvcc both failed. None of them says that the thing is absent. Packages (``[pip3] torch==…``) and
+vLLM's variables are read by the importers of those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envcheck.importers import _gpu_lines
+from envcheck.importers._operating_system import from_python_platform, from_title
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._records import environment
+from envcheck.merge import merge
+from envcheck.snapshot import (
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Library,
+    Listing,
+    Platform,
+    Snapshot,
+    Toolkit,
+    Variables,
+)
+
+NAME = "torch collect_env"
+RANK = Rank.OUTPUT
+
+_KEYS = (
+    "pytorch version",
+    "is debug build",
+    "cuda used to build pytorch",
+    "rocm used to build pytorch",
+    "os",
+    "gcc version",
+    "clang version",
+    "cmake version",
+    "libc version",
+    "python version",
+    "python platform",
+    "is cuda available",
+    "cuda runtime version",
+    "cuda_module_loading set to",
+    "gpu models and configuration",
+    "nvidia driver version",
+    "cudnn version",
+    "is xpu available",
+    "intel gpu models onboard",
+    "intel gpu models detected",
+    "hip runtime version",
+    "miopen runtime version",
+    "is xnnpack available",
+    "caching allocator config",
+    "architecture",
+    "cpu(s)",
+    "model name",
+    "numa node(s)",
+    "hypervisor vendor",
+    "versions of relevant libraries",
+)
+_TELLING = ("cuda used to build pytorch", "is cuda available", "gpu models and configuration", "nvidia driver version")
+"""Keys that no other tool prints: without one of them it is not this report."""
+_NO_COLON_NEEDED = frozenset(_TELLING) | {"pytorch version", "cuda runtime version", "python platform", "cudnn version"}
+
+_LINE = re.compile(rf"\W{{0,4}}({'|'.join(re.escape(key) for key in _KEYS)})\?? {{0,40}}([:=]?)\s*(.*)", re.IGNORECASE)
+_UNKNOWN = frozenset({"", "n/a", "could not collect", "no cuda", "none", "unknown", "not found"})
+_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
+_TORCH_VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}")
+_CUDNN_FILE = re.compile(r"(\S.*?(?:lib)?cudnn[\w.-]*?\.(?:so|dll|dylib)(?:\.([0-9][0-9.]{0,20}))?)$", re.IGNORECASE)
+_PLAIN_DEVICE = re.compile(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$")
+_HYPERVISORS = {"kvm": "kvm", "vmware": "vmware", "microsoft": "hyperv", "xen": "xen"}
+_MOST_LINES_OF_A_VALUE = 200
+_LONGEST_PATH = 300
+
+
+def recognise(paste: Paste) -> bool:
+    return any(key in _TELLING for key, _ in _pairs(paste))
+
+
+def read(paste: Paste) -> Snapshot:
+    values = _values(paste)
+    gpus = _gpus(values)
+    return Snapshot(
+        platform=_platform(values),
+        driver=_driver(values),
+        gpus=gpus,
+        toolkits=_toolkits(values),
+        libraries=_cudnn_files(values),
+        variables=_variables(values),
+        environments=Listing(items=(_environment(values),)),
+    )
+
+
+_Values = dict[str, tuple[str, ...]]
+"""The lines of each key's value, the first of them that of the key itself."""
+
+
+def _pairs(paste: Paste) -> Iterator[tuple[str, str]]:
+    """Each line as (key, value), with an empty key for a line that has none."""
+    for line in paste.lines:
+        found = _LINE.match(line)
+        key = re.sub(r"\s+", " ", found[1].lower()) if found else ""
+        if found and (found[2] or key in _NO_COLON_NEEDED):
+            yield key, found[3].strip()
+        else:
+            yield "", line.strip()
+
+
+def _values(paste: Paste) -> _Values:
+    values: dict[str, list[str]] = {}
+    current: list[str] = []
+    for key, value in _pairs(paste):
+        if key:
+            # A paste may hold two reports; the first is the one that counts.
+            current = [] if values.get(key) else values.setdefault(key, [])
+            current.append(value)
+        elif value and len(current) < _MOST_LINES_OF_A_VALUE:
+            current.append(value)
+    return {key: tuple(lines) for key, lines in values.items()}
+
+
+def _known(values: _Values, key: str) -> str | None:
+    """The first line of a value, or None when the tool does not know it."""
+    value = values.get(key, ("",))[0]
+    return None if value.lower().rstrip(".") in _UNKNOWN else value
+
+
+def _version(values: _Values, key: str) -> str | None:
+    found = _VERSION.match(_known(values, key) or "")
+    return found[0] if found else None
+
+
+# --- the machine --------------------------------------------------------------------------------------------------
+
+
+def _platform(values: _Values) -> Platform | None:
+    named = from_title(_known(values, "os") or "")
+    python = from_python_platform(_known(values, "python platform") or "")
+    libc = re.match(r"(glibc|musl)[- ]?([0-9.]{1,10})", _known(values, "libc version") or "")
+    hypervisor = (_known(values, "hypervisor vendor") or "").lower()
+    own = Platform(
+        source=SOURCE,
+        libc=f"{libc[1]} {libc[2]}" if libc else None,
+        machine=_machine(_known(values, "architecture")),
+        cpu_model=_known(values, "model name"),
+        cpus=_count(_known(values, "cpu(s)")),
+        numa_nodes=_count(_known(values, "numa node(s)")),
+        virtualization=_HYPERVISORS.get(hypervisor, "other") if hypervisor else None,
+    )
+    parts = [Snapshot(platform=part) for part in (named, python, own) if part]
+    platform = merge(parts).platform
+    return None if platform in (None, Platform(source=SOURCE)) else platform
+
+
+def _machine(text: str | None) -> str | None:
+    return text if text and re.fullmatch(r"[A-Za-z0-9_]{3,12}", text) else None
+
+
+def _count(text: str | None) -> int | None:
+    return int(text) if text and re.fullmatch(r"[0-9]{1,5}", text) else None
+
+
+def _driver(values: _Values) -> Driver | None:
+    release = _version(values, "nvidia driver version")
+    return Driver(source=SOURCE, release=release) if release else None
+
+
+def _gpus(values: _Values) -> Listing[Gpu] | None:
+    """The GPUs of nvidia-smi's list; torch's own answer, where it stands instead, names only the current device."""
+    lines = values.get("gpu models and configuration", ())
+    found = _gpu_lines.listing(lines)
+    if found or not lines or _hip(values):
+        return found
+    plain = _PLAIN_DEVICE.match(lines[0])
+    return Listing(items=(Gpu(source=SOURCE, label=_gpu_lines.label(0), name=plain[0].strip()),)) if plain else None
+
+
+def _toolkits(values: _Values) -> Listing[Toolkit] | None:
+    """What the tool calls the CUDA runtime is the nvcc that it finds on PATH; torch brings its own runtime."""
+    version = _version(values, "cuda runtime version")
+    if version is None:
+        return None
+    return Listing(items=(Toolkit(source=SOURCE, path="nvcc on PATH", version=version, on_path=True),))
+
+
+def _cudnn_files(values: _Values) -> Listing[Library] | None:
+    """The system's copies of cuDNN; the framework's own is never among them."""
+    matches = [_CUDNN_FILE.match(line) for line in values.get("cudnn version", ()) if len(line) <= _LONGEST_PATH]
+    items = [
+        Library(source=SOURCE, path=found[1], family="cudnn", on_disk=found[2])
+        for found in matches
+        if found is not None
+    ]
+    return Listing(items=tuple({item.path: item for item in items}.values())) if items else None
+
+
+def _variables(values: _Values) -> Variables | None:
+    loading = _known(values, "cuda_module_loading set to")
+    return Variables(source=SOURCE, values={"CUDA_MODULE_LOADING": loading}) if loading else None
+
+
+# --- Python and torch ---------------------------------------------------------------------------------------------
+
+
+def _environment(values: _Values) -> Environment:
+    torch = _torch(values)
+    return environment(
+        python=_version(values, "python version"),
+        frameworks=(torch,) if torch else (),
+    )
+
+
+def _torch(values: _Values) -> Framework | None:
+    text = _known(values, "pytorch version") or ""
+    version = _TORCH_VERSION.match(text)
+    cuda = _version(values, "cuda used to build pytorch")
+    if version is None and cuda is None:
+        return None
+    return Framework(
+        source=SOURCE,
+        name="torch",
+        version=version[0] if version else None,
+        cuda=cuda,
+        hip=_hip(values),
+        cpu_only=_cpu_only(values, version[0] if version else ""),
+        gpu_available=_yes_or_no(_known(values, "is cuda available")),
+    )
+
+
+def _hip(values: _Values) -> str | None:
+    return _version(values, "rocm used to build pytorch")
+
+
+def _cpu_only(values: _Values, version: str) -> bool | None:
+    """Whether torch has no GPU support at all, where the text leaves no doubt; None otherwise.
+
+    The line of the build prints a constant of the imported torch, ``torch.version.cuda``: where torch was imported,
+    "None" and "Could not collect" both mean that the constant is None (it is "N/A" for a ROCm build and where torch
+    could not be imported). Builds for Intel's and Apple's GPUs have no CUDA either.
+    """
+    _, _, local = version.partition("+")
+    if local.startswith("cpu"):
+        return True
+    if _version(values, "cuda used to build pytorch") or _hip(values):
+        return False
+    built = values.get("cuda used to build pytorch", ("",))[0].lower()
+    if not version or local.startswith(("rocm", "xpu")) or built not in ("none", "could not collect"):
+        return None
+    other = _yes_or_no(_known(values, "is xpu available")) or _is_macos(values)
+    return None if other else True
+
+
+def _is_macos(values: _Values) -> bool:
+    platform = _platform(values)
+    return platform is not None and platform.os == "macos"
+
+
+def _yes_or_no(text: str | None) -> bool | None:
+    return {"yes": True, "true": True, "no": False, "false": False}.get((text or "").lower())

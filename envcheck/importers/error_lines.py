@@ -1,0 +1,69 @@
+"""Lines that speak of a failure, taken from any text with their line numbers; what they mean is for the rules.
+
+The pattern is wide on purpose: a line too many is quoted nowhere, a line too few is a problem that no rule can name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.snapshot import ObservedError, Snapshot
+
+NAME = "error lines"
+RANK = Rank.MESSAGE
+
+MOST_LINES = 200
+LONGEST_LINE = 2_000
+
+_IN_ANY_CASE = (
+    r"\berror",
+    r"\bfail(?:ed|s|ure)?\b",
+    r"\b(?:fatal|rejected|denied|mismatch\w*|insufficient|incompatible|unsupported|unavailable|ignoring)\b",
+    r"\b(?:cannot|can't|could ?n[o']t|couldn't|unable to|does(?: not|n't)|don't match)\b",
+    r"\bno(?:t| such| longer| kernel image| space left| devices?| gpus?| module)\b",
+    r"\b(?:timeout|out of memory|core dumped|segmentation fault|undefined symbol|bad return status|assert\w*)\b",
+    r"\b(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
+    r"\b(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
+    r"\bbut (?:source|loaded|linked|the installed)\b",
+    r"\b(?:returned [1-9]|runners=\[|start this container)",
+    r"throttl|slowdown *: *active",
+)
+_AS_WRITTEN = (
+    r"[a-z]Error\b",
+    r"Exception\b",
+    r"Warning\b|\bWARN",
+    r"\b(?:NVRM|Xid)\b",
+    r"\b(?:CUDA_ERROR|CUDNN_STATUS|CUBLAS_STATUS|NVML_ERROR)_",
+    r"\bcudaError|\bnccl[A-Z]\w{1,40}Error|ONNXRuntimeError",
+    r"\bCUDA (?:error|failure|initialization)|\bsupports CUDA capabilities\b",
+)
+_SPEAKS_OF_FAILURE = re.compile(f"(?i:{'|'.join(_IN_ANY_CASE)})|{'|'.join(_AS_WRITTEN)}")
+_NOTHING_WRONG = re.compile(
+    r"could not collect|no relevant packages|\b0 errors?\b|not affected$|errors? *: *(?:0|none|n/a)$|: *not active$|"
+    r"^\W*no running processes found\W*$|not set>?$",
+    re.IGNORECASE,
+)
+
+
+def recognise(paste: Paste) -> bool:
+    return any(_is_error(line) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    """The first ``MOST_LINES`` of them, a line that is repeated word for word once."""
+    found: dict[str, ObservedError] = {}
+    for number, line in enumerate(paste.lines, start=1):
+        text = line.strip()[:LONGEST_LINE]
+        if text not in found and _is_error(line):
+            found[text] = ObservedError(source=SOURCE, text=text, line=number)
+            if len(found) == MOST_LINES:
+                break
+    return Snapshot(observed_errors=tuple(found.values()))
+
+
+def _is_error(line: str) -> bool:
+    """Whether it speaks of a failure; a line of XML does not, whatever its elements are called."""
+    text = line.strip()[:LONGEST_LINE]
+    return bool(_SPEAKS_OF_FAILURE.search(text)) and not _NOTHING_WRONG.search(text) and not text.startswith("<")

@@ -1,0 +1,19 @@
+"""``nvidia-smi -L``: ``GPU 0: NVIDIA A10 (UUID: GPU-…)`` and the MIG devices below each."""
+
+from __future__ import annotations
+
+from envcheck.importers import _gpu_lines
+from envcheck.importers._paste import Paste
+from envcheck.importers._protocol import Rank
+from envcheck.snapshot import Snapshot
+
+NAME = "nvidia-smi -L"
+RANK = Rank.OUTPUT
+
+
+def recognise(paste: Paste) -> bool:
+    return any(_gpu_lines.is_gpu_line(line) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    return Snapshot(gpus=_gpu_lines.listing(line for line in paste.lines if _gpu_lines.is_gpu_line(line)))

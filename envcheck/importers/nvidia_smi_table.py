@@ -1,0 +1,151 @@
+"""The table that ``nvidia-smi`` prints, in its several widths, and ``nvidia-smi --version``.
+
+The banner has been ``Driver Version`` and ``CUDA Version``, and is ``KMD Version`` and ``CUDA UMD Version`` in newer
+drivers; the oldest have no CUDA version. Names are cut ("NVIDIA GeForce ..."): a cut name is no name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from envcheck.importers._gpu_lines import label
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._smi_values import bus_id, error_in, flag, quantity, whole
+from envcheck.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, Platform, Power, Snapshot
+
+NAME = "nvidia-smi"
+RANK = Rank.OUTPUT
+
+_RELEASE = r"([0-9]{2,4}(?:\.[0-9]{1,4}){1,2})"
+_BANNER = re.compile(
+    rf"\bNVIDIA-SMI:?\s{{1,8}}{_RELEASE}(?:\s{{1,40}}(?:Driver|KMD) Version:\s{{0,8}}{_RELEASE})?"
+    r"(?:\s{1,40}CUDA (?:UMD )?Version:\s{0,8}([0-9]{1,2}\.[0-9]{1,2}))?"
+)
+_TWO_VERSIONS = re.compile(
+    rf"\b(?:Driver|KMD) Version:\s{{0,8}}{_RELEASE}\s{{1,40}}\|?\s{{0,8}}"
+    r"CUDA (?:UMD )?Version:\s{0,8}([0-9]{1,2}\.[0-9]{1,2})"
+)
+_VERSION_LINE = re.compile(
+    r"(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA(?: UMD)?) version {0,12}: ([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})$", re.IGNORECASE
+)
+"""``nvidia-smi --version``, and the head of ``nvidia-smi -q``: padded before the colon."""
+
+_WINDOWS_HEADER = re.compile(r"\| GPU  Name .{0,40}(?:TCC/WDDM|Driver-Model)")
+_INDEX_AND_NAME = re.compile(r"([0-9]{1,3}) {1,4}(\S.*)$")
+_LAST_COLUMN = re.compile(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$")
+_USED_OF_TOTAL = re.compile(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
+_DRAW_OF_LIMIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
+_LONGEST_ROW = 200
+_MOST_GPUS = 1024
+
+
+def recognise(paste: Paste) -> bool:
+    return _driver(paste.lines) is not None or any(_first_row(line) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    return Snapshot(platform=_platform(paste.lines), driver=_driver(paste.lines), gpus=_gpus(paste.lines))
+
+
+def _platform(lines: Sequence[str]) -> Platform | None:
+    """Only Windows' nvidia-smi has a column for the driver model, where others have persistence mode."""
+    windows = any(_WINDOWS_HEADER.search(line[:_LONGEST_ROW]) for line in lines)
+    return Platform(source=SOURCE, os="windows") if windows else None
+
+
+def _driver(lines: Sequence[str]) -> Driver | None:
+    """The driver by the first banner. The release of nvidia-smi itself stands in for it only where no other is."""
+    for line in lines:
+        banner, pair = _BANNER.search(line[:_LONGEST_ROW]), _TWO_VERSIONS.search(line[:_LONGEST_ROW])
+        if banner:
+            return Driver(source=SOURCE, installed=True, release=banner[2] or banner[1], cuda=banner[3])
+        if pair:
+            return Driver(source=SOURCE, installed=True, release=pair[1], cuda=pair[2])
+    return _from_version_lines(lines)
+
+
+def _from_version_lines(lines: Sequence[str]) -> Driver | None:
+    versions: dict[str, str] = {}
+    for line in lines:
+        found = _VERSION_LINE.match(line.strip()[:_LONGEST_ROW])
+        if found:
+            versions.setdefault(found[1].lower(), found[2])
+    release = versions.get("driver") or versions.get("kmd")
+    # "CUDA Version : 12.4" alone may be anybody's; below a driver version it is nvidia-smi's.
+    if release is None or not any(" :" in line for line in lines if line.strip().lower().startswith(("driver", "kmd"))):
+        return None
+    cuda = versions.get("cuda") or versions.get("cuda umd")
+    return Driver(source=SOURCE, installed=True, release=release, cuda=cuda, nvml_version=versions.get("nvml"))
+
+
+# --- the rows of GPUs ---------------------------------------------------------------------------------------------
+
+
+def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
+    """The GPUs of the first table: a GPU's row names it, the two rows below say how it is."""
+    gpus: dict[int, Gpu] = {}
+    below: Gpu | None = None
+    for line in lines:
+        first = _first_row(line)
+        if first and first.index is not None and len(gpus) < _MOST_GPUS:
+            below = gpus.setdefault(first.index, first)
+        elif below is not None and below.index is not None and line.lstrip().startswith("|"):
+            below = gpus[below.index] = _with_row(below, _cells(line))
+        else:
+            below = None
+    if not gpus:
+        return None
+    return Listing(items=tuple(gpus.values()), complete=sorted(gpus) == list(range(len(gpus))))
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip()[:_LONGEST_ROW].strip("|").split("|")]
+
+
+def _first_row(line: str) -> Gpu | None:
+    """``| 0  NVIDIA H200   On | 00000000:00:06.0 Off | 0 |``"""
+    if "|" not in line or ":" not in line:
+        return None
+    cells = _cells(line)
+    named = _INDEX_AND_NAME.match(cells[0])
+    place = cells[1].split(" ")[0] if len(cells) >= 3 else ""
+    if named is None or bus_id(place) is None:
+        return None
+    column = _LAST_COLUMN.match(named[2])
+    name = (column[1] if column else named[2]).strip()
+    return Gpu(
+        source=SOURCE,
+        pci_bus_id=bus_id(place),
+        label=label(int(named[1])),
+        index=int(named[1]),
+        name=None if name.endswith("...") or error_in(name) else name,
+        persistence_mode=flag(column[2]) if column else None,
+        ecc=_ecc(cells[2]),
+    )
+
+
+def _ecc(cell: str) -> Ecc | None:
+    """The column of volatile uncorrected errors: a number while ECC is on."""
+    if cell == "Off":
+        return Ecc(source=SOURCE, enabled=False)
+    return (
+        Ecc(source=SOURCE, enabled=True, volatile_uncorrected=int(cell)) if re.fullmatch("[0-9]{1,9}", cell) else None
+    )
+
+
+def _with_row(gpu: Gpu, cells: list[str]) -> Gpu:
+    """The second row has power and memory, the third (from R450 on) the MIG mode at its end."""
+    memory = next((found for cell in cells if (found := _USED_OF_TOTAL.search(cell))), None)
+    power = next((found for cell in cells if (found := _DRAW_OF_LIMIT.search(cell))), None)
+    if memory:
+        gpu = msgspec.structs.replace(gpu, memory=Memory(source=SOURCE, used=whole(memory[1]), total=whole(memory[2])))
+    if power:
+        draw, limit = quantity(power[1]), quantity(power[2])
+        gpu = msgspec.structs.replace(gpu, power=Power(source=SOURCE, draw=draw, limit=limit))
+    if not memory and gpu.memory and cells[-1] in ("Enabled", "Disabled"):
+        gpu = msgspec.structs.replace(gpu, mig=Mig(source=SOURCE, enabled=flag(cells[-1])))
+    return gpu

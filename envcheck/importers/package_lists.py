@@ -1,0 +1,125 @@
+"""Packages as pip and conda list them: freeze, their tables, ``pip show``, collect_env's tagged lines.
+
+A list in a paste is seldom whole, so that nothing is concluded from what it lacks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.utils import canonicalize_name
+
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._records import environment, with_environment
+from envcheck.snapshot import Distribution, Snapshot
+
+NAME = "package list"
+RANK = Rank.OUTPUT
+
+_NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,60}[A-Za-z0-9])?"
+_VERSION = r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,20}){0,6}(?:[+!][0-9A-Za-z._-]{1,60})?"
+
+_FREEZE = re.compile(rf"(?:\[(pip3?|conda)\]\s{{1,4}})?({_NAME}) ?== ?({_VERSION})(?:\s*[;#].*)?$")
+_TAGGED_ROW = re.compile(rf"\[(pip3?|conda)\]\s{{1,4}}({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
+_ROW = re.compile(rf"({_NAME})\s+({_VERSION})(?:\s+(\S+)(?:\s+(\S+))?)?$")
+_SHOW_NAME = re.compile(rf"Name: ({_NAME})$")
+_SHOW_VERSION = re.compile(rf"Version: ({_VERSION})$")
+_SATISFIED = re.compile(rf"Requirement already satisfied: ({_NAME}).{{0,300}}\(({_VERSION})\)$")
+_CONFLICT = re.compile(
+    rf".{{0,40}}?({_NAME}) ({_VERSION}) (?:requires|has requirement) .{{0,200}}"
+    rf"but you(?:'ll)? have ({_NAME}) ({_VERSION})\b"
+)
+_HEADER = re.compile(r"(?:Package\s+Version\b|#\s*Name\s+Version\b)")
+_RULE = re.compile(r"-{3,}[\s-]*$")
+_CONDA_BUILD = re.compile(
+    r"(?:[A-Za-z0-9.]{1,60}_){1,8}[0-9A-Za-z]{1,20}$|h[0-9a-f]{5,8}$|[0-9]{1,4}$|cpu$|cuda$|<pip>$|mkl$"
+)
+
+_GPU_SOFTWARE = re.compile(
+    r"(?:py)?torch(?:vision|audio|text|data|ao|metrics)?$|(?:py)?torch-|pytorch-lightning$|tensorflow|jax|onnx|cupy|numpy$|"
+    r"nvidia-|triton|vllm|xformers$|flash-attn|transformers$|bitsandbytes|deepspeed|paddlepaddle|mxnet|"
+    r"faster-whisper$|ctranslate2$|cudatoolkit$|cpuonly$|torch-tensorrt$|exllama|minference$"
+)
+"""Packages whose row is believed outside a table, where any two words may stand side by side."""
+_MOST = 5_000
+
+
+def recognise(paste: Paste) -> bool:
+    return next(_packages(paste), None) is not None
+
+
+def read(paste: Paste) -> Snapshot:
+    found: dict[tuple[str, str | None], Distribution] = {}
+    for package in _packages(paste):
+        found.setdefault((package.name, package.channel), package)
+        if len(found) >= _MOST:
+            break
+    return with_environment(environment(distributions=tuple(found.values())))
+
+
+def _packages(paste: Paste) -> Iterator[Distribution]:
+    in_table = False
+    shown = ""
+    for line in paste.lines:
+        text = line.strip()
+        in_table = _still_in_table(text, in_table=in_table)
+        name = _SHOW_NAME.match(text)
+        version = _SHOW_VERSION.match(text)
+        if name:
+            shown = name[1]
+        elif version and shown:
+            yield _package(shown, version[1])
+            shown = ""
+        elif text:
+            yield from _of_line(text, in_table=in_table)
+
+
+def _still_in_table(text: str, *, in_table: bool) -> bool:
+    if _HEADER.match(text):
+        return True
+    return in_table and bool(_RULE.match(text) or _ROW.match(text) or text.startswith("#"))
+
+
+def _of_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
+    """The packages of which one line speaks."""
+    bare = text.lstrip("-*• `").rstrip("`")
+    if found := _FREEZE.match(bare):
+        yield _package(found[2], found[3], tag=found[1])
+    elif found := _TAGGED_ROW.match(bare):
+        yield _package(found[2], found[3], tag=found[1], build=found[4], origin=found[5])
+    elif found := _SATISFIED.match(text):
+        yield _package(found[1], found[2])
+    elif "but you" in text and (found := _CONFLICT.match(text)):
+        yield _package(found[1], found[2])
+        yield _package(found[3], found[4])
+    elif (found := _ROW.match(bare)) and _believed(found[1], found[2], found[3], in_table=in_table):
+        yield _package(found[1], found[2], build=found[3], origin=found[4])
+
+
+def _believed(name: str, version: str, third: str | None, *, in_table: bool) -> bool:
+    """Whether a row of two words or more is a package's and not prose."""
+    if in_table:
+        return True
+    # TORCH_CUDA_ARCH_LIST and its like are variables.
+    known = _GPU_SOFTWARE.match(canonicalize_name(name)) is not None and not (name.isupper() and "_" in name)
+    return known and "." in version and (third is None or third[0] == "(" or bool(_CONDA_BUILD.match(third)))
+
+
+def _package(
+    name: str, version: str, *, tag: str | None = None, build: str | None = None, origin: str | None = None
+) -> Distribution:
+    """One package; ``origin`` is conda's channel column, which says ``pypi`` for what pip installed."""
+    by_pip = origin in ("pypi", "<pip>") or build in ("<pip>", "pypi_0")
+    conda = not by_pip and (tag == "conda" or (tag is None and bool(build) and bool(_CONDA_BUILD.match(build or ""))))
+    normal = canonicalize_name(name)
+    if normal == "pytorch" and not conda:
+        normal = canonicalize_name("torch")
+    return Distribution(
+        source=SOURCE,
+        name=normal,
+        version=version,
+        build=build if conda else None,
+        channel="conda" if conda else "pip" if tag or by_pip else None,
+    )

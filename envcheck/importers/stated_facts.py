@@ -1,0 +1,129 @@
+"""Facts that people write in their own words: "NVIDIA driver 465.19.01", "GPU: RTX 3090", "Ubuntu 20.04, Python 3.8".
+
+Only a line that names the thing before its value is believed. A CUDA version in prose may be the toolkit's, the
+driver's or the framework's, so that it is not read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from envcheck.importers._assemble import STATED
+from envcheck.importers._operating_system import from_title
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._records import environment, with_environment
+from envcheck.merge import merge
+from envcheck.snapshot import Driver, Framework, Gpu, Listing, Platform, Snapshot
+
+NAME = "facts in prose"
+RANK = Rank.PROSE
+
+_BULLET = " \t-*•#>`|"
+_LONGEST_LINE = 300
+
+_DRIVER = re.compile(
+    r"(?:.{0,40}\b)?(?:nvidia|cuda|gpu|graphics|host)[ -](?:win(?:dows)? ?[0-9]{0,2} )?drivers?(?: version)? ?[:=]? ?v?"
+    r"([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)\b"
+    r"|driver version ?[:=] ?([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)\b"
+    r"|nvidia-drivers?-([0-9]{3}\.[0-9]{2,3}(?:\.[0-9]{2,3})?)\b",
+    re.IGNORECASE,
+)
+_PYTHON = re.compile(
+    r"(?:.{0,60}[,;] ?)?python(?: version)?\s{0,30}[:=]?\s{0,30}([23]\.[0-9]{1,2}(?:\.[0-9]{1,2})?)\b", re.IGNORECASE
+)
+_TORCH = re.compile(
+    r"(?:py)?torch(?: version)?(?: \(GPU\?\))?\s?[:=]?\s?(?:torch)?v?"
+    r"([0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?[0-9A-Za-z.+]{0,40})\b"
+    r"(?: \((True|False)\))?",
+    re.IGNORECASE,
+)
+_TORCH_TAG = re.compile(r"(?:py)?torch \(cu([0-9]{2})([0-9])\)", re.IGNORECASE)
+_OS = re.compile(r"(?:(?:OS|operating system|platform|system) ?[:=] ?)?([A-Za-z].{2,100})", re.IGNORECASE)
+_KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
+_WSL = re.compile(r"\bWSL ?2?\b")
+_GPU = re.compile(
+    r"(?:(?:nvidia|machine|the) )?GPUs?(?: type| model| name| [0-9]{1,2})?\s{0,30}[:=] ?(\S.{1,150})", re.IGNORECASE
+)
+_MODEL = re.compile(
+    r"(?:(?:NVIDIA|GeForce|Tesla|Quadro|TITAN) ){0,3}"
+    r"(?:RTX(?: PRO)? ?[0-9]{3,4}[A-Z]?|GTX ?[0-9]{3,4}[A-Z]?|GT ?[0-9]{3,4}[A-Z]?|TITAN \w{1,4}|"
+    r"[AHBLKMPTV][0-9]{1,4}[A-Z]{0,2}|"
+    r"GB[0-9]{2,3}|GH[0-9]{3}|MX[0-9]{3})\b"
+    r"(?:[ -](?:Ti|SUPER|PCIe|PCIE|SXM[0-9]?|NVL|Laptop|GPU|Ada|Generation|D|XP|[0-9]{1,3} ?GB|Max-Q)){0,5}",
+)
+
+
+def recognise(paste: Paste) -> bool:
+    return any(_of_line(line) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    return merge(part for line in paste.lines for part in _of_line(line))
+
+
+def _of_line(line: str) -> list[Snapshot]:
+    text = line[:_LONGEST_LINE].strip(_BULLET)
+    if not text or "(you have" in text:
+        return []
+    return [part for reader in _READERS if (part := reader(text))]
+
+
+def _driver(text: str) -> Snapshot | None:
+    found = _DRIVER.match(text)
+    if found is None:
+        return None
+    return Snapshot(driver=Driver(source=SOURCE, release=found[1] or found[2] or found[3]))
+
+
+def _platform(text: str) -> Snapshot | None:
+    """A line that begins with a system's name, or says what it is; "Windows 11 WSL2" is a Linux under Windows."""
+    if kernel := _KERNEL.match(text):
+        wsl = True if "microsoft" in kernel[1].lower() else None
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
+    if _WSL.fullmatch(text):
+        return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
+    found = _OS.match(text)
+    platform = from_title(found[1]) if found and _names_system(found[1]) else None
+    if platform is None:
+        return None
+    if _WSL.search(text):
+        platform = Platform(source=SOURCE, os="linux", wsl=True)
+    return Snapshot(platform=platform)
+
+
+def _names_system(text: str) -> bool:
+    """Whether it is a name with at most a version, and no sentence."""
+    return bool(re.match(r"(?:[A-Z][\w!./-]*|linux|ubuntu|windows)(?: [A-Z0-9(][\w.()-]*){0,6}(?:[,;]|\s*$)", text))
+
+
+def _python(text: str) -> Snapshot | None:
+    found = _PYTHON.match(text)
+    return with_environment(environment(python=found[1])) if found else None
+
+
+def _torch(text: str) -> Snapshot | None:
+    found, tagged = _TORCH.match(text), _TORCH_TAG.match(text)
+    if found:
+        available = {"True": True, "False": False}.get(found[2] or "")
+        torch = Framework(source=SOURCE, name="torch", version=found[1].rstrip("."), gpu_available=available)
+    elif tagged:
+        torch = Framework(source=SOURCE, name="torch", cuda=f"{tagged[1]}.{tagged[2]}")
+    else:
+        return None
+    return with_environment(environment(frameworks=(torch,)))
+
+
+def _gpus(text: str) -> Snapshot | None:
+    found = _GPU.match(text)
+    names = _models(found[1]) if found else ()
+    items = tuple(Gpu(source=SOURCE, label=f"{STATED}{name}", name=name) for name in dict.fromkeys(names))
+    return Snapshot(gpus=Listing(items=items)) if items else None
+
+
+def _models(text: str) -> Iterable[str]:
+    return [found[0].strip() for found in _MODEL.finditer(text)][:16]
+
+
+_READERS: tuple[Callable[[str], Snapshot | None], ...] = (_driver, _platform, _python, _torch, _gpus)

@@ -1,0 +1,92 @@
+"""Facts that PyTorch states in its warnings and errors, and the libraries built on it in theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from envcheck.importers._assemble import NAMED
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._records import environment, with_environment
+from envcheck.merge import merge
+from envcheck.snapshot import Driver, Framework, Gpu, Listing, Snapshot
+from envcheck.versions import CudaVersion
+
+NAME = "PyTorch's messages"
+RANK = Rank.MESSAGE
+
+_TARGET = r"(?:sm|compute)_[0-9]{2,3}[af]?"
+_VERSION = r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}"
+
+_INCOMPATIBLE = re.compile(r"(\S[^:\n]{1,80}?) with CUDA capability sm_([0-9]{1,2})([0-9]) is not compatible")
+_SUPPORTS = re.compile(rf"install supports CUDA capabilities ({_TARGET}(?: {_TARGET}){{0,40}})")
+_FOUND_GPU = re.compile(r"Found GPU[0-9]{1,3} (\S.{1,80}?) which is of cuda capability ([0-9]{1,2}\.[0-9])")
+_OLD_DRIVER = re.compile(r"driver on your system is too old \(found version ([0-9]{4,5})\)")
+_BUILT_FOR = re.compile(rf"PyTorch {_VERSION}(?: with CUDA [0-9]{{2,5}})? \(you have ({_VERSION})\)")
+_RUNS_ON = re.compile(r"Python\s{1,4}[0-9.]{3,10} \(you have ([0-9.]{3,10})\)")
+_TOOLKIT_MISMATCH = re.compile(r"mismatches the version that was used to compile PyTorch \(([0-9]{1,2}\.[0-9]{1,2})\)")
+
+
+def recognise(paste: Paste) -> bool:
+    return any(reader(line) for line in paste.lines for reader in _READERS)
+
+
+def read(paste: Paste) -> Snapshot:
+    return merge(part for line in paste.lines for reader in _READERS if (part := reader(line)))
+
+
+def _torch(*, version: str | None = None, cuda: str | None = None, gpu_code: tuple[str, ...] | None = None) -> Snapshot:
+    torch = Framework(source=SOURCE, name="torch", version=version, cuda=cuda, gpu_code=gpu_code)
+    return with_environment(environment(frameworks=(torch,)))
+
+
+def _named_gpu(name: str, capability: str) -> Snapshot:
+    gpu = Gpu(source=SOURCE, label=f"{NAMED}{name}", name=name, compute_capability=capability)
+    return Snapshot(gpus=Listing(items=(gpu,)))
+
+
+def _incompatible_gpu(line: str) -> Snapshot | None:
+    found = _INCOMPATIBLE.search(line) if "with CUDA capability" in line else None
+    return _named_gpu(found[1].strip(), f"{found[2]}.{found[3]}") if found else None
+
+
+def _found_gpu(line: str) -> Snapshot | None:
+    found = _FOUND_GPU.search(line) if "which is of cuda capability" in line else None
+    return _named_gpu(found[1], found[2]) if found else None
+
+
+def _supported_code(line: str) -> Snapshot | None:
+    found = _SUPPORTS.search(line)
+    return _torch(gpu_code=tuple(found[1].split())) if found else None
+
+
+def _old_driver(line: str) -> Snapshot | None:
+    """What ``cuDriverGetVersion`` gave: the CUDA that the driver speaks."""
+    found = _OLD_DRIVER.search(line)
+    return Snapshot(driver=Driver(source=SOURCE, cuda=str(CudaVersion.decode(int(found[1]))))) if found else None
+
+
+def _built_for_another(line: str) -> Snapshot | None:
+    """What xFormers says: it names the torch and the Python that it meets after those that it was built for."""
+    if "(you have" not in line:
+        return None
+    found, python = _BUILT_FOR.search(line), _RUNS_ON.search(line)
+    if python:
+        return with_environment(environment(python=python[1]))
+    return _torch(version=found[1]) if found else None
+
+
+def _toolkit_mismatch(line: str) -> Snapshot | None:
+    found = _TOOLKIT_MISMATCH.search(line)
+    return _torch(cuda=found[1]) if found else None
+
+
+_READERS: tuple[Callable[[str], Snapshot | None], ...] = (
+    _incompatible_gpu,
+    _found_gpu,
+    _supported_code,
+    _old_driver,
+    _built_for_another,
+    _toolkit_mismatch,
+)

@@ -1,0 +1,33 @@
+"""Environment variables as ``env`` or vLLM's report lists them: ``NAME=value``, one a line."""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.snapshot import Snapshot, Variables
+
+NAME = "environment variables"
+RANK = Rank.OUTPUT
+
+_LINE = re.compile(
+    r"(?:export |set |\$ ?)?"
+    r"(LD_LIBRARY_PATH|LD_PRELOAD|(?:CUDA|NVIDIA|NCCL|CUDNN|TORCH|PYTORCH|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
+    r"=(\"[^\"]*\"|'[^']*'|\S*)$"
+)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL")
+_MOST = 500
+
+
+def recognise(paste: Paste) -> bool:
+    return any(_LINE.match(line.strip()) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    values: dict[str, str] = {}
+    for line in paste.lines:
+        found = _LINE.match(line.strip())
+        if found and len(values) < _MOST and not _SECRET.search(found[1]):
+            values.setdefault(found[1], found[2].strip("\"'"))
+    return Snapshot(variables=Variables(source=SOURCE, values=values)) if values else Snapshot()
