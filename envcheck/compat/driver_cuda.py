@@ -9,6 +9,7 @@ from envcheck.compat.tables import CudaRow, DriverBranchRow, Os, Tables
 from envcheck.versions import CudaVersion, DriverRelease
 
 _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
+_WINDOWS_DRIVERS = ("windows", "wsl")
 
 
 class Minimum(NamedTuple):
@@ -58,7 +59,7 @@ def minimum_driver(tables: Tables, cuda: CudaVersion, os: Os = "linux") -> Minim
     if not exact and cuda > newest and cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY:
         exact = [row for version, row in rows if version == newest and version.major == cuda.major]
     for row in exact:
-        if os == "windows" and row.driver_windows:
+        if os in _WINDOWS_DRIVERS and row.driver_windows:
             return Minimum(row.driver_windows, row, row.disputed_windows)
         if os == "linux" and row.driver_linux:
             return Minimum(row.driver_linux, row, row.disputed_linux)
@@ -73,7 +74,8 @@ def driver_speaks(tables: Tables, driver: DriverRelease, os: Os = "linux") -> Cu
 
 def branch_of(tables: Tables, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
     """The row of the driver's branch."""
-    rows = (row for row in tables.drivers if row.os == os)
+    kind = "windows" if os in _WINDOWS_DRIVERS else os
+    rows = (row for row in tables.drivers if row.os == kind)
     return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)
 
 

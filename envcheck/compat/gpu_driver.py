@@ -61,7 +61,8 @@ def _next_branch(tables: Tables, last: int) -> int:
 
 
 def _before_the_data(tables: Tables, gpu: ComputeCapability, driver: DriverRelease, os: Os) -> Fit | None:
-    oldest = min((row.branch for row in tables.drivers if row.os == os), default=0)
+    kind = "linux" if os == "linux" else "windows"
+    oldest = min((row.branch for row in tables.drivers if row.os == kind), default=0)
     if driver.branch >= oldest:
         return None
     reason = f"driver {driver} is older than the matrix, which does not say whether it drives {gpu.sm}"

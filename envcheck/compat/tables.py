@@ -13,8 +13,10 @@ import msgspec
 
 from envcheck.checks import Confidence, Source
 
-Os: TypeAlias = Literal["linux", "windows", "macos"]
-"""Systems that a driver release is read by; WSL counts as Windows, whose driver it uses."""
+Os: TypeAlias = Literal["linux", "windows", "macos", "wsl"]
+"""Operating systems. WSL has the Windows driver (and its numbers) under Linux programs."""
+
+Machine: TypeAlias = Literal["x86_64", "aarch64"]
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -152,7 +154,8 @@ class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     targets: tuple[str, ...] = ()
     """What it holds GPU code for: ``sm_90``, ``compute_90``."""
     os: Literal["linux", "windows"] = "linux"
-    machine: Literal["x86_64", "aarch64"] = "x86_64"
+    machine: Machine = "x86_64"
+    confidence: Confidence = "high"
 
 
 class TorchRow(Row, frozen=True, kw_only=True):
@@ -167,6 +170,10 @@ class TorchRow(Row, frozen=True, kw_only=True):
     python_min: str | None = None
     """Oldest CPython 3 with a wheel, as ``3.9``."""
     python_max: str | None = None
+    python_max_windows: str | None = None
+    """Newest one on Windows, where that differs."""
+    python_max_aarch64: str | None = None
+    """Newest one on Linux aarch64, where that differs."""
     python_also: tuple[str, ...] = ()
     """Further ones outside that range: ``2.7``."""
     cudnn: str | None = None

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
 
 from packaging.version import Version
 
-from envcheck.compat.driver_cuda import driver_runs_cuda, driver_speaks
-from envcheck.compat.gpu_code import code_runs_on
-from envcheck.compat.tables import Os, Tables, TorchBuild, TorchRow
+from envcheck.compat.driver_cuda import driver_runs_cuda
+from envcheck.compat.gpu_code import runs_natively
+from envcheck.compat.tables import Machine, Os, Tables, TorchBuild, TorchRow
 from envcheck.compat.torch_python import python_runs_torch, torch_row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
-
-Machine: TypeAlias = Literal["x86_64", "aarch64"]
 
 
 def build_of(
@@ -26,7 +23,8 @@ def build_of(
 
 def builds(row: TorchRow, os: Os = "linux", machine: Machine = "x86_64") -> tuple[TorchBuild, ...]:
     """The CUDA builds of a release for a system, newest CUDA first."""
-    fitting = [build for build in row.builds if (build.os, build.machine) == (os, machine)]
+    kind = "linux" if os == "wsl" else os
+    fitting = [build for build in row.builds if (build.os, build.machine) == (kind, machine)]
     return tuple(sorted(fitting, key=lambda build: CudaVersion.parse(build.cuda) or CudaVersion(0, 0), reverse=True))
 
 
@@ -44,20 +42,22 @@ def builds_that_fit(
     python: str | None = None,
     machine: Machine = "x86_64",
 ) -> list[tuple[TorchRow, TorchBuild]]:
-    """The builds that the driver runs and that hold code for every GPU, newest release first, then newest CUDA.
+    """The builds that the driver runs and that hold native code for every GPU, newest release first, then newest CUDA.
 
-    Only what is known to fit is listed. ``version`` limits it to one release, ``python`` to releases with a wheel for
-    it; no ``driver`` leaves the driver out of the question, as no ``gpus`` does the GPUs.
+    Only what is known to fit is listed; what would need PTX to be compiled is left out. ``version`` limits it to one
+    release, ``python`` to releases with a wheel for it; no ``driver`` leaves the driver out of the question, as no
+    ``gpus`` does the GPUs.
     """
     rows = tables.torch if version is None else [row for row in (torch_row(tables, version),) if row]
     newest_first = sorted(rows, key=lambda row: Version(row.version), reverse=True)
-    installable = [row for row in newest_first if python is None or python_runs_torch(tables, row.version, python).ok]
-    speaks = driver_speaks(tables, driver, os) if driver else None
+    installable = [
+        row for row in newest_first if python is None or python_runs_torch(tables, row.version, python, os, machine).ok
+    ]
     return [
         (row, build)
         for row in installable
         for build in builds(row, os, machine)
-        if _driver_fits(tables, build, driver, os) and _code_fits(tables, build, gpus, speaks)
+        if _driver_fits(tables, build, driver, os) and _code_fits(tables, build, gpus)
     ]
 
 
@@ -68,8 +68,6 @@ def _driver_fits(tables: Tables, build: TorchBuild, driver: DriverRelease | None
     return driver is None or driver_runs_cuda(tables, driver, cuda, os).ok
 
 
-def _code_fits(
-    tables: Tables, build: TorchBuild, gpus: Sequence[ComputeCapability], speaks: CudaVersion | None
-) -> bool:
-    targets, cuda = targets_of(build), CudaVersion.parse(build.cuda)
-    return all(code_runs_on(tables, targets, gpu, driver_speaks=speaks, built_with=cuda).ok for gpu in gpus)
+def _code_fits(tables: Tables, build: TorchBuild, gpus: Sequence[ComputeCapability]) -> bool:
+    targets = targets_of(build)
+    return all(any(runs_natively(tables, target, gpu) for target in targets) for gpu in gpus)

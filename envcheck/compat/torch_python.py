@@ -5,7 +5,7 @@ from __future__ import annotations
 from packaging.version import InvalidVersion, Version
 
 from envcheck.compat.fit import Fit, conclude
-from envcheck.compat.tables import Tables, TorchRow
+from envcheck.compat.tables import Machine, Os, Tables, TorchRow
 
 
 def torch_row(tables: Tables, version: str) -> TorchRow | None:
@@ -14,19 +14,30 @@ def torch_row(tables: Tables, version: str) -> TorchRow | None:
     return next((row for row in tables.torch if row.version == wanted), None)
 
 
-def python_runs_torch(tables: Tables, torch_version: str, python: str) -> Fit:
-    """Whether PyPI has a wheel of this release for ``python`` (``3.12`` or ``3.12.4``)."""
+def python_runs_torch(
+    tables: Tables, torch_version: str, python: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> Fit:
+    """Whether PyPI has a wheel of this release for ``python`` (``3.12`` or ``3.12.4``) on this system."""
     row = torch_row(tables, torch_version)
-    asked = _minor(python)
-    if row is None or asked is None or row.python_min is None or row.python_max is None:
+    asked, low = _minor(python), _minor(row.python_min) if row else None
+    newest = _newest_python(row, os, machine) if row else None
+    high = _minor(newest)
+    if row is None or asked is None or low is None or high is None:
         reason = f"the matrix does not know which Pythons torch {torch_version} has wheels for"
         return conclude(tables, "unknown", reason, row)
-    span = f"torch {row.version} has wheels for CPython {row.python_min} to {row.python_max}"
-    low, high = _minor(row.python_min), _minor(row.python_max)
-    if python in row.python_also or (low is not None and high is not None and low <= asked <= high):
+    span = f"torch {row.version} has wheels for CPython {row.python_min} to {newest}"
+    if low <= asked <= high or ".".join(map(str, asked)) in row.python_also:
         return conclude(tables, "compatible", span, row)
-    change = f"Python {row.python_max}" if high is not None and asked > high else f"Python {row.python_min}"
+    change = f"Python {newest}" if asked > high else f"Python {row.python_min}"
     return conclude(tables, "incompatible", f"{span}, not for {python}", row, change=change)
+
+
+def _newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
+    if os == "windows":
+        return row.python_max_windows or row.python_max
+    if machine == "aarch64":
+        return row.python_max_aarch64 or row.python_max
+    return row.python_max
 
 
 def _release(version: str) -> str | None:
@@ -39,9 +50,9 @@ def _release(version: str) -> str | None:
     return ".".join(str(part) for part in (*parsed.release, 0, 0)[:3])
 
 
-def _minor(python: str) -> tuple[int, ...] | None:
+def _minor(python: str | None) -> tuple[int, ...] | None:
     try:
-        release = Version(python).release
+        release = Version(python or "").release
     except InvalidVersion:
         return None
     return release[:2] if len(release) > 1 else None
