@@ -62,7 +62,9 @@ def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
     specs, left_out = _plan(request)
-    parts = gather(specs, _probe_request(request), on_event=on_event, deadline_s=request.timeout)
+    parts = gather(
+        specs, _probe_request(request), scopes=request.scopes, on_event=on_event, deadline_s=request.timeout
+    )
     return merge([*parts, Snapshot(runs=left_out)])
 
 
@@ -106,28 +108,25 @@ def _chosen_rules(request: Request) -> list[Rule]:
 
 
 def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
-    """The probes to run, and a row for each that is not, with the reason."""
-    runs: list[ProbeSpec] = []
-    left_out: list[ProbeRun] = []
-    for spec in all_probes():
-        reason = _why_not(spec, request)
-        if reason:
-            row = ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
-            left_out.append(row)
-        else:
-            runs.append(spec)
-    return runs, tuple(left_out)
+    """The probes that may look, and a row for each that may not because another machine is assumed."""
+    if not assumes_machine(request.assume):
+        return list(all_probes()), ()
+    kept = [spec for spec in all_probes() if _about_software(spec)]
+    return kept, tuple(
+        ProbeRun(
+            name=spec.name,
+            title=spec.title,
+            status="skipped",
+            detail="not assumed (--assume describes another machine)",
+            fills=spec.fills,
+        )
+        for spec in all_probes()
+        if not _about_software(spec)
+    )
 
 
-def _why_not(spec: ProbeSpec, request: Request) -> str:
-    if spec.kind in ("deep", "bench"):
-        return "not asked for"
-    if not request.scopes & set(spec.scopes):
-        return f"outside --scope {','.join(sorted(request.scopes))}"
-    sections = {fill.partition(".")[0] for fill in spec.fills}
-    if assumes_machine(request.assume) and not sections & _FILES_ABOUT_SOFTWARE:
-        return "not assumed: --assume describes another machine"
-    return ""
+def _about_software(spec: ProbeSpec) -> bool:
+    return bool({fill.partition(".")[0] for fill in spec.fills} & _FILES_ABOUT_SOFTWARE)
 
 
 def _probe_request(request: Request) -> dict[str, Any]:
