@@ -1,0 +1,72 @@
+"""Make foreign text safe to print: a machine, a package or a saved report may try to speak to the terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+
+_MOST_MARKS = 3
+"""Combining marks kept on one character; a taller pile would cover the lines around it."""
+
+_TYPOGRAPHY = {
+    "…": "...",
+    "\N{EN DASH}": "-",
+    "\N{EM DASH}": "-",
+    "\N{MULTIPLICATION SIGN}": "x",
+    "≥": ">=",
+    "≤": "<=",
+    "→": "->",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{LEFT SINGLE QUOTATION MARK}": "'",
+    "“": '"',
+    "”": '"',
+    "·": "-",
+    "°": " deg",
+}
+
+_INVISIBLE = frozenset(
+    [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10)]
+)
+"""Characters that print as nothing although their category says letter or mark; the supplement of variation
+selectors (U+E0100 and on) is handled with them."""
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def clean(text: str, *, ascii_only: bool = False) -> str:
+    r"""``text`` as one line without control characters, escape sequences, bidi controls or invisible characters.
+
+    Such characters become visible: ``\x1b``, ``\u202e``. Text that is clean stays as it is, so cleaning twice
+    changes nothing. With ``ascii_only`` all others outside ASCII are written that way too.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    pieces: list[str] = []
+    marks = 0
+    for character in text:
+        category = unicodedata.category(character)
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        if _hidden(character, category) or marks > _MOST_MARKS:
+            pieces.append(escaped(character))
+        elif ascii_only and not character.isascii():
+            pieces.append(_TYPOGRAPHY.get(character) or escaped(character))
+        else:
+            pieces.append(character)
+    return "".join(pieces)
+
+
+def escaped(character: str) -> str:
+    """The code point of ``character`` as an escape that can be read."""
+    code = ord(character)
+    if character in _NAMED:
+        return _NAMED[character]
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _hidden(character: str, category: str) -> bool:
+    """Control, format (bidi too), surrogate, private, unassigned, separator other than a space, or invisible."""
+    if category.startswith("C") or category in ("Zl", "Zp"):
+        return True
+    code = ord(character)
+    return (category == "Zs" and character != " ") or code in _INVISIBLE or 0xE0100 <= code <= 0xE01EF

@@ -1,0 +1,186 @@
+"""The top of the page: the verdict by its cause, what was seen, how to mend it, and what else was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from envcheck.checks import Check, Evidence, Report
+from envcheck.report.deaths import DIED, probe_end
+from envcheck.report.findings import Finding, Outline
+from envcheck.report.fixes import fix_lines
+from envcheck.report.lines import labelled, labelled_items, tagged, title_lines
+from envcheck.report.pen import WORDS, Line, Pen, Span
+from envcheck.report.room import Room
+from envcheck.report.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
+
+
+def verdict_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    """The verdict by its cause, in a title."""
+    if outline.report.verdict in ("fail", "warn"):
+        return _verdict_title(outline, pen, room)
+    return head_lines(outline, pen, room)
+
+
+def head_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    """The verdict and what it rests on."""
+    report = outline.report
+    if report.verdict == "pass":
+        return _passed(report, pen, room)
+    if report.verdict == "unknown":
+        return _unknown(outline, pen, room)
+    return [*_verdict_title(outline, pen, room), *(_finding(outline, pen, room) if outline.findings else [])]
+
+
+def _verdict_title(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    if not outline.findings:
+        verdict = outline.report.verdict
+        return title_lines(WORDS[verdict], verdict, outline.report.headline, "", pen, room.title)
+    check = outline.findings[0].lead
+    return title_lines(WORDS[check.status], check.status, check.title, check.rule, pen, room.title)
+
+
+def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    """The findings after the first, what could not be judged, and the notes, in at most ``room.others`` lines."""
+    first = 1 if outline.report.verdict in ("fail", "warn") else 0
+    told = [_short(finding, pen, room) for finding in outline.findings[first:]]
+    if outline.report.verdict != "unknown" and outline.unknowns:
+        told.append(_not_judged(outline.unknowns, pen, room))
+    told += [_short(finding, pen, room) for finding in outline.notes]
+    if sum(map(len, told)) <= room.others:
+        return [line for entry in told for line in entry]
+    kept: list[Line] = []
+    left = len(told)
+    for entry in told:
+        if len(kept) + len(entry) >= room.others:
+            break
+        kept += entry
+        left -= 1
+    return [*kept, (Span(f"      +{left} more (-v)"),)]
+
+
+def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
+    remarks = []
+    if frameworks_in(judged_environment(report)) and not import_tried(report):
+        remarks += [] if "on paper" in report.headline else ["on paper"]
+        remarks += ["not tried: --deep"] if examined_here(report) else []
+    headline = report.headline + (f" ({'; '.join(remarks)})" if remarks else "")
+    return title_lines("PASS", "pass", headline, "", pen, room.title)
+
+
+def import_tried(report: Report) -> bool:
+    """Whether a framework was really run."""
+    return any(check.decided_by == "framework-ran" for check in report.checks)
+
+
+def examined_here(report: Report) -> bool:
+    """Whether the report is about a machine that was looked at, and could be tried out; not pasted, not assumed."""
+    return not report.assumed and any(run.status != "skipped" for run in report.probes)
+
+
+def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    finding = outline.findings[0]
+    check = finding.lead
+    return [
+        *_seen(finding, outline.report, pen, room),
+        *(labelled("why", check.message, pen, room.why) if _adds(check.message, check.title) else []),
+        *fix_lines(check, pen, room),
+        *_likewise(finding, pen),
+        *_also(outline.consequences(finding), pen, room),
+    ]
+
+
+def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
+    subject = subject_line(finding.checks, report)
+    facts = [evidence_text(found) for found in finding.lead.evidence if not _told(found, subject)]
+    if len(finding.checks) > 1 and facts and (number := gpu_numbers(finding.checks[:1])):
+        facts[0] = f"on {number}, {facts[0]}"
+    if room.seen == 1:
+        return labelled_items("seen", [*filter(None, (subject,)), *facts], pen, 1)
+    first = labelled("seen", subject, pen, room.seen - bool(facts))
+    return [*first, *labelled_items("" if first else "seen", facts, pen, room.seen - len(first))]
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """``driver release: 550.54.14``."""
+    return f"{evidence.what}: {evidence.value}" if evidence.value else evidence.what
+
+
+def _told(evidence: Evidence, line: str) -> bool:
+    """Whether ``line`` already has the value, as a word of its own."""
+    return re.search(rf"(?<![\w.]){re.escape(evidence.value)}(?![\w.])", line) is not None if evidence.value else False
+
+
+def _adds(message: str, title: str) -> bool:
+    return message.strip(" .").lower() not in ("", title.strip(" .").lower())
+
+
+def _likewise(finding: Finding, pen: Pen) -> list[Line]:
+    """Says that the other subjects have fixes of their own."""
+    others = [check for check in finding.checks[1:] if check.fixes != finding.lead.fixes]
+    return labelled("", f"likewise for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
+
+
+def _also(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
+    lines = [
+        tagged("also", _with_gpus(finding), finding.rule, pen) for finding in follows if finding.status != "unknown"
+    ]
+    open_questions = [check for finding in follows for check in finding.checks if finding.status == "unknown"]
+    if open_questions:
+        lines += labelled("also", _unjudged(open_questions), pen, 1)
+    if len(lines) <= room.also:
+        return lines
+    kept = lines[: room.also - 1]
+    return [*kept, *labelled("also", f"+{len(lines) - len(kept)} consequences (-v)", pen, 1)]
+
+
+def _unjudged(checks: Sequence[Check]) -> str:
+    rules = listed(list(dict.fromkeys(check.rule for check in checks)))
+    subject = f"{len(checks)} checks" if len(checks) > 1 else "1 check"
+    return f"{subject} cannot be judged because of it: {rules}"
+
+
+def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    report = outline.report
+    check = _open_question(report)
+    if check is None:
+        return title_lines("UNKNOWN", "unknown", report.headline, "", pen, room.title)
+    missing = check.missing[0]
+    run = next((run for run in report.probes if run.name == missing.probe), None)
+    dead = run is not None and run.status in DIED
+    reason = f"probe {missing.probe} {probe_end(run)}" if run and dead else f"probe {missing.probe} did not tell"
+    title = f"{missing.fact} is not known: {reason if missing.probe else 'nobody looked'}"
+    needed = [found.rule for found in report.checks if any(lack.fact == missing.fact for lack in found.missing)]
+    further = [fact for fact in report.ask if fact != missing.fact]
+    return [
+        *title_lines("UNKNOWN", "unknown", title, check.rule, pen, room.title),
+        *(labelled("why", check.message, pen, room.why) if not dead else []),
+        *(labelled("for", listed(list(dict.fromkeys(needed))), pen, 1) if set(needed) - {check.rule} else []),
+        *(labelled("also", f"not known: {listed(further)}", pen, room.ask) if further else []),
+    ]
+
+
+def _open_question(report: Report) -> Check | None:
+    """The check whose missing fact would settle most: the first that the report asks for."""
+    pending = [check for check in report.checks if check.missing and check.status in ("unknown", "skipped")]
+    pending.sort(key=lambda check: (check.missing[0].fact not in report.ask[:1], check.status != "unknown"))
+    return pending[0] if pending else None
+
+
+def _short(finding: Finding, pen: Pen, room: Room) -> list[Line]:
+    status = finding.status
+    return title_lines(WORDS[status], status, _with_gpus(finding), finding.rule, pen, room.title)
+
+
+def _with_gpus(finding: Finding) -> str:
+    """The title, with the GPUs that it is about unless it names them itself."""
+    numbers = gpu_numbers(finding.checks)
+    title = finding.lead.title
+    return title if not numbers or numbers in title else f"{title} ({numbers})"
+
+
+def _not_judged(unknown: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
+    rules = [finding.rule for finding in unknown]
+    missing = unknown[0].lead.missing
+    probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
+    return title_lines("?", "unknown", f"not judged: {listed(rules)}{probe}", "", pen, room.title)

@@ -1,0 +1,14 @@
+"""The whole report as JSON: the keys of the contract, base units, null for unknown."""
+
+from __future__ import annotations
+
+import msgspec
+
+from envcheck.checks import Report
+from envcheck.report import Options
+from envcheck.report.encode import encode
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` as indented JSON."""
+    return msgspec.json.format(encode(report), indent=2) + "\n"

@@ -1,0 +1,67 @@
+"""The shapes of lines that the page is made of: a title with its rule, a labelled text, a command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.report.pen import Line, Pen, Span, Style
+from envcheck.report.room import LONGEST_COMMAND
+from envcheck.report.wrap import width
+
+LABEL = 8
+"""Columns before the text of a labelled line: ``  seen  ``."""
+
+_WORD = 6
+"""Columns of a status word before a title."""
+
+
+def title_lines(word: str, style: Style, title: str, rule: str, pen: Pen, most: int) -> list[Line]:
+    """``FAIL  title      [rule]``: the rule stands at the right margin, on the last of at most ``most`` lines."""
+    indent = max(_WORD, len(word) + 2)
+    room = pen.width - indent
+    tag = pen.clip(f"[{rule}]", room // 2) if rule else ""
+    last_room = room - width(tag) - 2 if tag else room
+    texts = pen.fill(title, room, most + 1) or [""]
+    if len(texts) > most or (width(texts[-1]) > last_room and len(texts) == most):
+        texts = [*texts[: most - 1], pen.clip(" ".join(texts[most - 1 :]), last_room)]
+    if width(texts[-1]) > last_room:
+        texts.append("")
+    heads = [Span(word.ljust(indent), style)] + [Span(" " * indent)] * (len(texts) - 1)
+    lines: list[Line] = [(head, Span(text, "title")) for head, text in zip(heads, texts, strict=True)]
+    if tag:
+        gap = Span(" " * (room - width(texts[-1]) - width(tag)))
+        lines[-1] = (*lines[-1], gap, Span(tag, "dim"))
+    return lines
+
+
+def labelled(label: str, text: str, pen: Pen, most: int) -> list[Line]:
+    """``  label text``, in at most ``most`` lines."""
+    return _labelled(label, pen.fill(text, pen.width - LABEL, most))
+
+
+def labelled_items(label: str, items: Sequence[str], pen: Pen, most: int) -> list[Line]:
+    """``  label item; item``, in at most ``most`` lines."""
+    return _labelled(label, pen.fill_items(items, pen.width - LABEL, most))
+
+
+def _labelled(label: str, texts: Sequence[str]) -> list[Line]:
+    return [(Span(f"  {label if number == 0 else '':<6}", "dim"), Span(line)) for number, line in enumerate(texts)]
+
+
+def command_lines(command: str, label: str, pen: Pen, *, limited: bool = True) -> list[Line]:
+    """``command`` behind its label; on a line of its own, and whole, where it does not fit there."""
+    if width(command) <= pen.width - LABEL:
+        return [(Span(f"  {label:<6}", "dim"), Span(command, "command"))]
+    if limited and width(command) > LONGEST_COMMAND:
+        return labelled(label, f"a command of {len(command):,} characters (-v prints it)", pen, 1)
+    own_line: Line = (Span("  "), Span(command, "command"))
+    return [*(labelled(label, "run:", pen, 1) if label else []), own_line]
+
+
+def tagged(label: str, text: str, rule: str, pen: Pen) -> Line:
+    """``  label text      [rule]`` on one line."""
+    room = pen.width - LABEL
+    tag = pen.clip(f"[{rule}]", room // 2)
+    shown = pen.clip(text, room - width(tag) - 2)
+    gap = " " * (room - width(shown) - width(tag))
+    return (Span(f"  {label:<6}", "dim"), Span(shown), Span(gap), Span(tag, "dim"))

@@ -1,0 +1,111 @@
+"""How text gets onto the page: cleaned, with ``~`` for the home folder, and coloured at the very end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from envcheck.checks import Status
+from envcheck.report import Options
+from envcheck.report.clean import clean
+from envcheck.report.command import shell_line
+from envcheck.report.wrap import clip, fill, fill_items, width
+
+Style: TypeAlias = Literal["", "fail", "warn", "unknown", "note", "pass", "skipped", "title", "command", "dim"]
+
+_SGR: dict[Style, str] = {
+    "fail": "1;31",
+    "warn": "1;33",
+    "unknown": "1;35",
+    "note": "36",
+    "pass": "32",
+    "skipped": "2",
+    "title": "1",
+    "command": "1;36",
+    "dim": "2",
+}
+
+WORDS: dict[Status, str] = {
+    "fail": "FAIL",
+    "warn": "WARN",
+    "unknown": "?",
+    "note": "note",
+    "pass": "ok",
+    "skipped": "-",
+}
+"""The word for a status in the rows: status is never told by colour alone."""
+
+NARROWEST, WIDEST = 40, 100
+"""Columns between which a page is readable."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of a line in one style."""
+
+    text: str
+    style: Style = ""
+
+
+Line: TypeAlias = tuple[Span, ...]
+
+
+class Pen:
+    """Writes for one terminal. Foreign text enters by ``text`` and ``command``, and is cleaned again on the way out."""
+
+    def __init__(self, options: Options) -> None:
+        self.width = min(max(options.width, NARROWEST), WIDEST)
+        self.ascii = options.ascii
+        self.mark = "..." if options.ascii else "…"
+        self._color = options.color
+        self._home = _home_pattern(options.home)
+
+    def text(self, foreign: str) -> str:
+        """``foreign`` on one line, safe to print, with ``~`` for the home folder."""
+        shortened = self._home.sub("~", foreign) if self._home else foreign
+        return clean(shortened, ascii_only=self.ascii)
+
+    def command(self, argv: tuple[str, ...]) -> str:
+        """``argv`` as a shell line, whole."""
+        return shell_line(argv, ascii_only=self.ascii)
+
+    def clip(self, text: str, columns: int) -> str:
+        """Cleaned ``text``, cut to ``columns``."""
+        return clip(self.text(text), columns, self.mark)
+
+    def fill(self, text: str, columns: int, lines: int | None = None) -> list[str]:
+        """Cleaned ``text`` in at most ``lines`` lines of ``columns``."""
+        return fill(self.text(text), columns, lines, self.mark)
+
+    def fill_items(self, items: Sequence[str], columns: int, lines: int) -> list[str]:
+        """Cleaned ``items``, joined by ``; ``, in at most ``lines`` lines of ``columns``."""
+        return fill_items([self.text(item) for item in items], columns, lines, self.mark)
+
+    def show(self, lines: Iterable[Line]) -> str:
+        """``lines`` as one text."""
+        return "".join("".join(map(self._paint, line)).rstrip() + "\n" for line in lines)
+
+    def _paint(self, span: Span) -> str:
+        safe = clean(span.text, ascii_only=self.ascii)
+        if not self._color or not span.style or not safe.strip():
+            return safe
+        return f"\x1b[{_SGR[span.style]}m{safe}\x1b[0m"
+
+
+def columns(line: Line) -> int:
+    """Columns that ``line`` takes."""
+    return sum(width(span.text) for span in line)
+
+
+def screen_rows(lines: Iterable[Line], page: int) -> int:
+    """Rows of a terminal of ``page`` columns that ``lines`` take, long commands wrapped."""
+    return sum(max(1, -(-columns(line) // page)) for line in lines)
+
+
+def _home_pattern(home: str) -> re.Pattern[str] | None:
+    folder = home.rstrip("/")
+    if not folder.startswith("/"):
+        return None
+    return re.compile(rf"(?<![\w./~-]){re.escape(folder)}(?![\w.-])")

@@ -1,0 +1,86 @@
+"""Progress on a terminal: one line on stderr that says which probes still run, overwritten and at last erased.
+
+Where stderr is no terminal, nothing is written. A thread redraws the line: the clock goes on while a probe hangs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+from envcheck.events import Event, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress, ignore
+from envcheck.report.clean import clean
+from envcheck.report.wrap import clip
+
+_SECONDS_BETWEEN = 0.2
+_ERASE = "\r\x1b[K"
+
+
+@contextmanager
+def progress(stream: TextIO, *, quiet: bool = False) -> Iterator[OnEvent]:
+    """Show on ``stream`` what the events tell until the block is left; on anything but a terminal, show nothing."""
+    if quiet or not stream.isatty() or os.environ.get("TERM", "dumb") == "dumb":
+        yield ignore
+        return
+    line = ProgressLine(time.monotonic)
+    stop = threading.Event()
+    painter = threading.Thread(target=_repaint, args=(line, stream, stop), daemon=True)
+    painter.start()
+    try:
+        yield line.on_event
+    finally:
+        stop.set()
+        painter.join()
+        _write(stream, _ERASE)
+
+
+class ProgressLine:
+    """What is running at the moment, in one line."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._started = clock()
+        self._lock = threading.Lock()
+        self._running: dict[str, str] = {}
+        self._planned = 0
+        self._ended = 0
+
+    def on_event(self, event: Event) -> None:
+        """Take note of ``event``."""
+        with self._lock:
+            if isinstance(event, ProbesPlanned):
+                self._planned = len(event.probes)
+            elif isinstance(event, ProbeStarted):
+                self._running[event.name] = ""
+            elif isinstance(event, Progress):
+                self._running[event.name] = event.text
+            elif isinstance(event, ProbeFinished):
+                self._running.pop(event.run.name, None)
+                self._ended += 1
+
+    def text(self, columns: int) -> str:
+        """The line as it is now, within ``columns``: ``3 of 8 probes  1.2 s  nvml (GPU 2 of 8), cuda``."""
+        with self._lock:
+            running = [f"{name} ({text})" if text else name for name, text in self._running.items()]
+            counted = f"{self._ended} of {self._planned} probes" if self._planned else "starting"
+        elapsed = self._clock() - self._started
+        return clip(clean(f"{counted}  {elapsed:.1f} s  {', '.join(running)}".rstrip()), columns)
+
+
+def _repaint(line: ProgressLine, stream: TextIO, stop: threading.Event) -> None:
+    while not stop.wait(_SECONDS_BETWEEN):
+        columns = shutil.get_terminal_size().columns
+        # One column stays free: a full line makes some terminals wrap, and the wrapped part would not be erased.
+        _write(stream, _ERASE + line.text(max(columns - 1, 1)))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    # The terminal may go away during the run; the check goes on without it.
+    with suppress(OSError):
+        stream.write(text)
+        stream.flush()

@@ -1,0 +1,25 @@
+"""JSON Schemas of what envcheck prints, made from the types themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from envcheck.checks import SCHEMA_VERSION, Report
+from envcheck.compat.fit import Fit
+from envcheck.errors import UsageError
+
+SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Fit}
+"""The outputs that have a schema."""
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of the output ``name``; raise UsageError when there is none of that name."""
+    if name not in SCHEMAS:
+        raise UsageError(f"there is no schema {name!r}; choose from {', '.join(SCHEMAS)}")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"envcheck {name} {SCHEMA_VERSION}",
+        **msgspec.json.schema(SCHEMAS[name]),
+    }

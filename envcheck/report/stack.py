@@ -1,0 +1,212 @@
+"""The rows of the stack: GPU, driver, toolkit, Python, frameworks, each with the status of the checks about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from envcheck.checks import Check, Layer, Report, Status
+from envcheck.report.deaths import lost_with, probe_end
+from envcheck.report.gpus import group_text, groups
+from envcheck.report.pen import WORDS, Line, Pen, Span
+from envcheck.report.room import Room
+from envcheck.report.status import worse, worst
+from envcheck.report.subject import (
+    environments_of,
+    framework_title,
+    frameworks_in,
+    gpus_of,
+    judged_environment,
+    listed,
+    minor_version,
+)
+from envcheck.snapshot import Driver, Environment, Framework, Snapshot, Toolkit
+
+_LABEL, _WORD = 12, 6
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the stack."""
+
+    label: str
+    status: Status
+    text: str
+
+
+def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = False) -> list[Line]:
+    """The rows; ``place_told`` when the judged environment is already named above them."""
+    container = _container(report)
+    rows = [
+        *_gpu_rows(report, room.gpus, with_container=container is None),
+        _row("Driver", _in_layers(report, "driver", "kernel"), _driver_text(report), report, "driver"),
+        _row("Toolkit", _in_layers(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
+        *([] if place_told else _python_rows(report)),
+        _row("Frameworks", _in_layers(report, "framework", "library"), _framework_text(report), report, "environments"),
+        *_elsewhere(report),
+        *([container] if container else []),
+        *_required(report),
+    ]
+    return [line for row in rows for line in _row_lines(row, pen, room)]
+
+
+def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, section: str) -> Row:
+    """A row about ``section`` of the Snapshot; without a ``text``, one that says why nothing is known of it."""
+    if text is not None:
+        return Row(label, worst(checks), text)
+    lost = lost_with(section, report)
+    if lost is not None:
+        return Row(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
+    return Row(label, worst(checks), "not looked at")
+
+
+def _row_lines(row: Row, pen: Pen, room: Room) -> list[Line]:
+    texts = pen.fill(row.text, pen.width - _LABEL - _WORD, room.row) or [""]
+    word = WORDS[row.status] if row.label or row.status != "skipped" else ""
+    first: Line = (Span(row.label.ljust(_LABEL)), Span(word.ljust(_WORD), row.status), Span(texts[0]))
+    return [first, *((Span(" " * (_LABEL + _WORD)), Span(text)) for text in texts[1:])]
+
+
+def _in_layers(report: Report, *layers: Layer) -> list[Check]:
+    return [check for check in report.checks if check.layer in layers]
+
+
+def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[Row]:
+    layers: tuple[Layer, ...] = ("gpu", "fabric", "container") if with_container else ("gpu", "fabric")
+    machine = [check for check in _in_layers(report, *layers) if check.subject.kind == "machine"]
+    if not gpus_of(report):
+        return [_row("GPU", machine, _no_gpu(report), report, "gpus")]
+    found = groups(report, machine)
+    shown = found if len(found) <= most else found[: most - 1]
+    rows = [Row("GPU" if group is found[0] else "", group.status, group_text(group, report)) for group in shown]
+    rest = found[len(shown) :]
+    if rest:
+        number = sum(len(group.gpus) for group in rest)
+        checks = [check for group in rest for check in group.checks]
+        rows.append(Row("", worst([*checks, *machine]), f"{number} more GPUs in {len(rest)} other states (-v)"))
+    return rows
+
+
+def _no_gpu(report: Report) -> str | None:
+    listing = report.snapshot.gpus if report.snapshot else None
+    if listing is None:
+        return None
+    return "none" if listing.complete else "none seen, but the list is not complete"
+
+
+def _driver_text(report: Report) -> str | None:
+    snapshot = report.snapshot or Snapshot()
+    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+    running = (driver.release if driver else None) or (module.version if module and module.loaded else None)
+    parts = [running or _not_running(driver)] if running or driver else []
+    if module and module.loaded is False:
+        parts.append("kernel module not loaded")
+    if driver is None:
+        return ", ".join(parts) or None
+    if driver.cuda:
+        parts.append(f"speaks CUDA {driver.cuda}")
+    text = ", ".join(parts)
+    return f"{text}; {_cuda_init(driver)}" if driver.installed is not False else text
+
+
+def _not_running(driver: Driver | None) -> str:
+    if driver is None or driver.installed is False:
+        return "none installed"
+    libraries = driver.libraries.items if driver.libraries else ()
+    versions = [*dict.fromkeys(found.version for found in libraries if found.version and found.kind == "driver")]
+    return f"libraries {listed(versions)}, release not known" if versions else "release not known"
+
+
+def _cuda_init(driver: Driver) -> str:
+    result = driver.cuda_init
+    if result is None:
+        return "cuInit not tried"
+    if result.code == 0:
+        return "cuInit ok"
+    if result.code < 0:
+        return "libcuda cannot be loaded"
+    return f"cuInit {result.code} {result.name}".rstrip()
+
+
+def _toolkit_text(report: Report) -> str | None:
+    listing = report.snapshot.toolkits if report.snapshot else None
+    if listing is None:
+        return None
+    if not listing.items:
+        return "none (wheels need none)" if listing.complete else "none seen, but the list is not complete"
+    first, *others = sorted(listing.items, key=lambda toolkit: not (toolkit.on_path or toolkit.cuda_home))
+    marks = [name for name, on in (("PATH", first.on_path), ("CUDA_HOME", first.cuda_home)) if on]
+    text = f"{_version(first)} in {first.path}" + (f" ({', '.join(marks)})" if marks else "")
+    return f"{text}; also {listed([_version(found) for found in others])}" if others else text
+
+
+def _version(toolkit: Toolkit) -> str:
+    return toolkit.version or "unknown version"
+
+
+def _python_rows(report: Report) -> list[Row]:
+    environment = judged_environment(report)
+    if environment is None:
+        return []
+    if environment.problem:
+        return [Row("Python", "unknown", f"{environment.key} ({environment.why or 'examined'}): {environment.problem}")]
+    version = minor_version(environment.python) if environment.python else "unknown version"
+    reason = f" ({environment.why})" if environment.why else ""
+    return [Row("Python", "skipped", f"{version} in {environment.key}{reason}")]
+
+
+def _framework_text(report: Report) -> str | None:
+    environment = judged_environment(report)
+    if environment is None or environment.frameworks is None:
+        return None
+    if not environment.frameworks.items:
+        return "none" if environment.frameworks.complete else "none seen, but the list is not complete"
+    return listed([_one_framework(found) for found in environment.frameworks.items])
+
+
+def _one_framework(framework: Framework) -> str:
+    title = framework_title(framework)
+    if framework.problem:
+        return f"{title} ({framework.problem})"
+    if framework.cuda and "+" not in (framework.version or ""):
+        title += f" (CUDA {framework.cuda})"
+    reaches = {True: ", reaches the GPU", False: ", does not reach the GPU", None: ""}
+    return title + reaches[framework.gpu_available]
+
+
+def _elsewhere(report: Report) -> list[Row]:
+    """Another environment that has a framework, where the judged one has none."""
+    judged = judged_environment(report)
+    if frameworks_in(judged):
+        return []
+    others = [found for found in environments_of(report) if found is not judged and frameworks_in(found)]
+    return [Row("", "skipped", _other_environment(found)) for found in others[:1]]
+
+
+def _other_environment(environment: Environment) -> str:
+    titles = listed([framework_title(found) for found in frameworks_in(environment)])
+    reason = f" ({environment.why})" if environment.why else ""
+    return f"not judged: {titles} in {environment.key}{reason}"
+
+
+def _container(report: Report) -> Row | None:
+    platform = report.snapshot.platform if report.snapshot else None
+    if platform is None or platform.container in (None, "none"):
+        return None
+    return Row("Container", worst(_in_layers(report, "container")), platform.container or "")
+
+
+def _required(report: Report) -> list[Row]:
+    """What the user required, unmet first."""
+    checks = _in_layers(report, "request")
+    if not checks:
+        return []
+    words = {"not met": ("fail", "warn"), "not known": ("unknown", "skipped"), "met": ("pass", "note")}
+    held = {word: _keys(checks, statuses) for word, statuses in words.items()}
+    text = "; ".join(f"{word}: {listed(keys)}" for word, keys in held.items() if keys)
+    return [Row("Required", worst(checks), text)]
+
+
+def _keys(checks: Sequence[Check], statuses: Iterable[str]) -> list[str]:
+    wanted = frozenset(statuses)
+    return [check.subject.key for check in checks if check.status in wanted]

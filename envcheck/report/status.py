@@ -1,0 +1,25 @@
+"""The status of a part of the stack: the worst of the checks about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envcheck.checks import Check, Status
+
+_WORST_FIRST: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
+
+
+def worst(checks: Iterable[Check]) -> Status:
+    """The worst status among ``checks``; ``skipped`` when none was judged. An ignored finding is a remark."""
+    statuses = {"note" if check.ignored else check.status for check in checks}
+    return next((status for status in _WORST_FIRST if status in statuses), "skipped")
+
+
+def severity(status: Status) -> int:
+    """Sorts the worst status first."""
+    return _WORST_FIRST.index(status)
+
+
+def worse(first: Status, second: Status) -> Status:
+    """The worse of two."""
+    return min(first, second, key=severity)

@@ -1,0 +1,117 @@
+"""What a check is about, in words: ``GPU 0-3``, ``torch 2.5.1+cpu in ~/p/.venv (VIRTUAL_ENV, Python 3.12)``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from envcheck.checks import Check, Report
+from envcheck.snapshot import Environment, Framework, Gpu
+
+_MOST_NAMED = 4
+
+
+def gpus_of(report: Report) -> tuple[Gpu, ...]:
+    """The GPUs of the examined machine."""
+    listing = report.snapshot.gpus if report.snapshot else None
+    return listing.items if listing else ()
+
+
+def environments_of(report: Report) -> tuple[Environment, ...]:
+    """The environments that were looked at."""
+    listing = report.snapshot.environments if report.snapshot else None
+    return listing.items if listing else ()
+
+
+def judged_environment(report: Report) -> Environment | None:
+    """The environment that the verdict is about."""
+    return next((found for found in environments_of(report) if found.judged), None)
+
+
+def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
+    """The frameworks found in ``environment``."""
+    return environment.frameworks.items if environment and environment.frameworks else ()
+
+
+def gpu_name(gpu: Gpu) -> str:
+    """The model without its vendor: ``H100 80GB HBM3``."""
+    name = gpu.name or gpu.pci_device_id or "GPU of unknown model"
+    return name.removeprefix("NVIDIA ")
+
+
+def gpu_numbers(checks: Iterable[Check]) -> str:
+    """``GPU 0-3, 5`` by nvidia-smi's index, or the bus ids where no index is known; empty for other subjects."""
+    subjects = [check.subject for check in checks if check.subject.kind == "gpu"]
+    indices = sorted({subject.index for subject in subjects if subject.index is not None})
+    others = list(dict.fromkeys(subject.pci_bus_id or subject.key for subject in subjects if subject.index is None))
+    names = [*_ranges(indices), *others]
+    return f"GPU {listed(names)}" if names else ""
+
+
+def listed(names: Sequence[str], most: int = _MOST_NAMED) -> str:
+    """``a, b, c`` with the rest counted."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def place(environment: Environment) -> str:
+    """``~/p/.venv (VIRTUAL_ENV, Python 3.12)``: which environment, why it, and its Python."""
+    python = f"Python {minor_version(environment.python)}" if environment.python else ""
+    reasons = ", ".join(filter(None, (environment.why, python)))
+    return f"{environment.key} ({reasons})" if reasons else environment.key
+
+
+def minor_version(version: str) -> str:
+    """``3.12.3`` as ``3.12``."""
+    return ".".join(version.split(".")[:2])
+
+
+def framework_title(framework: Framework) -> str:
+    """``torch 2.5.1+cpu``."""
+    return f"{framework.name} {framework.version or 'of unknown version'}"
+
+
+def subject_line(checks: Sequence[Check], report: Report) -> str:
+    """What ``checks`` (of one rule) are about; empty for the machine as a whole."""
+    locations = [
+        f"{found.file}:{found.line}" if found.line else found.file for check in checks if (found := check.location)
+    ]
+    kind = checks[0].subject.kind
+    told = [*dict.fromkeys(locations)]
+    if kind == "gpu":
+        told.append(_gpu_line(checks, report))
+    elif kind != "machine":
+        told.extend(dict.fromkeys(filter(None, (_software_line(check, report) for check in checks))))
+    return "; ".join(told)
+
+
+def _gpu_line(checks: Sequence[Check], report: Report) -> str:
+    keys = {check.subject.key for check in checks}
+    gpus = [gpu for gpu in gpus_of(report) if keys & set(gpu.identities())]
+    names = list(dict.fromkeys(gpu_name(gpu) for gpu in gpus))
+    numbers = gpu_numbers(checks)
+    line = f"{numbers}: {listed(names)}" if names else numbers
+    bus = gpus[0].pci_bus_id if len(gpus) == 1 else None
+    return f"{line} at {bus}" if bus and bus not in line else line
+
+
+def _software_line(check: Check, report: Report) -> str:
+    key = check.subject.environment or check.subject.key
+    environment = next((found for found in environments_of(report) if found.key == key), None)
+    if environment is None:
+        return check.subject.path or check.subject.key
+    if check.subject.kind == "environment":
+        return place(environment)
+    name = check.subject.key.removeprefix(f"{key}:")
+    framework = next((found for found in frameworks_in(environment) if found.name == name), None)
+    return f"{framework_title(framework) if framework else name} in {place(environment)}"
+
+
+def _ranges(indices: Sequence[int]) -> list[str]:
+    """``[0, 1, 2, 5]`` as ``["0-2", "5"]``."""
+    runs: list[list[int]] = []
+    for index in indices:
+        if runs and index == runs[-1][-1] + 1:
+            runs[-1].append(index)
+        else:
+            runs.append([index])
+    return [f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs]

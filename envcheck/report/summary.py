@@ -1,0 +1,103 @@
+"""One line of JSON of less than 8,000 bytes, for a log, a termination message or a drain reason.
+
+The snapshot and the checks that passed are left out. What does not fit is cut, and ``cut`` counts it: long texts end in
+``…``, a command is whole or null, and every rule is told once before any is told again for a further subject.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from envcheck.checks import Check, Fix, Report
+from envcheck.report import Options
+from envcheck.report.encode import encode
+
+MOST_BYTES = 8000
+_NAME, _TEXT, _MESSAGE, _COMMAND = 120, 160, 400, 800
+"""Bytes of JSON allowed to a name, a title, a message and a command."""
+_MOST_LISTED = 10
+_TOLD = ("fail", "warn", "unknown")
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` in one line."""
+    chosen = _in_order(report)
+    shown: list[dict[str, Any]] = []
+    line = _line(report, shown, len(chosen))
+    for check in chosen:
+        longer = _line(report, [*shown, _check(check)], len(chosen))
+        if len(longer.encode()) >= MOST_BYTES:
+            break
+        shown, line = [*shown, _check(check)], longer
+    return line
+
+
+def _line(report: Report, shown: Sequence[dict[str, Any]], total: int) -> str:
+    assumed = {_cut(name, _NAME): _cut(value, _NAME) for name, value in list(report.assumed.items())[:_MOST_LISTED]}
+    ask = [_cut(fact, _NAME) for fact in report.ask[:_MOST_LISTED]]
+    content = {
+        "schema_version": _cut(report.schema_version, _NAME),
+        "tool": {name: _cut(value, _NAME) for name, value in _tool(report).items()},
+        "created": _cut(report.created, _NAME),
+        "duration_s": report.duration_s,
+        "host": None if report.host is None else _cut(report.host, _NAME),
+        "headline": _cut(report.headline, _TEXT),
+        "exit_code": report.exit_code,
+        "verdict": report.verdict,
+        "primary": None if report.primary is None else _cut(report.primary, _NAME),
+        "primary_check": None if report.primary_check is None else _cut(report.primary_check, _TEXT),
+        "summary": report.summary,
+        "assumed": assumed,
+        "ask": ask,
+        "checks": shown,
+        "cut": {
+            "checks": total - len(shown),
+            "assumed": len(report.assumed) - len(assumed),
+            "ask": len(report.ask) - len(ask),
+        },
+    }
+    return encode(content) + "\n"
+
+
+def _tool(report: Report) -> dict[str, str]:
+    return {"name": report.tool.name, "version": report.tool.version, "matrix": report.tool.matrix}
+
+
+def _in_order(report: Report) -> list[Check]:
+    """The checks to tell: the primary one, causes before consequences, each rule before any for a further subject."""
+    told = [check for check in report.checks if check.status in _TOLD and not check.ignored]
+    told.sort(key=lambda check: (check.id != report.primary_check, bool(check.explained_by), _TOLD.index(check.status)))
+    seen: Counter[tuple[str, str]] = Counter()
+    turns = []
+    for place, check in enumerate(told):
+        turns.append((seen[check.rule, check.status], place))
+        seen[check.rule, check.status] += 1
+    return [told[place] for _, place in sorted(turns)]
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {
+        "id": _cut(check.id, _TEXT),
+        "rule": _cut(check.rule, _NAME),
+        "status": check.status,
+        "title": _cut(check.title, _TEXT),
+        "message": _cut(check.message, _MESSAGE),
+        "explained_by": None if check.explained_by is None else _cut(check.explained_by, _TEXT),
+        "fix": _fix(check.fixes[0]) if check.fixes else None,
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    # Half a command can do harm: it is told whole or not at all.
+    whole = len(encode(fix.command).encode()) <= _COMMAND
+    return {"text": _cut(fix.text, _TEXT), "command": fix.command if whole and fix.command else None, "who": fix.who}
+
+
+def _cut(text: str, most: int) -> str:
+    """``text`` within ``most`` bytes of JSON, quotes not counted."""
+    kept = text[:most]
+    while (size := len(encode(kept).encode()) - 2) > most or (kept != text and size + 3 > most):
+        kept = kept[: -max(1, (size - most) // 6)]
+    return kept if kept == text else kept + "…"

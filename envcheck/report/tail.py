@@ -1,0 +1,71 @@
+"""The end of the page: probes that died, what was assumed, what was not tried, and the count of the checks."""
+
+from __future__ import annotations
+
+from envcheck.checks import STATUSES, Report
+from envcheck.report.deaths import dead_probes, probe_sentence
+from envcheck.report.head import examined_here, import_tried
+from envcheck.report.pen import Line, Pen, Span
+from envcheck.report.room import Room
+from envcheck.report.subject import frameworks_in, gpus_of, judged_environment
+from envcheck.report.wrap import width
+
+_GAP = 3
+
+
+def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
+    """All of it."""
+    return [*_dead_probes(report, pen, room), *_assumed(report, pen, room), *_account(report, pen)]
+
+
+def _dead_probes(report: Report, pen: Pen, room: Room) -> list[Line]:
+    dead = dead_probes(report)
+    shown = dead if len(dead) <= room.probes else dead[: room.probes - 1]
+    lines: list[Line] = [(Span(pen.clip(probe_sentence(run), pen.width)),) for run in shown]
+    if len(dead) > len(shown):
+        names = ", ".join(run.name for run in dead[len(shown) :])
+        lines.append((Span(pen.clip(f"Probes that died (-v): {names}", pen.width)),))
+    return lines
+
+
+def _assumed(report: Report, pen: Pen, room: Room) -> list[Line]:
+    if not report.assumed:
+        return []
+    stated = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
+    return [(Span(text),) for text in pen.fill(f"Assumed: {stated}", pen.width, room.row)]
+
+
+def _account(report: Report, pen: Pen) -> list[Line]:
+    """``Not tried: import (--deep), speed (--bench).   1 fail, 14 pass, 3 skipped``."""
+    untried = not_tried(report)
+    counts = count_text(report)
+    if untried and width(untried) + _GAP + width(counts) <= pen.width:
+        return [(Span(untried, "dim"), Span(" " * _GAP), Span(counts))]
+    ways: list[Line] = [(Span(text, "dim"),) for text in pen.fill(untried, pen.width)]
+    return [*ways, *((Span(text),) for text in pen.fill(counts, pen.width))]
+
+
+def not_tried(report: Report) -> str:
+    """What would turn a verdict on paper into one by trial; empty where there is nothing to try."""
+    if not examined_here(report):
+        return ""
+    ways = []
+    if frameworks_in(judged_environment(report)) and not import_tried(report):
+        ways.append("import (--deep)")
+    if gpus_of(report) and not report.measurements:
+        ways.append("speed (--bench)")
+    return f"Not tried: {', '.join(ways)}." if ways else ""
+
+
+def count_text(report: Report) -> str:
+    """``1 fail, 14 pass, 3 skipped``."""
+    summary = report.summary
+    numbers = {
+        "fail": summary.fail,
+        "warn": summary.warn,
+        "unknown": summary.unknown,
+        "note": summary.note,
+        "pass": summary.passed,
+        "skipped": summary.skipped,
+    }
+    return ", ".join(f"{numbers[status]} {status}" for status in STATUSES if numbers[status]) or "no check ran"

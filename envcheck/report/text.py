@@ -1,0 +1,52 @@
+"""The page for people: within 24 lines and 80 columns whatever the machine; with ``verbose``, everything."""
+
+from __future__ import annotations
+
+from envcheck.checks import Report
+from envcheck.report import Options
+from envcheck.report.findings import Outline
+from envcheck.report.head import head_lines, other_lines
+from envcheck.report.pen import Line, Pen, screen_rows
+from envcheck.report.room import LINES, ROOMS, Room
+from envcheck.report.stack import stack_lines
+from envcheck.report.subject import judged_environment
+from envcheck.report.tail import tail_lines
+
+
+def render(report: Report, options: Options) -> str:
+    """``report`` as a page, or, when ``options.quiet``, its verdict and cause alone."""
+    pen = Pen(options)
+    outline = Outline(report)
+    if options.verbose:
+        from envcheck.report.verbose import verbose_lines
+
+        return pen.show(verbose_lines(outline, pen))
+    if options.quiet:
+        return pen.show(head_lines(outline, pen, ROOMS[1]))
+    return pen.show(_page(outline, pen))
+
+
+def _page(outline: Outline, pen: Pen) -> list[Line]:
+    for room in ROOMS:
+        page = _lay_out(outline, pen, room)
+        if screen_rows(page, pen.width) <= LINES:
+            break
+    return page
+
+
+def _lay_out(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    return [
+        *head_lines(outline, pen, room),
+        *other_lines(outline, pen, room),
+        *stack_lines(outline.report, pen, room, place_told=place_told(outline)),
+        *tail_lines(outline.report, pen, room),
+    ]
+
+
+def place_told(outline: Outline) -> bool:
+    """Whether the head already says which environment was judged, and why."""
+    environment = judged_environment(outline.report)
+    if environment is None or environment.problem or outline.report.verdict not in ("fail", "warn"):
+        return False
+    lead = outline.findings[0].lead if outline.findings else None
+    return lead is not None and environment.key in (lead.subject.environment, lead.subject.key)

@@ -1,0 +1,76 @@
+"""Columns: how wide a text is on a terminal, cutting it and breaking it into lines. Takes cleaned text only."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+
+def width(text: str) -> int:
+    """Columns that ``text`` takes: two for a wide character, none for a combining mark."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(character) for character in text)
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def clip(text: str, columns: int, mark: str = "…") -> str:
+    """``text`` cut to ``columns``, with ``mark`` at the end when something was cut."""
+    if width(text) <= columns:
+        return text
+    kept, _ = _split(text, max(columns - width(mark), 0))
+    return kept.rstrip() + mark
+
+
+def fill(text: str, columns: int, lines: int | None = None, mark: str = "…") -> list[str]:
+    """``text`` broken at spaces into lines of ``columns``; a longer word is broken anywhere.
+
+    With ``lines``, no more than so many; the last one is clipped when something is left over.
+    """
+    found: list[str] = []
+    rest = text.strip()
+    while rest:
+        if lines is not None and len(found) == lines - 1:
+            return [*found, clip(rest, columns, mark)]
+        line, rest = _take_line(rest, columns)
+        found.append(line)
+    return found
+
+
+def fill_items(items: Sequence[str], columns: int, lines: int, mark: str = "…") -> list[str]:
+    """``items`` joined by ``; `` in at most ``lines`` lines of ``columns``, broken between items where they fit so."""
+    found: list[str] = []
+    for item in items:
+        if found and width(f"{found[-1]}; {item}") <= columns:
+            found[-1] += f"; {item}"
+        else:
+            found.append(item)
+    broken = [line for text in found for line in fill(text, columns, lines + 1, mark)]
+    return broken if len(broken) <= lines else fill("; ".join(items), columns, lines, mark)
+
+
+def _take_line(text: str, columns: int) -> tuple[str, str]:
+    head, tail = _split(text, max(columns, 2))
+    if not tail or tail.startswith(" "):
+        return head.rstrip(), tail.lstrip()
+    space = head.rfind(" ")
+    if space <= 0:
+        return head, tail
+    return head[:space].rstrip(), (head[space + 1 :] + tail).lstrip()
+
+
+def _split(text: str, columns: int) -> tuple[str, str]:
+    """The longest start of ``text`` within ``columns``, and the rest."""
+    if text.isascii():
+        return text[:columns], text[columns:]
+    used = 0
+    for place, character in enumerate(text):
+        used += _columns(character)
+        if used > columns:
+            return text[:place], text[place:]
+    return text, ""

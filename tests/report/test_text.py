@@ -1,0 +1,297 @@
+"""The page for people: golden files, its limits, and what must never reach a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from envcheck.checks import Check, Evidence, Fix, Ignored, Report, Subject, Summary
+from envcheck.report import Options, render
+from envcheck.report.room import LINES
+from envcheck.snapshot import Environment, Listing, ProbeRun
+from tests.report.examples import EXAMPLES, HOME, VENV, check, cpu_only, driver_too_old, healthy, report, torch_build
+from tests.report.examples import machine as build_machine
+
+GOLDEN = Path(__file__).parent / "golden"
+REWRITE = bool(os.environ.get("ENVCHECK_REWRITE_GOLDEN"))
+"""Set it to write the golden files anew, then read the difference."""
+
+PLAIN = Options(home=HOME)
+SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def columns(line: str) -> int:
+    """Width by the terminal's rules, counted apart from the code under test."""
+    marks = {"Mn", "Me"}
+    wide = {"W", "F"}
+    return sum(
+        0 if unicodedata.category(char) in marks else 2 if unicodedata.east_asian_width(char) in wide else 1
+        for char in line
+    )
+
+
+def commands(found: Report) -> list[str]:
+    """Words that only a line with a whole command may hold."""
+    return [fix.command[0] for told in found.checks for fix in told.fixes if fix.command]
+
+
+def assert_page(text: str, found: Report, width: int = 80) -> None:
+    lines = text.splitlines()
+    assert len(lines) <= LINES
+    wide = [line for line in lines if columns(line) > width]
+    assert all(any(line.startswith(f"  {first}") for first in commands(found)) for line in wide), wide
+
+
+def assert_safe(text: str) -> None:
+    assert text.endswith("\n")
+    for char in text.replace("\n", ""):
+        category = unicodedata.category(char)
+        assert not category.startswith("C"), f"U+{ord(char):04X} ({category})"
+        assert category not in ("Zl", "Zp"), f"U+{ord(char):04X}"
+
+
+def golden(name: str, text: str) -> None:
+    path = GOLDEN / f"{name}.txt"
+    if REWRITE:
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8"), f"ENVCHECK_REWRITE_GOLDEN=1 writes {path.name} anew"
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_page_is_as_recorded(name: str) -> None:
+    golden(name, render(EXAMPLES[name](), "text", PLAIN))
+
+
+@pytest.mark.parametrize("name", ["healthy", "driver-too-old", "unknown-nvml", "warned"])
+def test_verbose_page_is_as_recorded(name: str) -> None:
+    golden(f"{name}-verbose", render(EXAMPLES[name](), "text", Options(home=HOME, verbose=True)))
+
+
+def test_no_golden_file_is_left_over() -> None:
+    verbose = {"healthy", "driver-too-old", "unknown-nvml", "warned"}
+    assert {path.stem for path in GOLDEN.iterdir()} == {*EXAMPLES, *(f"{name}-verbose" for name in verbose)}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_page_keeps_its_limits(name: str, width: int) -> None:
+    found = EXAMPLES[name]()
+    text = render(found, "text", Options(width=width))
+    assert_safe(text)
+    assert_page(text, found, min(width, 100))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("verbose", [False, True])
+def test_ascii_page_has_ascii_only(name: str, *, verbose: bool) -> None:
+    text = render(EXAMPLES[name](), "text", Options(ascii=True, verbose=verbose))
+    assert text.isascii()
+    assert_safe(text)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_colour_changes_nothing_but_colour(name: str) -> None:
+    found = EXAMPLES[name]()
+    for verbose in (False, True):
+        plain = render(found, "text", Options(verbose=verbose))
+        coloured = render(found, "text", Options(verbose=verbose, color=True))
+        assert "\x1b" not in plain
+        assert coloured != plain
+        assert SEQUENCE.sub("", coloured) == plain
+
+
+def test_verbose_page_of_hostile_names_is_safe() -> None:
+    text = render(EXAMPLES["hostile"](), "text", Options(verbose=True))
+    assert_safe(text)
+    assert "\\x1b[2J" in text
+
+
+def test_the_shape_of_a_broken_machine() -> None:
+    lines = render(cpu_only(), "text", PLAIN).splitlines()
+    assert re.fullmatch(r"FAIL  PyTorch cannot use the GPU: CPU-only build +\[cpu-only-build\]", lines[0])
+    assert len(lines[0]) == 80
+    assert lines[1] == "  seen  torch 2.5.1+cpu in ~/p/.venv (VIRTUAL_ENV, Python 3.12)"
+    assert lines[2] == "  fix   uv pip install --reinstall torch --torch-backend=cu124"
+    assert lines[3] == "GPU         ok    2 of 8 x H100 80GB (sm_90), idle, no errors"
+    assert lines[4] == "Driver      ok    550.54.14, speaks CUDA 12.4; cuInit ok"
+    assert lines[5] == "Toolkit     -     none (wheels need none)"
+    assert lines[6] == "Frameworks  FAIL  torch 2.5.1+cpu"
+    assert lines[7] == "Not tried: import (--deep), speed (--bench).   1 fail, 35 pass, 1 skipped"
+
+
+def test_quiet_prints_the_verdict_and_its_cause() -> None:
+    text = render(cpu_only(), "text", Options(quiet=True, home=HOME))
+    assert text.splitlines()[0].startswith("FAIL  PyTorch cannot use the GPU")
+    assert len(text.splitlines()) == 3
+
+
+def test_a_long_command_is_printed_whole_and_alone() -> None:
+    found = driver_too_old()
+    command = found.checks[0].fixes[1].command
+    assert f"  {' '.join(command)}" in render(found, "text", PLAIN).splitlines()
+
+
+def test_a_command_of_absurd_length_is_named_and_never_cut() -> None:
+    fix = Fix(text="Install it", command=("pip", "install", *(f"package-{number}" for number in range(400))))
+    bad = check("cpu-only-build", "fail", "A build for CPUs", fixes=(fix,))
+    text = render(report([bad], build_machine((), torch_build()), primary=bad), "text", PLAIN)
+    assert "package-0" not in text
+    assert "a command of 4,701 characters (-v prints it)" in text
+    assert "package-399" in render(report([bad], build_machine((), None), primary=bad), "text", Options(verbose=True))
+
+
+def test_what_the_user_can_do_comes_first() -> None:
+    text = render(driver_too_old(), "text", PLAIN)
+    assert text.index("torch==2.6.0+cu118") < text.index("as root: Install driver")
+
+
+def test_status_is_told_by_words() -> None:
+    text = render(EXAMPLES["warned"](), "text", Options(color=False))
+    rows = [line for line in text.splitlines() if line[:12].strip() == "GPU" or line.startswith(" " * 12)]
+    assert [row[12:18].strip() for row in rows[:2]] == ["WARN", "ok"]
+
+
+def test_pass_says_that_it_is_on_paper() -> None:
+    assert "on paper (not tried: --deep)" in render(healthy(), "text", PLAIN).splitlines()[0]
+    reworded = msgspec.structs.replace(healthy(), headline="Everything fits")
+    assert "(on paper; not tried: --deep)" in render(reworded, "text", PLAIN).splitlines()[0]
+    ran = msgspec.structs.replace(reworded, checks=(check("gpu-code-missing", decided_by="framework-ran"),))
+    assert render(ran, "text", PLAIN).splitlines()[0] == "PASS  Everything fits"
+
+
+def test_unknown_names_the_fact_and_the_probe() -> None:
+    first = render(EXAMPLES["unknown-nvml"](), "text", PLAIN).splitlines()[0]
+    assert first.startswith("UNKNOWN  driver.release is not known: probe nvml timed out")
+
+
+def test_nobody_looked_is_not_none() -> None:
+    empty = msgspec.structs.replace(build_machine((), None), gpus=None, toolkits=None, driver=None, environments=None)
+    text = render(report([], empty, verdict="unknown", headline="no verdict"), "text", PLAIN)
+    rows = {line[:12].strip(): line[12:] for line in text.splitlines()}
+    assert {rows[label] for label in ("GPU", "Driver", "Toolkit", "Frameworks")} == {"-     not looked at"}
+    assert text.splitlines()[-1] == "no check ran"
+
+
+def test_an_incomplete_list_is_not_none() -> None:
+    open_lists = msgspec.structs.replace(build_machine((), None), gpus=Listing(), toolkits=Listing())
+    text = render(report([], open_lists), "text", PLAIN)
+    assert text.count("none seen, but the list is not complete") == 2
+
+
+def test_health_is_claimed_only_for_gpus_that_were_checked() -> None:
+    found = healthy()
+    unchecked = tuple(told for told in found.checks if told.subject.kind != "gpu")
+    text = render(msgspec.structs.replace(found, checks=unchecked), "text", PLAIN)
+    assert "no errors" in render(found, "text", PLAIN)
+    assert "no errors" not in text
+
+
+def test_dead_probes_are_told() -> None:
+    runs = (
+        ProbeRun(name="nvml", status="timed-out", seconds=10.4, detail="timed out: no answer"),
+        ProbeRun(name="cuda", status="crashed", detail="crashed: SIGSEGV while loading libcuda.so.1"),
+        ProbeRun(name="kernel", status="failed"),
+        ProbeRun(name="bench", status="skipped", detail="not asked for"),
+    )
+    lines = render(msgspec.structs.replace(healthy(), probes=runs), "text", PLAIN).splitlines()
+    assert "Probe nvml timed out after 10 s: no answer" in lines
+    assert "Probe cuda crashed: SIGSEGV while loading libcuda.so.1" in lines
+    assert "Probe kernel failed" in lines
+    assert not any("bench timed" in line or line.startswith("Probe bench") for line in lines)
+
+
+def test_findings_are_never_lost_in_a_circle_of_causes() -> None:
+    first = check("first", "fail", explained_by="second@machine")
+    second = check("second", "fail", explained_by="first@machine")
+    orphan = check("orphan", "fail", explained_by="gone@machine")
+    text = render(report([first, second, orphan], build_machine((), None), primary=first), "text", PLAIN)
+    assert all(f"[{name}]" in text for name in ("first", "second", "orphan"))
+
+
+def test_another_environment_with_a_framework_is_named() -> None:
+    text = render(EXAMPLES["no-gpu"](), "text", PLAIN)
+    assert "not judged: torch 2.5.1 in /opt/conda (CONDA_PREFIX)" in text
+
+
+def test_an_environment_that_cannot_be_examined_is_told() -> None:
+    broken = Environment(
+        key=VENV, why="VIRTUAL_ENV", judged=True, problem="its base interpreter /usr/bin/python3.9 is gone"
+    )
+    snapshot = msgspec.structs.replace(build_machine((), None), environments=Listing(items=(broken,)))
+    text = render(report([], snapshot), "text", PLAIN)
+    assert "Python      ?     ~/p/.venv (VIRTUAL_ENV): its base interpreter" in text
+
+
+def test_what_is_required_is_told() -> None:
+    unmet = check(
+        "requirement-not-met", "fail", "Not as required: gpus>=8", layer="request", subject=Subject(key="gpus>=8")
+    )
+    met = check("requirement-not-met", layer="request", subject=Subject(key="torch>=2.4"))
+    text = render(report([unmet, met], build_machine((), None), primary=unmet), "text", PLAIN)
+    assert "Required    FAIL  not met: gpus>=8; met: torch>=2.4" in text
+
+
+def test_ignored_findings_are_not_told_as_findings() -> None:
+    aside = check("power-throttled", "warn", "Power is capped", layer="gpu", ignored=Ignored(reason="by design"))
+    found = report([aside], build_machine((), None), verdict="pass")
+    assert "Power is capped" not in render(found, "text", PLAIN)
+    assert "ignored by policy: by design" in render(found, "text", Options(verbose=True))
+
+
+def test_the_home_folder_is_shortened_only_as_a_whole_path() -> None:
+    bad = check("a", "fail", message=f"{HOME} {HOME}/x /mnt{HOME}/x {HOME}ism {HOME}.old", title="T")
+    text = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN)
+    assert "why   ~ ~/x /mnt/home/ada/x /home/adaism /home/ada.old" in text
+
+
+any_text = st.text(max_size=300)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_any_text_anywhere_keeps_the_limits(data: st.DataObject) -> None:
+    def draw() -> str:
+        return data.draw(any_text)
+
+    found = tuple(
+        Check(
+            id=f"{number}",
+            rule=draw(),
+            scope="node",
+            layer=data.draw(st.sampled_from(["gpu", "driver", "framework", "container", "request"])),
+            subject=check("x").subject,
+            status=data.draw(st.sampled_from(["fail", "warn", "unknown", "note", "pass", "skipped"])),
+            title=draw(),
+            message=draw(),
+            evidence=(Evidence(what=draw(), value=draw(), source=draw()),),
+            fixes=(Fix(text=draw(), command=("do-it", draw()), who="root", risk=draw()),),
+            explained_by=data.draw(st.sampled_from([None, "0", "1", "2"])),
+        )
+        for number in range(data.draw(st.integers(0, 6)))
+    )
+    whole = Report(
+        tool=healthy().tool,
+        created=draw(),
+        duration_s=1.0,
+        host=draw(),
+        headline=draw(),
+        exit_code=1,
+        verdict=data.draw(st.sampled_from(["pass", "warn", "fail", "unknown"])),
+        primary_check=data.draw(st.sampled_from([None, "0", "5"])),
+        summary=Summary.of(found),
+        checks=found,
+        ask=(draw(), draw()),
+        assumed={draw(): draw()},
+        snapshot=build_machine((), torch_build(draw())),
+    )
+    text = render(whole, "text", Options())
+    assert_safe(text)
+    assert_page(text, whole)
+    assert_safe(render(whole, "text", Options(verbose=True)))
