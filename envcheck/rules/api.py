@@ -11,24 +11,29 @@ A rule is a function of one subject and the facts. Its name, with dashes for und
         '''
 
 It returns an ``Outcome``, or ``None`` when the question does not arise for the subject. It never sees a missing need:
-the evaluator answers ``unknown`` or ``skipped`` for it.
+the evaluator answers ``unknown`` or ``skipped`` for it. Where that answer would itself be noise (a CPU build has no
+CUDA version to miss), ``arises`` says so before the needs are looked at.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Scope, Source, Status
-from envcheck.compat.tables import Tables
+from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
+from envcheck.compat.tables import Os, Tables
 from envcheck.snapshot import Environment, Framework, Gpu, Record, Snapshot
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework"]
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]
+
+DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
+"""Kernel drivers that keep a GPU for a virtual machine."""
 
 
 @dataclass(frozen=True)
@@ -45,14 +50,36 @@ class Facts:
         return platform.os if platform and platform.os else "linux"
 
     @property
+    def driver_os(self) -> Os:
+        """The system by whose numbers the driver's release is read: inside WSL it is the Windows driver's."""
+        platform = self.snapshot.platform
+        return "windows" if platform and platform.wsl else self.os
+
+    @property
     def gpus(self) -> tuple[Gpu, ...]:
         return self.snapshot.gpus.items if self.snapshot.gpus else ()
+
+    @property
+    def own_gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs that this system is meant to use: not those kept for a guest or given to another container."""
+        return tuple(gpu for gpu in self.gpus if not self._is_foreign(gpu))
+
+    def _is_foreign(self, gpu: Gpu) -> bool:
+        if gpu.kernel_driver in DRIVERS_FOR_GUESTS:
+            return True
+        platform, driver, kernel = self.snapshot.platform, self.snapshot.driver, self.snapshot.kernel
+        boxed = platform is not None and platform.container not in (None, "none")
+        if not boxed or gpu.index is not None or gpu.cuda_ordinal is not None:
+            return False
+        answered = driver is not None and driver.nvml is not None and driver.nvml.code == 0
+        nodes = [node.path for node in (kernel.device_nodes if kernel else None) or ()]
+        return answered and f"/dev/nvidia{gpu.minor}" not in nodes
 
     @property
     def usable_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that the judged software can reach: those CUDA enumerates, or all when CUDA was not asked."""
         seen = tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None)
-        return seen or self.gpus
+        return seen or self.own_gpus
 
     @property
     def environment(self) -> Environment | None:
@@ -88,6 +115,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     decided_by: DecidedBy = "inferred"
     confidence: Confidence = "high"
     action: Action = "none"
+    missing: tuple[Missing, ...] = ()
+    """The facts that would settle an ``unknown`` or ``skipped`` outcome."""
 
 
 def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") -> Outcome:
@@ -103,6 +132,10 @@ def seen(what: str, record: Record, field: str) -> Evidence:
 
 S = TypeVar("S", bound=Subject)
 RuleFunction: TypeAlias = Callable[[Any, Facts], Outcome | None]
+Condition: TypeAlias = Callable[[Any, Facts], bool]
+Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
+
+_SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*): (?P<address>https?://\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -120,6 +153,10 @@ class Rule:
     required: bool
     """Whether the verdict is unknown while this rule cannot be judged."""
     function: RuleFunction
+    arises: Condition | None = None
+    """Whether the question arises for a subject at all; asked before the needs."""
+    remedy: Remedy | None = None
+    """What mends the problem, where the outcome itself names nothing better."""
 
     @property
     def documentation(self) -> str:
@@ -130,8 +167,14 @@ class Rule:
     def title(self) -> str:
         return self.documentation.partition("\n")[0].rstrip(".")
 
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The pages under the heading *Sources* of the documentation, one a line: ``Title: address``."""
+        _, _, below = self.documentation.partition("\nSources\n")
+        return tuple(Source(title=line["title"], address=line["address"]) for line in _SOURCE_LINE.finditer(below))
 
-def rule(
+
+def rule(  # noqa: PLR0913
     *,
     layer: Layer,
     scope: Scope,
@@ -139,6 +182,8 @@ def rule(
     needs: tuple[str, ...] = (),
     explains: tuple[str, ...] = (),
     required: bool = False,
+    arises: Condition | None = None,
+    remedy: Remedy | None = None,
 ) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
     """Declare the decorated function to be the rule of its name."""
 
@@ -152,6 +197,8 @@ def rule(
             explains=explains,
             required=required,
             function=function,
+            arises=arises,
+            remedy=remedy,
         )
 
     return declare

@@ -1,8 +1,14 @@
-"""Put every rule to every subject: a Snapshot and the matrix in, checks out. Pure."""
+"""Put every rule to every subject: a Snapshot and the matrix in, checks out. Pure.
+
+What a rule concludes comes from facts. Error lines that were met speak for themselves: the rule that they name has
+found its problem, on whatever subject it concluded that, else on the machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from envcheck import checks
 from envcheck.checks import Check, Scope
@@ -10,6 +16,7 @@ from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
 from envcheck.rules.needs import lookup, refused, why_missing
+from envcheck.rules.observed import Met, problems_met
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
 
@@ -18,7 +25,7 @@ def evaluate(snapshot: Snapshot, tables: Tables, rules: Iterable[Rule], scopes: 
     facts = Facts(snapshot, tables)
     chosen = [rule for rule in rules if rule.scope in scopes]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
-    return explain(found, chosen)
+    return explain(_heed_errors(found, chosen, facts), chosen)
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
@@ -26,7 +33,7 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     if rule.per == "machine":
         yield facts.snapshot
     elif rule.per == "gpu":
-        yield from facts.gpus
+        yield from facts.own_gpus
     elif environment is not None and rule.per == "environment":
         yield environment
     elif environment is not None and environment.frameworks is not None:
@@ -35,18 +42,53 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
 
 
 def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
+    if rule.arises is not None and not rule.arises(subject, facts):
+        return None
     for need in rule.needs:
         if refused(need, subject):
             return None
         if lookup(need, subject, facts.snapshot) is None:
             status, missing, reason = why_missing(need, facts.snapshot)
-            outcome = Outcome(status=status, title=rule.title, message=reason)
-            return _check(rule, subject, outcome, missing=(missing,))
+            outcome = Outcome(status=status, title=rule.title, message=reason, missing=(missing,))
+            return _check(rule, subject, outcome, facts)
     found = rule.function(subject, facts)
-    return _check(rule, subject, found) if found else None
+    return _check(rule, subject, found, facts) if found else None
 
 
-def _check(rule: Rule, subject: Subject, outcome: Outcome, missing: tuple[checks.Missing, ...] = ()) -> Check:
+def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -> list[Check]:
+    """Let the error lines that were met decide the rules that they name."""
+    by_name = {rule.name: rule for rule in rules}
+    heeded = list(found)
+    for met in problems_met(facts.snapshot):
+        rule = by_name.get(met.line.problem)
+        if rule is not None:
+            heeded = _with_met(heeded, rule, met, facts)
+    return heeded
+
+
+def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> list[Check]:
+    """Confirm what the rule found; where it found nothing, its inferences yield to a finding about the machine."""
+    if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
+        return [_confirmed(check, met) if check.rule == rule.name else check for check in found]
+    said = Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
+    check = _check(rule, facts.snapshot, said, facts)
+    return [*(other for other in found if other.rule != rule.name), check]
+
+
+def _confirmed(check: Check, met: Met) -> Check:
+    if check.status not in ("fail", "warn"):
+        return check
+    return msgspec.structs.replace(
+        check,
+        status=met.line.status if check.confidence == "weak" else check.status,
+        evidence=(*met.evidence, *check.evidence),
+        decided_by=met.line.said_by,
+        confidence="high",
+    )
+
+
+def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Check:
+    bad, telling = outcome.status in ("fail", "warn"), outcome.status in ("fail", "warn", "note")
     described = describe(subject)
     return Check(
         id=f"{rule.name}@{described.key}",
@@ -60,10 +102,10 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, missing: tuple[checks
         evidence=outcome.evidence,
         decided_by=outcome.decided_by,
         confidence=outcome.confidence,
-        missing=missing,
-        fixes=outcome.fixes,
+        missing=outcome.missing,
+        fixes=outcome.fixes or (rule.remedy(facts) if bad and rule.remedy else ()),
         action=outcome.action,
-        sources=outcome.sources,
+        sources=outcome.sources or (rule.sources if telling else ()),
     )
 
 

@@ -37,7 +37,7 @@ def refused(path: str, subject: Subject) -> bool:
 
 
 def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skipped"], Missing, str]:
-    """Whether a missing fact is unknown (a probe looked in vain) or skipped (none was meant to look), and the reason."""
+    """Whether a missing fact is unknown (a probe looked in vain) or skipped (none was to look), and the reason."""
     root, _, rest = path.partition(".")
     section = ".".join(part for part in (_OWN_SECTION.get(root, root), rest) if part)
     runs = [run for run in snapshot.runs if any(_covers(fill, section) for fill in run.fills)]

@@ -1,0 +1,107 @@
+"""GPUs in containers: given at start, or lost later."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence
+from envcheck.rules import fixes
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.driver_errors import shown
+from envcheck.rules.machine import cuda_answers, gpu_nodes, in_container, may_have_gpus, plural
+from envcheck.snapshot import Driver, Platform, Snapshot
+
+_NVML_UNKNOWN = 999
+
+
+def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
+    """Whether this is a container that shows its GPUs as /dev/nvidiaN, on a machine that may have some."""
+    platform = facts.snapshot.platform or Platform()
+    return in_container(facts) and not platform.wsl and not platform.tegra_release and may_have_gpus(facts)
+
+
+@rule(
+    layer="container",
+    scope="container",
+    needs=("kernel.device_nodes",),
+    arises=_could_have_gpus,
+    remedy=fixes.give_gpu_to_container,
+    explains=("driver-not-installed", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
+)
+def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The container was started without a GPU.
+
+    What it checks
+        Inside a container: whether any GPU's device node (/dev/nvidia0 …) is there, and whether the
+        driver's libraries were put in.
+
+    Why it matters
+        A container gets a GPU only if it is started with one: the runtime then puts in the device
+        nodes and the driver's libraries of the host. Without them CUDA finds no device, whatever
+        the image contains.
+
+    How to fix
+        Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: ask for
+        nvidia.com/gpu in the pod's limits; Apptainer: `--nv`. The host needs the NVIDIA driver and
+        the NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must hold compute and utility.
+
+    Sources
+        NVIDIA Container Toolkit: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
+    """
+    nodes, driver = gpu_nodes(facts) or (), snapshot.driver or Driver()
+    container = seen("container", snapshot.platform or Platform(), "container")
+    if cuda_answers(facts) or (nodes and driver.installed is not False):
+        return passed(f"The container was given {plural(len(nodes), 'GPU')}", container)
+    evidence = [container, Evidence(what="GPU device nodes", value=str(len(nodes)), source="/dev")]
+    asked = facts.variable("NVIDIA_VISIBLE_DEVICES")
+    if asked is not None:
+        evidence.append(Evidence(what="NVIDIA_VISIBLE_DEVICES", value=asked, source="environment"))
+    if driver.installed is not None:
+        evidence.append(seen("driver libraries", driver, "installed"))
+    if nodes:
+        title, text = (
+            "The container has no driver libraries",
+            "The GPU's device nodes are there, the libraries are not.",
+        )
+    else:
+        title, text = "The container was started without a GPU", "No device node of a GPU was put into it."
+    return Outcome(status="fail", title=title, message=text, evidence=tuple(evidence))
+
+
+@rule(
+    layer="container",
+    scope="container",
+    needs=("driver.nvml",),
+    arises=_could_have_gpus,
+    remedy=fixes.restart_container,
+    explains=("gpu-init-failed", "no-gpu-visible"),
+)
+def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The container lost the GPU that it was started with.
+
+    What it checks
+        Inside a container: whether NVML answers "unknown error" although the GPU's device nodes are
+        there.
+
+    Why it matters
+        A container's access to devices is a rule of its control group. Reloading systemd on the
+        host (`systemctl daemon-reload`, which package updates do) can rewrite the group without that
+        rule: the nodes stay, and opening them is refused from then on.
+
+    How to fix
+        Start the container anew. To prevent it: request GPUs through CDI, or let the container
+        runtime manage control groups with cgroupfs.
+
+    Sources
+        Containers losing access to GPUs: https://github.com/NVIDIA/nvidia-container-toolkit/issues/48
+    """
+    nvml = snapshot.driver.nvml if snapshot.driver else None
+    nodes = gpu_nodes(facts)
+    if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):
+        return None
+    paths = Evidence(what="device nodes", value=", ".join(node.path for node in nodes), source="/dev")
+    return Outcome(
+        status="fail",
+        title="The container has lost its GPU",
+        message="The device nodes are there, but the driver may not use them: the container's device rules are gone.",
+        evidence=(shown(nvml), paths),
+        decided_by="driver-answered",
+    )

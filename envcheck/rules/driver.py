@@ -1,0 +1,313 @@
+"""The driver's libraries, and what they answer when CUDA starts."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules import fixes
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.driver_errors import answers, explained, naming, shown
+from envcheck.rules.machine import (
+    called,
+    cuda_answers,
+    gpu_nodes,
+    in_container,
+    listed,
+    may_have_gpus,
+    nvml_answers,
+)
+from envcheck.snapshot import ApiResult, Driver, Gpu, Snapshot
+
+
+def _driver(facts: Facts) -> Driver:
+    return facts.snapshot.driver or Driver()
+
+
+def _on_a_host_with_gpus(_subject: Snapshot, facts: Facts) -> bool:
+    return may_have_gpus(facts) and not in_container(facts)
+
+
+@rule(
+    layer="driver",
+    scope="node",
+    needs=("driver.installed",),
+    arises=_on_a_host_with_gpus,
+    remedy=fixes.install_driver,
+    explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
+)
+def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The NVIDIA driver is not installed.
+
+    What it checks
+        Whether the driver's libraries (libcuda.so.1, libnvidia-ml.so.1) are anywhere on the loader's
+        path of a system that has an NVIDIA GPU. A toolkit's stub does not count. In a container
+        they come from the host: see container-without-gpu.
+
+    Why it matters
+        Every CUDA program loads libcuda from the driver. A CUDA toolkit or a framework's wheels do
+        not contain it.
+
+    How to fix
+        Install the driver by the distribution's own means or from NVIDIA's repository, and restart.
+        Inside WSL, install it in Windows and nothing in Linux.
+
+    Sources
+        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+        CUDA on WSL: https://docs.nvidia.com/cuda/wsl-user-guide/
+    """
+    driver = _driver(facts)
+    if driver.installed or cuda_answers(facts):
+        return passed("The driver's libraries are installed", seen("driver libraries", driver, "installed"))
+    failed = tuple(shown(result) for result in naming("driver-not-installed", answers(facts)))
+    return Outcome(
+        status="fail",
+        title="The NVIDIA driver is not installed",
+        message="There is a GPU, but none of the driver's libraries was found.",
+        evidence=(seen("driver libraries", driver, "installed"), *failed),
+        decided_by="driver-answered" if failed else "inferred",
+    )
+
+
+@rule(
+    layer="driver",
+    scope="node",
+    explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),
+)
+def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The driver's libraries and its kernel module are of different releases.
+
+    What it checks
+        Whether NVML answers "driver/library version mismatch" (18) or cuInit answers 803; where
+        neither was asked, whether the libraries on disk are of the kernel module's release.
+
+    Why it matters
+        Libraries and module must be of exactly the same release. They drift apart when a package
+        update replaces the libraries while the old module stays loaded, or when a container image
+        carries driver libraries of its own.
+
+    How to fix
+        After an update: restart (or unload and load the nvidia modules). In a container: take the
+        driver's libraries out of the image, they come from the host. To keep it from happening on
+        a server, hold back unattended updates of the driver packages.
+
+    Sources
+        NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
+        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
+    """
+    failed = naming("driver-library-mismatch", answers(facts))
+    releases = _releases(facts)
+    if not failed and (nvml_answers(facts) or cuda_answers(facts)):
+        return passed("Kernel module and libraries are of one release", *releases, decided_by="driver-answered")
+    if not failed and not _differ(facts):
+        return None
+    return Outcome(
+        status="fail",
+        title="The driver's libraries do not match its kernel module",
+        message=_drift(facts),
+        evidence=(*(shown(result) for result in failed), *releases),
+        decided_by="driver-answered" if failed else "inferred",
+        action="none" if in_container(facts) else "reboot",
+        fixes=_realign(facts, failed),
+    )
+
+
+def _library_versions(facts: Facts) -> tuple[str, ...]:
+    listing = _driver(facts).libraries
+    found = (library.version for library in (listing.items if listing else ()) if library.kind == "driver")
+    return tuple(dict.fromkeys(version for version in found if version))
+
+
+def _module_version(facts: Facts) -> str | None:
+    kernel = facts.snapshot.kernel
+    return kernel.nvidia.version if kernel and kernel.nvidia else None
+
+
+def _differ(facts: Facts) -> bool:
+    """Whether the module's release is known, and none of the libraries on disk is of it."""
+    module, libraries = _module_version(facts), _library_versions(facts)
+    return module is not None and bool(libraries) and module not in libraries
+
+
+def _releases(facts: Facts) -> tuple[Evidence, ...]:
+    module = _module_version(facts)
+    of_module = (Evidence(what="kernel module", value=module, source="procfs"),) if module else ()
+    versions = _library_versions(facts)
+    return (*of_module, *(Evidence(what="library", value=version, source="file") for version in versions))
+
+
+def _drift(facts: Facts) -> str:
+    module, libraries = _module_version(facts), _library_versions(facts)
+    if module and libraries and module not in libraries:
+        return f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
+    return "The driver says that the loaded module and the library that asked it are of different releases."
+
+
+def _realign(facts: Facts, failed: tuple[ApiResult, ...]) -> tuple[Fix, ...]:
+    if any("/compat/" in (result.library or "") for result in failed):
+        return fixes.drop_compat_library(facts)
+    if in_container(facts):
+        text = "Remove the driver's libraries (libcuda, libnvidia-*) from the image: the host's are put in at start"
+        return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
+    return fixes.reboot(facts)
+
+
+@rule(
+    layer="driver",
+    scope="container",
+    explains=("gpu-init-failed", "no-gpu-visible"),
+    remedy=fixes.drop_compat_library,
+)
+def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A forward-compatibility libcuda was loaded for a GPU that does not support it.
+
+    What it checks
+        Whether cuInit answers 804, through the libcuda that a program would load here.
+
+    Why it matters
+        CUDA images and the cuda-compat packages bring a newer libcuda than the driver's. It works
+        with data-centre GPUs (and a few workstation cards) only; on any other GPU CUDA does not
+        start at all.
+
+    How to fix
+        Take the folder named compat off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), use
+        an image for a CUDA version that the driver speaks, or update the driver.
+
+    Sources
+        CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
+    """
+    failed = naming("forward-compat-unsupported", answers(facts))
+    if not failed:
+        return None
+    return Outcome(
+        status="fail",
+        title="Forward compatibility is not supported on this GPU",
+        message="CUDA was started through a newer libcuda than the driver's own, which this GPU does not allow.",
+        evidence=tuple(shown(result) for result in failed),
+        decided_by="driver-answered",
+        fixes=(*fixes.drop_compat_library(facts), *fixes.update_driver(facts)),
+    )
+
+
+def _start_matters(_subject: Snapshot, facts: Facts) -> bool:
+    """That there is no GPU is the finding of no-nvidia-gpu; that the driver then finds none is no second one."""
+    failed = _failed_start(facts)
+    error = explained(failed) if failed else None
+    return may_have_gpus(facts) or error is None or error.problem not in ("driver-not-installed", "no-gpu-visible")
+
+
+def _failed_start(facts: Facts) -> ApiResult | None:
+    """The first call that CUDA's start failed with."""
+    driver = _driver(facts)
+    calls = (driver.cuda_init, driver.cuda_device_count)
+    return next((result for result in calls if result is not None and result.code != 0), None)
+
+
+@rule(layer="driver", scope="node", needs=("driver.cuda_init",), arises=_start_matters, required=True)
+def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The driver cannot start CUDA on the GPUs.
+
+    What it checks
+        What cuInit answers, called without a context through the libcuda that a program would load
+        here; and whether the driver lists every GPU that is bound to it and has a device node. That
+        nvidia-smi works does not prove it: NVML answers while cuInit fails with 802, 803, 804 or 999.
+
+    Why it matters
+        Every CUDA program starts with cuInit. When it fails, no framework can use any GPU.
+
+    How to fix
+        Most answers have a rule of their own, which is then named as the cause. For the others: see
+        the kernel log (`sudo dmesg | grep -i nvrm`), load the nvidia_uvm module (`sudo nvidia-modprobe
+        -u`), check who may open the device nodes, restart the machine.
+
+    Sources
+        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
+        NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
+    """
+    driver, failed = _driver(facts), _failed_start(facts)
+    if failed is not None:
+        return _start_failed(failed, facts)
+    dead = _not_started(facts)
+    if dead:
+        return _some_failed(dead)
+    spoken = f", speaks CUDA {driver.cuda}" if driver.cuda else ""
+    title = f"{driver.release or 'Driver'}{spoken}; cuInit ok"
+    return passed(title, *(shown(result) for result in answers(facts)), decided_by="driver-answered")
+
+
+def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
+    error = explained(failed)
+    status = " ".join(part for part in (str(failed.code), failed.name) if part)
+    meaning = error.meaning if error else failed.text or "the driver gives no further reason"
+    hints = _hints(facts)
+    return Outcome(
+        status="fail",
+        title="libcuda cannot be loaded" if failed.code < 0 else f"{failed.call} fails: {status}",
+        message=f"{meaning[:1].upper()}{meaning[1:]}." + "".join(f" {hint}" for hint in hints),
+        evidence=tuple(shown(result) for result in answers(facts)),
+        decided_by="driver-answered",
+        fixes=_ways_to_start(facts) if error is None or error.problem == "gpu-init-failed" else (),
+    )
+
+
+def _hints(facts: Facts) -> tuple[str, ...]:
+    """Facts that commonly lie behind an answer without a reason."""
+    found = []
+    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
+    if module and module.loaded and module.uvm_loaded is False:
+        found.append("The nvidia_uvm module is not loaded.")
+    closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
+    if closed:
+        found.append(f"This user may not open {', '.join(closed)}.")
+    return tuple(found)
+
+
+def _ways_to_start(facts: Facts) -> tuple[Fix, ...]:
+    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
+    uvm = Fix(
+        text="Load the nvidia_uvm module and make its device node",
+        command=("sudo", "nvidia-modprobe", "-u", "-c=0"),
+        who="root",
+    )
+    log = Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root")
+    return (*((uvm,) if module and module.uvm_loaded is False else ()), log, *fixes.reboot(facts))
+
+
+def _not_started(facts: Facts) -> tuple[Gpu, ...]:
+    """The GPUs that the kernel module holds and shows, but that no library lists."""
+    if not nvml_answers(facts):
+        return ()
+    nodes = {node.path for node in gpu_nodes(facts) or ()}
+    rationed = any(facts.variable(name) is not None for name in _BATCH_JOB)
+    return tuple(
+        gpu
+        for gpu in facts.own_gpus
+        if any("handle" in error.call.lower() for error in gpu.errors)
+        or (not rationed and not listed(gpu, facts) and _is_held(gpu, nodes))
+    )
+
+
+_BATCH_JOB = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")
+"""Variables of jobs whose scheduler withholds GPUs through control groups, with their device nodes in sight."""
+
+
+def _is_held(gpu: Gpu, nodes: set[str]) -> bool:
+    return gpu.kernel_driver == "nvidia" and f"/dev/nvidia{gpu.minor}" in nodes
+
+
+def _some_failed(dead: tuple[Gpu, ...]) -> Outcome:
+    names = ", ".join(called(gpu) for gpu in dead)
+    errors = tuple(shown(error) for gpu in dead for error in gpu.errors)
+    bound = tuple(Evidence(what=called(gpu), value="bound to nvidia, not listed", source="sysfs") for gpu in dead)
+    return Outcome(
+        status="fail",
+        title=f"The driver did not start {names}" if len(dead) == 1 else f"The driver did not start {len(dead)} GPUs",
+        message=f"The kernel module holds {names}, but the driver does not list it; the other GPUs work.",
+        evidence=errors or bound,
+        decided_by="driver-answered",
+        action="reset",
+        fixes=(
+            Fix(
+                text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root"
+            ),
+            *(fixes.reset(gpu) for gpu in dead),
+        ),
+    )

@@ -1,0 +1,45 @@
+"""The driver as the relations need it: its release, the CUDA that it speaks, and what it runs."""
+
+from __future__ import annotations
+
+from envcheck.compat.driver_cuda import driver_runs_cuda, driver_speaks
+from envcheck.rules.api import Facts
+from envcheck.versions import CudaVersion, DriverRelease
+
+
+def release_text(facts: Facts) -> str | None:
+    """The driver's release: of the one that runs, else of the kernel module, else of the libraries on disk."""
+    driver, kernel = facts.snapshot.driver, facts.snapshot.kernel
+    if driver and driver.release:
+        return driver.release
+    if kernel and kernel.nvidia and kernel.nvidia.version:
+        return kernel.nvidia.version
+    libraries = driver.libraries.items if driver and driver.libraries else ()
+    return next((library.version for library in libraries if library.kind == "driver" and library.version), None)
+
+
+def release(facts: Facts) -> DriverRelease | None:
+    return DriverRelease.parse(release_text(facts))
+
+
+def speaks(facts: Facts) -> CudaVersion | None:
+    """The newest CUDA that the driver speaks: as it said itself, else by its branch."""
+    driver = facts.snapshot.driver
+    said = CudaVersion.parse(driver.cuda if driver else None)
+    number = release(facts)
+    return said or (driver_speaks(facts.tables, number, facts.driver_os) if number else None)
+
+
+def speaks_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
+    """Whether the driver is as new as ``cuda``; None when what it speaks is not known."""
+    spoken = speaks(facts)
+    return None if spoken is None else spoken >= cuda
+
+
+def runs(facts: Facts, cuda: CudaVersion) -> bool:
+    """Whether the driver is known to run what was built with ``cuda``, or is not known at all."""
+    number = release(facts)
+    if number is None:
+        return True
+    said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
+    return driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok

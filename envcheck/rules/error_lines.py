@@ -1,0 +1,190 @@
+"""Error lines and the problems they name: what programs, the kernel and container runtimes print.
+
+Only lines that name their problem exactly are here: a line that several problems print decides nothing. The first
+pattern that matches a line names its problem.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from envcheck.checks import DecidedBy, Status
+
+LONGEST = 2000
+"""Characters of a line that are looked at: what is pasted is not to be trusted."""
+
+
+class ErrorLine(NamedTuple):
+    """A line that names a problem."""
+
+    problem: str
+    """Name of the rule."""
+    pattern: re.Pattern[str]
+    said_by: DecidedBy
+    status: Status = "fail"
+
+
+def _said(said_by: DecidedBy, problem: str, *patterns: str, status: Status = "fail") -> list[ErrorLine]:
+    return [ErrorLine(problem, re.compile(pattern, re.IGNORECASE), said_by, status) for pattern in patterns]
+
+
+ERROR_LINES: tuple[ErrorLine, ...] = (
+    *_said(
+        "driver-answered",
+        "fabric-manager-not-running",
+        r"CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady",
+        r"system not yet initialized",
+        r"cuda.*\b(?:error|failure|fails with|code)\D{0,3}802\b",
+        r"fabric manager .* interface version \S+ don't match with driver version",
+    ),
+    *_said(
+        "driver-answered",
+        "forward-compat-unsupported",
+        r"forward compatibility was attempted on non[- ]supported HW",
+        r"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE|cudaErrorCompatNotSupportedOnDevice",
+        r"cuda.*\b(?:error|failure|fails with|code)\D{0,3}804\b",
+    ),
+    *_said(
+        "driver-answered",
+        "driver-library-mismatch",
+        r"driver/library version mismatch",
+        r"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|cudaErrorSystemDriverMismatch",
+        r"system has unsupported display driver / cuda driver combination",
+        r"cuda.*\b(?:error|failure|fails with|code)\D{0,3}803\b",
+        r"NVRM: API mismatch",
+        r"kernel version \S+ does not match DSO version",
+    ),
+    *_said(
+        "driver-answered",
+        "gpu-unsupported-by-driver",
+        r"NVIDIA driver will ignore",
+        r"supported through the NVIDIA \S+ Legacy drivers",
+        r"Open nvidia\.ko is only ready for use on Data Center GPUs",
+        r"not supported by (?:the )?open\b.*nvidia\.ko|NVRM: installed in this system is not supported by (?:the|open)",
+        r"requires use of the NVIDIA open kernel modules",
+    ),
+    *_said(
+        "driver-answered",
+        "secure-boot-blocks-module",
+        r"(?:nvidia\S*|module)\b.*(?:Key was rejected by service|Required key not available)",
+        r"Loading of (?:unsigned )?module is rejected",
+    ),
+    *_said(
+        "driver-answered",
+        "nouveau-loaded",
+        r"already bound to (?:nouveau|nova)",
+        r"Nouveau kernel driver is currently in use",
+    ),
+    *_said(
+        "driver-answered",
+        "kernel-module-missing",
+        r"Module nvidia(?:[-_]\w+)? not found",
+        r"module not found: '?nvidia",
+        r"Bad return status for module build on kernel",
+    ),
+    *_said(
+        "driver-answered",
+        "driver-not-loaded",
+        r"couldn't communicate with the NVIDIA driver",
+        r"NVIDIA driver is not loaded",
+        r"NVML(?: error)?: Driver Not Loaded|NVML_ERROR_DRIVER_NOT_LOADED",
+    ),
+    *_said(
+        "driver-answered",
+        "gpu-firmware-timeout",
+        r"\bXid(?: ?\([^)]*\))?:? *1(?:19|20)\b",
+        r"Timeout (?:after \S+ )?(?:of )?waiting for RPC (?:response )?from GSP",
+    ),
+    *_said(
+        "driver-answered",
+        "gpu-lost",
+        r"\bXid(?: ?\([^)]*\))?:? *79\b",
+        r"fallen off the bus",
+        r"NVML_ERROR_GPU_IS_LOST|\bGPU is lost\b",
+    ),
+    *_said(
+        "driver-answered",
+        "gpu-needs-reset",
+        r"NVML_ERROR_RESET_REQUIRED|\bGPU requires reset\b",
+    ),
+    *_said(
+        "driver-answered",
+        "gpu-init-failed",
+        r"RmInitAdapter failed|rm_init_adapter failed",
+        r"^\W*No devices were found\W*$",
+        r"CUDA_ERROR_UNKNOWN|CUDA unknown error - this may be due to",
+    ),
+    *_said("driver-answered", "container-lost-gpu", r"Failed to initialize NVML: Unknown Error"),
+    *_said(
+        "framework-ran",
+        "container-without-gpu",
+        r"NVIDIA Driver was not detected.*GPU functionality will not be available",
+        r"Use (?:the NVIDIA Container Toolkit|'nvidia-docker run') to start this container",
+    ),
+    *_said(
+        "framework-ran",
+        "driver-not-installed",
+        r"Found no NVIDIA driver on your system",
+        r"\blibcuda\.so(?:\.1)?\b.*(?:cannot open shared object file|not found|dlerror)",
+        r"Could not load dynamic library 'libcuda\.so",
+        r"libnvidia-ml\.so\.1: cannot open shared object file|NVML Shared Library Not Found",
+    ),
+    *_said(
+        "framework-ran",
+        "driver-too-old",
+        r"NVIDIA driver on your system is too old",
+        r"CUDA driver version is insufficient for CUDA runtime version",
+        r"(?:cudaError|CUDAError\W*)InsufficientDriver|CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER",
+        r"unsatisfied condition: cuda *>=?",
+        r"unsupported CUDA version: \S+ < \S+",
+        r"provided PTX was compiled with an unsupported toolchain",
+        r"cudaErrorUnsupportedPtxVersion|CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
+        r"ptxas application ptx input.*Unsupported \.version",
+        r"cuLinkAddData fails\. This is usually caused by stale driver version",
+    ),
+    *_said(
+        "framework-ran",
+        "driver-older-than-toolkit",
+        r"driver's CUDA version is \S+ which is older than the (?:ptxas|PTX compiler)",
+        status="note",
+    ),
+    *_said(
+        "framework-ran",
+        "gpu-code-missing",
+        r"no kernel image is available for execution",
+        r"cudaErrorNoKernelImageForDevice|CUDA_ERROR_NO_BINARY_FOR_GPU",
+        r"is not compatible with the current PyTorch installation",
+        r"Minimum and Maximum cuda capability supported by this version of PyTorch",
+        r"PyTorch no longer supports this GPU because it is too old",
+        r"The minimum required Cuda capability is",
+    ),
+    *_said(
+        "framework-ran",
+        "cpu-only-build",
+        r"Torch not compiled with CUDA enabled",
+        r"Could not find registered platform with name: \"cuda\"",
+        r"CUDA-enabled jaxlib is not installed",
+        r"Dynamic LLM libraries.* runners=\[cpu\]",
+        r"compiled without GPU support",
+        r"\(you have [\d.]+\+cpu\)",
+    ),
+    *_said(
+        "framework-ran",
+        "no-gpu-visible",
+        r"no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice",
+        r"No CUDA GPUs are available",
+        r"cudaGetDeviceCount returned 100\b",
+    ),
+    *_said("driver-answered", "power-throttled", r"HW[ _]Power[ _]Brake(?:[ _]Slowdown)?\s*:\s*Active", status="warn"),
+    *_said("driver-answered", "thermal-throttled", r"[HS]W[ _]Thermal[ _]Slowdown\s*:\s*Active", status="warn"),
+)
+
+XIDS = {79: "gpu-lost", 119: "gpu-firmware-timeout", 120: "gpu-firmware-timeout"}
+"""Problems by the number of the driver's event in the kernel log."""
+
+
+def named_by(text: str) -> ErrorLine | None:
+    """The problem that a line names."""
+    shown = text[:LONGEST]
+    return next((line for line in ERROR_LINES if line.pattern.search(shown)), None)

@@ -1,0 +1,206 @@
+"""GPUs that fell off the bus, whose firmware hangs, or that the driver wants to be reset."""
+
+from __future__ import annotations
+
+from envcheck.checks import Missing
+from envcheck.rules import fixes
+from envcheck.rules.api import Action, Facts, Outcome, passed, rule, seen
+from envcheck.rules.driver_errors import answers, naming, shown
+from envcheck.rules.machine import called, listed, nvml_answers
+from envcheck.rules.observed import kernel_messages, quoted
+from envcheck.snapshot import Gpu, KernelMessage, Snapshot
+
+
+def _has_gpus(_subject: Snapshot, facts: Facts) -> bool:
+    return bool(facts.own_gpus)
+
+
+def _gpu_of(message: KernelMessage, facts: Facts) -> Gpu | None:
+    """The GPU that a line of the kernel log is about; the log leaves the PCI function out."""
+    place = (message.pci_bus_id or "").lower()
+    if not place:
+        return None
+    return next((gpu for gpu in facts.gpus if (gpu.pci_bus_id or "").startswith(place)), None)
+
+
+def _answers_now(message: KernelMessage, facts: Facts) -> bool:
+    """Whether the GPU of an older line of the log answers the driver today."""
+    gpu = _gpu_of(message, facts)
+    return nvml_answers(facts) and gpu is not None and gpu.index is not None and not gpu.errors
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    needs=("gpus",),
+    arises=_has_gpus,
+    remedy=fixes.reboot,
+    explains=("gpu-firmware-timeout", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible", "nvlink-down"),
+)
+def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A GPU is lost: it fell off the bus.
+
+    What it checks
+        Whether NVML answers "GPU is lost" for a GPU, or the kernel log holds Xid 79 ("GPU has fallen
+        off the bus"). A GPU that merely is not there says nothing. One that was lost since the
+        machine started, and answers again, is a warning.
+
+    Why it matters
+        The driver can no longer reach the GPU over PCI Express. What ran on it has failed. The cause
+        is commonly power, heat, the slot or riser, or a defective card.
+
+    How to fix
+        Drain the machine and restart it; cut the power if the GPU does not return. If it happens
+        again: check the power supply, seating and temperature, update firmware and driver, and try
+        the card in another slot before it is replaced.
+
+    Sources
+        Xid errors: https://docs.nvidia.com/deploy/xid-errors/
+        NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
+    """
+    lost = tuple((gpu, error) for gpu in facts.gpus for error in naming("gpu-lost", gpu.errors))
+    calls = naming("gpu-lost", answers(facts))
+    messages = kernel_messages("gpu-lost", facts.snapshot)
+    if not (lost or calls or messages):
+        return passed("No GPU is lost", decided_by="driver-answered") if nvml_answers(facts) else None
+    back = not lost and not calls and all(_answers_now(message, facts) for message in messages)
+    names = ", ".join(dict.fromkeys([*(called(gpu) for gpu, _ in lost), *(_place(each, facts) for each in messages)]))
+    return Outcome(
+        status="warn" if back else "fail",
+        title=f"{names or 'A GPU'} {'was lost since the start, and answers again' if back else 'is lost'}"[:80],
+        message="The driver could not reach it over PCI Express" + (" for a time." if back else "."),
+        evidence=(
+            *(shown(error) for _, error in lost),
+            *(shown(result) for result in calls),
+            *(quoted(message) for message in messages),
+        ),
+        decided_by="driver-answered",
+        action="reboot",
+    )
+
+
+def _place(message: KernelMessage, facts: Facts) -> str:
+    gpu = _gpu_of(message, facts)
+    return called(gpu) if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    needs=("kernel.log.readable",),
+    arises=_has_gpus,
+    remedy=fixes.reboot,
+    explains=("gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
+)
+def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A GPU's firmware (GSP) stopped answering.
+
+    What it checks
+        Whether the kernel log holds Xid 119 (no answer from the GPU System Processor in time) or
+        Xid 120 (its error). If the GPU answers again, it is a warning.
+
+    Why it matters
+        The GPU's management runs on its GSP. When that hangs, calls to the GPU hang, nvidia-smi and
+        NVML among them, until the GPU is reset.
+
+    How to fix
+        Drain and restart the machine (a GPU reset often is not enough). Then update the driver:
+        many causes were mended in later releases of the same branch. If it comes back on one GPU
+        only, have that GPU tested.
+
+    Sources
+        Xid errors: https://docs.nvidia.com/deploy/xid-errors/
+    """
+    log = snapshot.kernel.log if snapshot.kernel else None
+    messages = kernel_messages("gpu-firmware-timeout", snapshot)
+    if log is not None and not log.readable and not messages:
+        text = f"the kernel log may not be read ({log.why_not or 'no permission'}); sudo dmesg | grep Xid would tell"
+        missing = (Missing(fact="kernel.log.messages"),)
+        return Outcome(status="skipped", title="Xid events in the kernel log", message=text, missing=missing)
+    if not messages:
+        return passed("No firmware timeout since the start", decided_by="driver-answered")
+    back = all(_answers_now(message, facts) for message in messages)
+    names = ", ".join(dict.fromkeys(_place(message, facts) for message in messages))
+    return Outcome(
+        status="warn" if back else "fail",
+        title=f"The firmware of {names} {'did not answer for a time' if back else 'does not answer'}"[:80],
+        message="The driver's requests to the GPU System Processor (GSP) timed out.",
+        evidence=tuple(quoted(message) for message in messages),
+        decided_by="driver-answered",
+        action="reboot",
+        fixes=(*fixes.reboot(facts), *fixes.update_driver(facts)),
+    )
+
+
+_ACTIONS: dict[str, Action] = {
+    "gpu_reset": "reset",
+    "bus_reset": "reset",
+    "node_reboot": "reboot",
+    "system_reboot": "reboot",
+    "drain_p2p": "drain",
+    "drain_and_reset": "drain",
+}
+
+_ADVICE: dict[Action, str] = {
+    "reset": "to be reset",
+    "reboot": "the machine to be restarted",
+    "drain": "to be drained of its work",
+}
+
+
+def _known_to_driver(gpu: Gpu, facts: Facts) -> bool:
+    return listed(gpu, facts) or bool(gpu.errors)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    arises=_known_to_driver,
+    explains=("gpu-init-failed", "no-gpu-visible"),
+)
+def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """A GPU must be reset, or its machine restarted, before it is used again.
+
+    What it checks
+        NVML's recovery action for the GPU, and whether NVML answers "reset required".
+
+    Why it matters
+        After a fault the driver says what brings the GPU back: a reset, a restart, or draining what
+        still runs first. Until then new work on it fails or hangs.
+
+    How to fix
+        Do as the driver says. Reset: stop what uses the GPU, then `nvidia-smi --gpu-reset -i ID`
+        (GPUs that share NVLinks together). Drain: let running work end, start nothing new, reset.
+        Restart: drain the machine and restart it.
+
+    Sources
+        GPU memory error management, recovery action: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
+        NVML API: https://docs.nvidia.com/deploy/nvml-api/
+    """
+    required = naming("gpu-needs-reset", gpu.errors)
+    advice = gpu.recovery_action
+    if not required and advice == "none":
+        return passed(f"{called(gpu)} needs no recovery", decided_by="driver-answered")
+    if not required and advice is None:
+        return None if "recovery_action" in gpu.not_supported else _not_asked()
+    action = _ACTIONS.get(advice or "gpu_reset", "reset") if not required else "reset"
+    evidence = (
+        *(shown(error) for error in required),
+        *((seen("recovery action", gpu, "recovery_action"),) if advice else ()),
+    )
+    return Outcome(
+        status="fail",
+        title=f"{called(gpu)} needs {_ADVICE[action]}",
+        message="After a fault, the driver asks for this before the GPU is used again.",
+        evidence=evidence,
+        decided_by="driver-answered",
+        action=action,
+        fixes=fixes.reboot(facts) if action == "reboot" else (fixes.reset(gpu),),
+    )
+
+
+def _not_asked() -> Outcome:
+    text = "nobody asked the driver for the GPU's recovery action"
+    missing = (Missing(fact="gpu.recovery_action"),)
+    return Outcome(status="skipped", title="Recovery action", message=text, missing=missing)

@@ -1,0 +1,87 @@
+"""What rules ask of a machine: which GPUs are its own, what it runs in, and how to name a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from envcheck.checks import DecidedBy
+from envcheck.rules.api import Facts
+from envcheck.snapshot import ApiResult, DeviceNode, Gpu, Record
+
+_GPU_NODE = re.compile(r"/dev/nvidia\d+")
+
+
+def may_have_gpus(facts: Facts) -> bool:
+    """False only when somebody looked for GPUs everywhere and found none of this system's own."""
+    listing = facts.snapshot.gpus
+    return listing is None or not listing.complete or bool(facts.own_gpus)
+
+
+def listed(gpu: Gpu, facts: Facts) -> bool:
+    """Whether the driver lists the GPU, or was never asked: of one that it does not list, it says nothing more."""
+    driver = facts.snapshot.driver
+    asked = driver is not None and driver.nvml is not None
+    return not asked or gpu.index is not None or gpu.cuda_ordinal is not None
+
+
+def in_container(facts: Facts) -> bool:
+    """Whether this is known to be a container."""
+    platform = facts.snapshot.platform
+    return bool(platform and platform.container and platform.container != "none")
+
+
+def on_plain_host(facts: Facts) -> bool:
+    """Whether this system has its own kernel and NVIDIA's own kernel module: no container, no WSL, no Jetson."""
+    platform = facts.snapshot.platform
+    return not (in_container(facts) or (platform and (platform.wsl or platform.tegra_release)))
+
+
+def gpu_nodes(facts: Facts) -> tuple[DeviceNode, ...] | None:
+    """The device nodes of GPUs; None when nobody looked."""
+    kernel = facts.snapshot.kernel
+    nodes = kernel.device_nodes if kernel else None
+    return None if nodes is None else tuple(node for node in nodes if _GPU_NODE.fullmatch(node.path))
+
+
+def succeeded(result: ApiResult | None) -> bool:
+    return result is not None and result.code == 0
+
+
+def nvml_answers(facts: Facts) -> bool:
+    driver = facts.snapshot.driver
+    return driver is not None and succeeded(driver.nvml)
+
+
+def cuda_answers(facts: Facts) -> bool:
+    driver = facts.snapshot.driver
+    return driver is not None and succeeded(driver.cuda_init)
+
+
+def called(gpu: Gpu) -> str:
+    """A GPU as its user knows it: ``GPU 3 (NVIDIA H200)``."""
+    number = f"GPU {gpu.index}" if gpu.index is not None else f"GPU {gpu.key}"
+    return f"{number} ({gpu.name})" if gpu.name else number
+
+
+def counted(gpus: Iterable[Gpu]) -> str:
+    """GPUs by model: ``8 x NVIDIA H200, 1 x NVIDIA T4``."""
+    models = Counter(gpu.name or "NVIDIA GPU" for gpu in gpus)
+    return ", ".join(f"{count} x {name}" for name, count in models.items())
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+_DRIVER_SOURCES = ("nvml", "cuda")
+_DECLARING_SOURCES = ("wheel metadata", "pasted text", "assumed", "file", "elf", "conda")
+
+
+def decided(record: Record, field: str) -> DecidedBy:
+    """How far a fact carries: what the driver answered, what a file or a person declares, or what was inferred."""
+    source = record.source_of(field)
+    if source.startswith(_DRIVER_SOURCES):
+        return "driver-answered"
+    return "declared" if source.startswith(_DECLARING_SOURCES) else "inferred"

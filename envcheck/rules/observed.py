@@ -1,0 +1,52 @@
+"""Error lines that were met: a program that says what is wrong is more certain than any inference about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from envcheck.checks import Evidence
+from envcheck.rules.error_lines import XIDS, ErrorLine, named_by
+from envcheck.snapshot import KernelMessage, Snapshot
+
+_SHOWN = 160
+"""Characters of an error line that are quoted."""
+
+
+class Met(NamedTuple):
+    """A problem that error lines name."""
+
+    line: ErrorLine
+    evidence: tuple[Evidence, ...]
+
+
+def problems_met(snapshot: Snapshot) -> tuple[Met, ...]:
+    """The problems that lines of pasted text name, each once, with the lines that do."""
+    found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
+    for error in snapshot.observed_errors:
+        line = named_by(error.text)
+        if line is None:
+            continue
+        place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
+        quoted = Evidence(what="error line", value=error.text.strip()[:_SHOWN], source=place)
+        evidence = found.setdefault(line.problem, (line, []))[1]
+        if quoted not in evidence:
+            evidence.append(quoted)
+    return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())
+
+
+def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:
+    """The lines of the kernel log that name ``problem``; they may be older than the machine's present state."""
+    log = snapshot.kernel.log if snapshot.kernel else None
+    return tuple(message for message in (log.messages if log else ()) if _named(message) == problem)
+
+
+def quoted(message: KernelMessage) -> Evidence:
+    """A line of the kernel log as evidence."""
+    return Evidence(what="kernel log", value=message.text.strip()[:_SHOWN], source=message.source or "kernel log")
+
+
+def _named(message: KernelMessage) -> str | None:
+    if message.xid is not None and message.xid in XIDS:
+        return XIDS[message.xid]
+    line = named_by(message.text)
+    return line.problem if line else None

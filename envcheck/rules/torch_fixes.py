@@ -1,0 +1,125 @@
+"""Install commands for a PyTorch build that fits the machine, in the words of the environment's own manager."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from envcheck.checks import Fix
+from envcheck.compat.tables import Machine, TorchBuild, TorchRow
+from envcheck.compat.torch_builds import builds_that_fit
+from envcheck.rules.api import Facts
+from envcheck.rules.driver_facts import runs, speaks_natively
+from envcheck.snapshot import Environment, Framework
+from envcheck.versions import ComputeCapability, CudaVersion
+
+INDEX = "https://download.pytorch.org/whl/"
+SELECTOR = "https://pytorch.org/get-started/locally/"
+
+_COMPANIONS = ("torchvision", "torchaudio")
+"""Packages that are built for one build of torch and must be installed with it."""
+
+_VENV = ".venv"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A build to install."""
+
+    version: str
+    tag: str
+    """``cu124``."""
+
+
+def install_fitting_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
+    """Commands that install a build which the present driver runs and which has code for the GPUs; often none.
+
+    The release that is installed is kept where it has such a build, else the newest one that has.
+    """
+    choice = fitting_build(facts, framework)
+    if choice is None:
+        return (Fix(text=f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
+    return _install(choice, facts)
+
+
+def fitting_build(facts: Facts, framework: Framework | None = None) -> Choice | None:
+    """The build to install, or None when the matrix knows none that fits."""
+    if framework is not None and framework.name != "torch":
+        return None
+    for version in dict.fromkeys((framework.version if framework else None, None)):
+        fitting = [(row, cuda) for row, build in _builds(facts, version) if (cuda := CudaVersion.parse(build.cuda))]
+        runnable = [(row, cuda) for row, cuda in fitting if runs(facts, cuda)]
+        of_newest = [(row, cuda) for row, cuda in runnable if row is runnable[0][0]]
+        best = next((pair for pair in of_newest if speaks_natively(facts, pair[1])), None) or next(
+            iter(of_newest), None
+        )
+        if best is not None:
+            return Choice(best[0].version, f"cu{best[1].major}{best[1].minor}")
+    return None
+
+
+def _builds(facts: Facts, version: str | None) -> list[tuple[TorchRow, TorchBuild]]:
+    """The builds for this system and Python with code for all GPUs; the driver is asked apart, as WSL's is Windows'."""
+    environment, platform = facts.environment, facts.snapshot.platform
+    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus]
+    machine: Machine = "aarch64" if platform and platform.machine in ("aarch64", "arm64") else "x86_64"
+    return builds_that_fit(
+        facts.tables,
+        version,
+        list(dict.fromkeys(capability for capability in capabilities if capability)),
+        None,
+        facts.os,
+        environment.python if environment else None,
+        machine,
+    )
+
+
+def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
+    environment = facts.environment
+    task = f"Install torch {choice.version} built for {choice.tag}, which fits this driver and GPU"
+    if environment is not None and _is_conda_package(environment):
+        return (Fix(text=f"{task} (newest on conda-forge)", command=_conda(environment, choice)),)
+    if environment is not None and environment.externally_managed:
+        text = "The system forbids pip to install here: make a virtual environment first"
+        make = Fix(text=text, command=(environment.executable or "python3", "-m", "venv", _VENV))
+        return (make, Fix(text=task, command=_pip(f"{_VENV}/bin/python", ("torch",), choice)))
+    packages = ("torch", *_installed_companions(environment))
+    risk = "replaces the installed torch and what it pins"
+    if environment is not None and environment.manager == "uv" and environment.prefix:
+        return (Fix(text=task, command=_uv(environment.prefix, packages, choice), risk=risk),)
+    python = (environment.executable if environment else None) or "python"
+    return (Fix(text=task, command=_pip(python, packages, choice, force=True), risk=risk),)
+
+
+def _uv(prefix: str, packages: Sequence[str], choice: Choice) -> tuple[str, ...]:
+    wanted = _pinned(packages, choice)
+    return ("uv", "pip", "install", "--python", prefix, "--reinstall", *wanted, f"--torch-backend={choice.tag}")
+
+
+def _pip(python: str, packages: Sequence[str], choice: Choice, *, force: bool = False) -> tuple[str, ...]:
+    wanted = _pinned(packages, choice)
+    again = ("--force-reinstall",) if force else ()
+    return (python, "-m", "pip", "install", *again, *wanted, "--index-url", f"{INDEX}{choice.tag}")
+
+
+def _conda(environment: Environment, choice: Choice) -> tuple[str, ...]:
+    place = ("--prefix", environment.prefix) if environment.prefix else ()
+    cuda = CudaVersion.from_tag(choice.tag)
+    return ("conda", "install", *place, "--channel", "conda-forge", "pytorch-gpu", f"cuda-version={cuda}")
+
+
+def _pinned(packages: Sequence[str], choice: Choice) -> tuple[str, ...]:
+    return tuple(f"{name}=={choice.version}" if name == "torch" else name for name in packages)
+
+
+def _is_conda_package(environment: Environment) -> bool:
+    """Whether conda, not pip, installed PyTorch here (or would: a conda environment without it)."""
+    found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
+    if found:
+        return all(dist.channel == "conda" for dist in found)
+    return environment.manager == "conda"
+
+
+def _installed_companions(environment: Environment | None) -> tuple[str, ...]:
+    installed = {dist.name for dist in (environment.distributions if environment else None) or ()}
+    return tuple(name for name in _COMPANIONS if name in installed)
