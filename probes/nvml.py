@@ -1,0 +1,186 @@
+"""Ask the driver, through NVML, about itself and about every GPU."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from ._kit import Out, Request, list_names
+from ._loaded import is_missing, mapped, why_not_loadable
+from ._nvml_ask import LIBRARY_NOT_FOUND, SUCCESS, UNKNOWN_HERE, Call, Device, api_result, attempt
+from ._nvml_convert import text
+from ._nvml_fabric import fabric
+from ._nvml_fields import ROWS, Reader, read_numbered, read_row
+from ._nvml_links import Pair, gpu_links, nvlinks
+from ._nvml_parts import gsp_firmware, mig_instances, processes, retired_pages
+from ._nvml_throttle import throttle
+
+PROBE = {
+    "title": "Driver and GPUs, as NVML reports them",
+    "kind": "driver",
+    "seconds": 10.0,
+    "seconds_per_gpu": 3.0,
+    "uses": "driver",
+    "scopes": ["node", "container"],
+    "fills": ["driver.nvml", "driver.nvml_version", "driver.release", "driver.cuda", "gpus", "fabric.links"],
+}
+
+SONAME = "libnvidia-ml.so.1"
+CUDA_VERSION_CALLS: tuple[Call, ...] = (("nvmlSystemGetCudaDriverVersion_v2",), ("nvmlSystemGetCudaDriverVersion",))
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send the driver's facts, then a fact for every GPU, then how they are joined and that the list is complete."""
+    nvml = load_binding()
+    out.progress("nvmlInit")
+    started = initialise(nvml)
+    out.fact({"driver": driver_facts(nvml, started)})
+    if started["code"] != SUCCESS:
+        if started["code"] == -1 and is_missing(SONAME, started["text"]):
+            out.absent(f"{SONAME} is not installed")
+        return
+    total = device_count(nvml)
+    read, failed = read_gpus(nvml, total, out)
+    for item in failed_gpus(request, total, read, failed):
+        out.fact({"gpus": {"items": [item], "complete": False}})
+    if read:
+        out.fact({"fabric": {"source": "nvml", "links": gpu_links(read)}})
+    if not failed:
+        out.fact({"gpus": {"items": [], "complete": True}})
+
+
+def load_binding() -> ModuleType:
+    """The module ``pynvml`` of nvidia-ml-py; ImportError with the reason when another stands in its place."""
+    try:
+        import pynvml
+    except ImportError:
+        raise
+    except Exception as error:
+        raise ImportError(f"pynvml (distribution nvidia-ml-py) is broken: {type(error).__name__}: {error}") from error
+    place = getattr(pynvml, "__file__", None) or "?"
+    if hasattr(pynvml, "__path__"):
+        raise ImportError(f"the deprecated distribution 'pynvml' hides nvidia-ml-py: {place}; uninstall pynvml")
+    if not (hasattr(pynvml, "NVMLError") and hasattr(pynvml, "nvmlInit")):
+        raise ImportError(f"{place} is not the pynvml of nvidia-ml-py")
+    module: ModuleType = pynvml
+    return module
+
+
+def initialise(nvml: ModuleType) -> dict[str, Any]:
+    """``nvmlInit`` as an ApiResult; -1 LIBRARY_NOT_FOUND, with the loader's words, when there is nothing to call."""
+    start, code = time.perf_counter(), SUCCESS
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError as error:
+        code = error.value
+    seconds = time.perf_counter() - start
+    complaint = why_not_loadable(SONAME) if code == LIBRARY_NOT_FOUND else None
+    if complaint is not None:
+        return {"source": "nvml", "call": "nvmlInit", "code": -1, "name": "LIBRARY_NOT_FOUND", "text": complaint}
+    library = mapped("libnvidia-ml.so")
+    return api_result(nvml, "nvmlInit", code, seconds=seconds, **({"library": library} if library else {}))
+
+
+def driver_facts(nvml: ModuleType, started: dict[str, Any]) -> dict[str, Any]:
+    facts: dict[str, Any] = {"source": "nvml", "nvml": started}
+    if started["code"] == -1:
+        return facts
+    answers = {
+        "nvml_version": first_answer(nvml, ("nvmlSystemGetNVMLVersion",)),
+        "release": first_answer(nvml, ("nvmlSystemGetDriverVersion",)),
+        "cuda": first_answer(nvml, *CUDA_VERSION_CALLS),
+    }
+    if answers["cuda"] is not None:
+        answers["cuda"] = "{}.{}".format(answers["cuda"] // 1000, answers["cuda"] % 1000 // 10)
+    return {**facts, **{name: text(nvml, value) for name, value in answers.items() if value is not None}}
+
+
+def first_answer(nvml: ModuleType, *calls: Call) -> Any:
+    """What the first of ``calls`` that binding and driver both know returns; None when it fails."""
+    for call in calls:
+        code, value = attempt(nvml, call)
+        if code not in UNKNOWN_HERE:
+            return value
+    return None
+
+
+def device_count(nvml: ModuleType) -> int:
+    code, total = attempt(nvml, ("nvmlDeviceGetCount",))
+    if code != SUCCESS:
+        failure = api_result(nvml, "nvmlDeviceGetCount", code)
+        raise RuntimeError("{call} failed: {code} {name} {text}".format(**failure))
+    return int(total)
+
+
+def read_gpus(nvml: ModuleType, total: int, out: Out) -> tuple[list[Pair], dict[int, dict[str, Any]]]:
+    """Send a fact for every GPU that gives a handle; those, and the errors of the others by index."""
+    read: list[Pair] = []
+    failed: dict[int, dict[str, Any]] = {}
+    for index in range(total):
+        out.progress(f"GPU {index + 1} of {total}")
+        code, handle = attempt(nvml, ("nvmlDeviceGetHandleByIndex", index))
+        if code != SUCCESS:
+            failed[index] = api_result(nvml, "nvmlDeviceGetHandleByIndex", code)
+            continue
+        device = Device(nvml, handle)
+        record = gpu_record(index, device)
+        out.fact({"gpus": {"items": [record], "complete": False}})
+        read.append((record, device))
+    return read, failed
+
+
+READERS: tuple[Reader, ...] = (
+    *(partial(read_row, row) for row in ROWS),
+    read_numbered,
+    gsp_firmware,
+    retired_pages,
+    throttle,
+    fabric,
+    mig_instances,
+    processes,
+    nvlinks,
+)
+
+
+def gpu_record(index: int, device: Device) -> dict[str, Any]:
+    record: dict[str, Any] = {"source": "nvml", "index": index}
+    for reader in READERS:
+        try:
+            reader(device, record)
+        except Exception as error:
+            # An answer that is not of the expected shape costs its own field only.
+            sys.stderr.write(f"GPU {index}: {type(error).__name__}: {error}\n")
+    if not ("pci_bus_id" in record or "uuid" in record):
+        record["label"] = f"nvml-{index}"
+    record["errors"] = list(device.failures.values())
+    record["not_supported"] = device.not_supported(record)
+    return record
+
+
+def failed_gpus(
+    request: Request, total: int, read: list[Pair], failed: dict[int, dict[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """The GPUs that gave no handle, with the error; named by PCI bus id if the kernel tells it beyond doubt."""
+    known = {record["index"]: record.get("pci_bus_id") for record, _ in read}
+    addresses = addresses_by_index(request, total, known)
+    for index, failure in failed.items():
+        item: dict[str, Any] = {"source": "nvml", "index": index, "errors": [failure]}
+        if index in addresses:
+            yield {**item, "pci_bus_id": addresses[index], "read": {"pci_bus_id": "procfs"}}
+        else:
+            yield {**item, "label": f"nvml-{index}"}
+
+
+def addresses_by_index(request: Request, total: int, known: dict[int, Any]) -> dict[int, str]:
+    """PCI bus ids by NVML index, from the kernel module's list; empty unless that list agrees with all ``known``.
+
+    NVML gives no address without a handle. It numbers GPUs in the order of their addresses, which it does not
+    promise; hence the comparison with the GPUs that did answer.
+    """
+    addresses = sorted(name.lower() for name in list_names(request, "/proc/driver/nvidia/gpus") or [])
+    agrees = len(addresses) == total and all(addresses[index] == address for index, address in known.items())
+    return dict(enumerate(addresses)) if agrees else {}
