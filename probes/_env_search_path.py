@@ -1,0 +1,104 @@
+"""Where an environment looks for packages, in the order of its ``sys.path``.
+
+As documented for ``PYTHONPATH`` and the module ``site``: PYTHONPATH, the virtual environment's folder, the user's, the
+base's; each site folder brings the plain lines of its ``.pth`` files along. Lines that begin with ``import`` are code
+and stay unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ._env_interpreter import LIBRARY
+from ._env_layout import Layout
+from ._env_paths import home, is_folder, link_target, name_of, real
+from ._kit import Request, list_names, read_text
+
+FOLDERS = 1000
+_PATH_FILES = 1000
+
+
+@dataclass(frozen=True)
+class SearchPath:
+    """Existing folders, each once; ``by_variable`` of them come first, from PYTHONPATH."""
+
+    folders: tuple[str, ...] = ()
+    by_variable: int = 0
+    complete: bool = False
+
+
+def search_path(request: Request, layout: Layout) -> SearchPath:
+    """The folders that the environment's interpreter would search, its standard library left out."""
+    by_variable = _distinct(request, _python_path(request))
+    sites = _distinct(request, _with_path_files(request, _sites(request, layout)), by_variable)
+    folders = [*by_variable.values(), *sites.values()]
+    complete = layout.minor is not None and len(folders) < FOLDERS
+    return SearchPath(tuple(folders), len(by_variable), complete=complete)
+
+
+def _distinct(request: Request, folders: Iterator[str], before: dict[str, str] | None = None) -> dict[str, str]:
+    """Real path → path, for every existing folder that is not in ``before``."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        key = real(request, folder)
+        if key not in found and key not in (before or {}) and is_folder(request, folder):
+            found[key] = folder
+            if len(found) >= FOLDERS:
+                break
+    return found
+
+
+def _python_path(request: Request) -> Iterator[str]:
+    value = str(request["variables"].get("PYTHONPATH", ""))
+    if value:
+        yield from (str(PurePosixPath(request["cwd"], part)) for part in value.split(":"))
+
+
+def _sites(request: Request, layout: Layout) -> Iterator[str]:
+    if layout.virtual:
+        yield from _site_folders(request, layout.prefix, layout.minor)
+    if layout.minor and (layout.system_packages or not layout.virtual):
+        yield from _user_site(request, layout.minor)
+        if layout.base:
+            yield from _site_folders(request, layout.base, layout.minor)
+
+
+def _site_folders(request: Request, prefix: str, minor: str | None) -> Iterator[str]:
+    """``site-packages``, and the folders that Debian uses in its stead."""
+    for lib in ("lib64", "lib"):
+        if lib == "lib64" and link_target(request, f"{prefix}/lib64") is not None:
+            continue
+        for name in list_names(request, f"{prefix}/{lib}") or []:
+            match = LIBRARY.match(name)
+            if match and match.group(2) == minor:
+                yield f"{prefix}/{lib}/{name}/site-packages"
+    yield f"{prefix}/local/lib/python{minor}/dist-packages"
+    if minor and minor.startswith("3"):
+        yield f"{prefix}/lib/python3/dist-packages"
+    yield f"{prefix}/lib/python{minor}/dist-packages"
+
+
+def _user_site(request: Request, minor: str) -> Iterator[str]:
+    variables = request["variables"]
+    if variables.get("PYTHONNOUSERSITE"):
+        return
+    user_base = str(variables.get("PYTHONUSERBASE") or "") or (f"{home(request)}/.local" if home(request) else "")
+    if user_base.startswith("/"):
+        yield f"{user_base}/lib/python{minor}/site-packages"
+
+
+def _with_path_files(request: Request, sites: Iterator[str]) -> Iterator[str]:
+    for site in sites:
+        yield site
+        names = [name for name in list_names(request, site) or [] if name.endswith(".pth") and name[0] != "."]
+        for name in names[:_PATH_FILES]:
+            yield from _lines_of(read_text(request, f"{site}/{name}") or "", site)
+
+
+def _lines_of(text: str, site: str) -> Iterator[str]:
+    for line in text.lstrip("\ufeff").splitlines():
+        plain = line.rstrip()
+        if plain and not plain.startswith(("#", "import ", "import\t")) and name_of(plain):
+            yield str(PurePosixPath(site, plain))

@@ -1,0 +1,82 @@
+"""What a framework reader gets of an environment, and how it finds the package that an import would take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._env_paths import is_file, is_folder
+from ._kit import Request, list_names
+
+
+@dataclass(frozen=True)
+class Site:
+    """One environment's search path and what is installed on it."""
+
+    request: Request
+    prefix: str
+    folders: tuple[str, ...]
+    by_variable: int
+    """How many of the first ``folders`` come from PYTHONPATH."""
+    distributions: tuple[dict[str, Any], ...]
+
+    def installed(self, name: str, channel: str) -> list[dict[str, Any]]:
+        """The distributions of that (normalised) name from one channel, first on the path first."""
+        return [item for item in self.distributions if item["name"] == name and item["channel"] == channel]
+
+
+@dataclass(frozen=True)
+class Package:
+    """Something that ``import`` may take: ``path`` is the package's folder, or its single module file."""
+
+    path: str
+    folder: str
+    """The folder of the search path in which it lies."""
+    regular: bool
+    """False for a folder without ``__init__.py``, which any regular package on the path outranks."""
+    by_variable: bool
+
+
+class Gathered:
+    """The facts of one framework, each from the first source that knew it."""
+
+    def __init__(self, name: str, path: str | None) -> None:
+        self._facts: dict[str, Any] = {"name": name} if path is None else {"name": name, "path": path}
+        self._source = ""
+        self._read: dict[str, str] = {}
+
+    def add(self, source: str, **facts: Any) -> None:
+        """Take what ``source`` says; None says nothing."""
+        for name, value in facts.items():
+            if value is None or name in self._facts:
+                continue
+            self._source = self._source or source
+            self._facts[name] = value
+            if source != self._source:
+                self._read[name] = source
+
+    def record(self, problems: list[str]) -> dict[str, Any]:
+        """The facts as a ``Framework``."""
+        record = {**self._facts, "source": self._source, "read": self._read}
+        return {**record, "problem": "; ".join(problems)} if problems else record
+
+
+def packages(site: Site, name: str) -> list[Package]:
+    """Everything on the search path that is called ``name``, in the order in which an import prefers it."""
+    found = [
+        Package(path=path, folder=folder, regular=regular, by_variable=place < site.by_variable)
+        for place, folder in enumerate(site.folders)
+        for path, regular in _here(site.request, folder, name)
+    ]
+    return sorted(found, key=lambda package: not package.regular)
+
+
+def _here(request: Request, folder: str, name: str) -> list[tuple[str, bool]]:
+    path = f"{folder}/{name}"
+    if is_file(request, f"{path}/__init__.py"):
+        return [(path, True)]
+    if is_file(request, f"{path}.py"):
+        return [(f"{path}.py", True)]
+    if is_folder(request, path) and set(list_names(request, path) or ()) - {"__pycache__"}:
+        return [(path, False)]
+    return []
