@@ -13,8 +13,6 @@ from typing import Any
 
 from envcheck.errors import MatrixError
 
-_toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
-
 FIELDS = {
     "architecture": "architectures",
     "capability": "capabilities",
@@ -71,8 +69,9 @@ def _row(row: Any, place: str, stem: str, sources: dict[str, Any]) -> dict[str, 
 
 
 def _read(path: Path) -> dict[str, Any]:
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
-        content: dict[str, Any] = _toml.loads(path.read_text(encoding="utf-8"))
+        content: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from error
     return content

@@ -1,0 +1,70 @@
+"""Find a GPU model by its name as people and tools write it, or by its PCI id. Never a near miss."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from envcheck.compat.tables import GpuRow, Tables
+
+_LONGEST = 120
+_TRUNCATED = ("...", "\N{HORIZONTAL ELLIPSIS}")
+_MIG = re.compile(r"\bmig\b.*")
+_LAPTOP = re.compile(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
+_MAX_Q = re.compile(r"\b(?:with )?max ?q(?: design)?\b")
+_NOISE = re.compile(r"\b(?:nvidia|corporation|geforce|tesla|generation|gpu|graphics|card|r|tm)\b")
+_FORM = re.compile(r"\b(?:\d+ ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
+
+
+def find_gpu(tables: Tables, name: str) -> GpuRow | None:
+    """The model called ``name``; None when the matrix has none of that name, or the name says too little.
+
+    A form factor or memory size that the matrix does not know apart is left out: what comes back then carries only
+    what all variants of the model share.
+    """
+    if len(name) > _LONGEST or name.rstrip().endswith(_TRUNCATED):
+        return None
+    words = _words(name)
+    rows = _by_key(tables)
+    exact = _lookup(rows, words)
+    if exact is not None:
+        return exact
+    family = _lookup(rows, _FORM.sub(" ", words))
+    if family is None:
+        return None
+    return msgspec.structs.replace(family, memory=None, bandwidth=None, sms=None, device_ids=())
+
+
+def find_gpu_by_pci_id(tables: Tables, device_id: str) -> GpuRow | None:
+    """The model of a PCI device id (``10de:2330``), where one model alone has it."""
+    wanted = device_id.lower()
+    return next((row for row in tables.gpus if wanted in row.device_ids), None)
+
+
+def name_key(name: str) -> str:
+    """What is left of a name when everything that people write differently is taken away."""
+    return _key(_words(name))
+
+
+def _words(name: str) -> str:
+    """Lower-case words; the suffix that names a MIG slice is dropped."""
+    text = re.sub(r"[^a-z0-9]+", " ", name.lower())
+    text = _MIG.sub("", text)
+    text = _MAX_Q.sub(" maxq ", _LAPTOP.sub(" laptop ", text))
+    return _NOISE.sub(" ", text)
+
+
+def _key(words: str) -> str:
+    return re.sub(r"\s+", "", words)
+
+
+def _lookup(rows: dict[str, GpuRow], words: str) -> GpuRow | None:
+    key = _key(words)
+    if key.startswith("quadrortxa"):
+        key = key.removeprefix("quadro")
+    return rows.get(key) if key else None
+
+
+def _by_key(tables: Tables) -> dict[str, GpuRow]:
+    return {name_key(name): row for row in tables.gpus for name in (row.name, *row.aliases)}
