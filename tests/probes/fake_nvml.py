@@ -150,7 +150,7 @@ class Typed:
     value: float
 
 
-def numbered(values: Mapping[int | tuple[int, int], Typed | Status]) -> Callable[[Any, Any], int]:
+def numbered(values: Mapping[Any, Typed | Status]) -> Callable[[Any, Any], int]:
     """``nvmlDeviceGetFieldValues``; a key is the field's number, or its number and scope. Unknown ones are invalid."""
 
     def answer(_inputs: Any, outputs: Any) -> int:

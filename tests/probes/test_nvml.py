@@ -381,6 +381,26 @@ def test_bus_ids_are_canonical(ask: Ask, domain: int, shown: str) -> None:
     assert only_gpu(ask(h200(nvmlDeviceGetPciInfo_v3=pci_info(0x1B, domain=domain)))).pci_bus_id == shown
 
 
+def test_an_answer_of_another_shape_costs_its_field_only(
+    run_probe: Callable[..., tuple[Snapshot, dict[str, str]]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    module = binding(FakeLibrary([h200()], fake_gpus.SYSTEM))
+    module.nvmlDeviceGetEccMode = lambda handle: [1, 1, 1]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    gpu = only_gpu(run_probe("nvml", {"root": "/nonexistent"}))
+    assert gpu.ecc
+    assert gpu.ecc.volatile_corrected == 0
+    assert gpu.row_remap
+    assert "GPU 0: ValueError" in capsys.readouterr().err
+
+
+def test_a_gpu_without_address_and_uuid_is_named_by_its_index(ask: Ask) -> None:
+    gpu = only_gpu(ask(h200(nvmlDeviceGetPciInfo_v3=Status(999), nvmlDeviceGetUUID=Status(999))))
+    assert (gpu.label, gpu.index, gpu.name) == ("nvml-0", 0, "NVIDIA H200")
+
+
 # --- throttling, fabric, links, MIG, processes ----------------------------------------------------------------------
 
 
@@ -450,6 +470,17 @@ def test_fabric_health_is_decoded(ask: Ask, health: int, conditions: tuple[str, 
     state = only_gpu(ask(h200(nvmlDeviceGetGpuFabricInfoV=fabric(0, 3, health)))).fabric
     assert state
     assert state.health == conditions
+
+
+def test_fabric_of_a_driver_that_knows_the_first_form_only(ask: Ask) -> None:
+    def first_form(_inputs: Any, outputs: Any) -> int:
+        outputs[0].status, outputs[0].state = 0, 2
+        return 0
+
+    lacks = frozenset({"nvmlDeviceGetGpuFabricInfoV"})
+    state = only_gpu(ask(h200(nvmlDeviceGetGpuFabricInfo=first_form), lacks=lacks)).fabric
+    assert state
+    assert (state.state, state.health) == ("in_progress", ())
 
 
 def test_a_failed_fabric_registration_keeps_its_status(ask: Ask) -> None:

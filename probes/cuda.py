@@ -1,0 +1,83 @@
+"""Ask CUDA, through libcuda and without a context, whether it starts and which devices it enumerates.
+
+CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER act here as they act on any program: the answers are those that the judged
+software would get.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ._cuda_api import SONAME, DriverApi, open_api
+from ._cuda_devices import CudaDevice, api_result
+from ._kit import Out, Request
+from ._loaded import is_missing, why_not_loadable
+
+PROBE = {
+    "title": "CUDA's start and its devices",
+    "kind": "driver",
+    "seconds": 10.0,
+    "seconds_per_gpu": 3.0,
+    "uses": "driver",
+    "scopes": ["node", "container"],
+    "fills": [
+        "driver.cuda_init",
+        "driver.cuda_device_count",
+        "driver.cuda_devices",
+        "driver.cuda",
+        "gpus.cuda_ordinal",
+        "gpus.compute_capability",
+        "gpus.sm_count",
+    ],
+}
+
+NVML_SONAME = "libnvidia-ml.so.1"
+NO_DEVICE = 100
+"""``CUDA_ERROR_NO_DEVICE``: libcuda started and found nothing to enumerate."""
+
+
+def collect(_request: Request, out: Out) -> None:
+    try:
+        api = open_api()
+    except OSError as error:
+        out.fact({"driver": {"source": "cuda", "cuda_init": not_loaded(str(error))}})
+        if is_missing(SONAME, str(error)):
+            out.absent(f"{SONAME} is not installed")
+        return
+    _, version = api.driver_version()
+    if version is not None:
+        out.fact({"driver": {"source": "cuda", "cuda": f"{version // 1000}.{version % 1000 // 10}"}})
+    out.progress("cuInit")
+    started = initialise(api)
+    no_device = {"cuda_devices": 0} if started["code"] == NO_DEVICE else {}
+    out.fact({"driver": {"source": "cuda", "cuda_init": started, **no_device}})
+    if started["code"] == 0:
+        enumerate_devices(api, out)
+
+
+def not_loaded(text: str) -> dict[str, Any]:
+    return {"source": "cuda", "call": "cuInit", "code": -1, "name": "LIBRARY_NOT_FOUND", "text": text}
+
+
+def initialise(api: DriverApi) -> dict[str, Any]:
+    start = time.perf_counter()
+    code, _ = api.init()
+    return api_result(api, "cuInit", code, seconds=time.perf_counter() - start)
+
+
+def enumerate_devices(api: DriverApi, out: Out) -> None:
+    code, total = api.device_count()
+    count = {} if total is None else {"cuda_devices": total}
+    out.fact({"driver": {"source": "cuda", "cuda_device_count": api_result(api, "cuDeviceGetCount", code), **count}})
+    # Where NVML is, its total is the one that is shown and compared; two totals would only look like a contradiction.
+    without_nvml = why_not_loadable(NVML_SONAME) is not None
+    sent: set[str] = set()
+    for ordinal in range(total or 0):
+        out.progress(f"device {ordinal + 1} of {total}")
+        record = CudaDevice(api, ordinal).record(with_memory=without_nvml)
+        key = record.get("pci_bus_id", str(ordinal))
+        # Several instances of one GPU are one GPU here; its number is that of the first.
+        if key not in sent:
+            out.fact({"gpus": {"items": [record], "complete": False}})
+        sent.add(key)
