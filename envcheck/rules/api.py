@@ -51,9 +51,9 @@ class Facts:
 
     @property
     def driver_os(self) -> Os:
-        """The system by whose numbers the driver's release is read: inside WSL it is the Windows driver's."""
+        """The system as the relations know it: inside WSL, Linux programs run on the Windows driver."""
         platform = self.snapshot.platform
-        return "windows" if platform and platform.wsl else self.os
+        return "wsl" if platform and platform.wsl else self.os
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:

@@ -42,14 +42,14 @@ def install_driver(facts: Facts) -> tuple[Fix, ...]:
 
 
 def update_driver(facts: Facts, wanted: str = "") -> tuple[Fix, ...]:
-    """Update the driver; ``wanted`` is the bound to meet, as in ``driver >= 580``."""
+    """Update the driver; ``wanted`` is the bound to meet, as a relation words it."""
     bound = f" ({wanted})" if wanted else ""
     return _driver(facts, f"Update the NVIDIA driver{bound}", new=False)
 
 
 def _driver(facts: Facts, task: str, *, new: bool) -> tuple[Fix, ...]:
-    if facts.driver_os == "windows":
-        inside = "; install no Linux driver inside WSL" if facts.os == "linux" else ""
+    if facts.driver_os in ("windows", "wsl"):
+        inside = "; install no Linux driver inside WSL" if facts.driver_os == "wsl" else ""
         return (Fix(text=f"{task} in Windows, from {DOWNLOAD_PAGE}{inside}", who="root"),)
     if in_container(facts):
         return (Fix(text=f"{task} on the host of this container", who="cluster-admin", risk=_REBOOT_RISK),)

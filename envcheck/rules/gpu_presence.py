@@ -7,7 +7,7 @@ from envcheck.compat.gpu_driver import driver_drives
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_facts import release, release_text
 from envcheck.rules.fixes import update_driver
-from envcheck.rules.machine import called, counted, decided
+from envcheck.rules.machine import called, counted, decided, without_handle
 from envcheck.rules.observed import kernel_messages, quoted
 from envcheck.snapshot import Gpu, Snapshot
 from envcheck.versions import ComputeCapability
@@ -134,7 +134,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     capability, number = ComputeCapability.parse(gpu.compute_capability), release(facts)
     if capability is None or number is None:
         return None
-    if gpu.source.startswith("nvml") or gpu.cuda_ordinal is not None or gpu.index is not None:
+    if gpu.cuda_ordinal is not None or (gpu.index is not None and not without_handle(gpu)):
         return passed(f"Driver {number} drives {called(gpu)}", decided_by="driver-answered")
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None

@@ -23,7 +23,12 @@ def listed(gpu: Gpu, facts: Facts) -> bool:
     """Whether the driver lists the GPU, or was never asked: of one that it does not list, it says nothing more."""
     driver = facts.snapshot.driver
     asked = driver is not None and driver.nvml is not None
-    return not asked or gpu.index is not None or gpu.cuda_ordinal is not None
+    return not without_handle(gpu) and (not asked or gpu.index is not None or gpu.cuda_ordinal is not None)
+
+
+def without_handle(gpu: Gpu) -> bool:
+    """Whether the driver counts the GPU but does not let anybody ask about it."""
+    return any("handle" in error.call.lower() for error in gpu.errors)
 
 
 def in_container(facts: Facts) -> bool:

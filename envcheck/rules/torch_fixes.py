@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from envcheck.checks import Fix
-from envcheck.compat.tables import Machine, TorchBuild, TorchRow
+from envcheck.compat.tables import TorchBuild, TorchRow
 from envcheck.compat.torch_builds import builds_that_fit
 from envcheck.rules.api import Facts
 from envcheck.rules.driver_facts import runs, speaks_natively
+from envcheck.rules.framework_facts import machine
 from envcheck.snapshot import Environment, Framework
 from envcheck.versions import ComputeCapability, CudaVersion
 
@@ -28,7 +29,7 @@ class Choice:
 
     version: str
     tag: str
-    """``cu124``."""
+    """Name of PyTorch's index for the build's CUDA: ``cuNNN``."""
 
 
 def install_fitting_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
@@ -59,18 +60,17 @@ def fitting_build(facts: Facts, framework: Framework | None = None) -> Choice | 
 
 
 def _builds(facts: Facts, version: str | None) -> list[tuple[TorchRow, TorchBuild]]:
-    """The builds for this system and Python with code for all GPUs; the driver is asked apart, as WSL's is Windows'."""
-    environment, platform = facts.environment, facts.snapshot.platform
+    """The builds for this system and Python with code for all GPUs; what the driver runs is asked for apart."""
+    environment = facts.environment
     capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus]
-    machine: Machine = "aarch64" if platform and platform.machine in ("aarch64", "arm64") else "x86_64"
     return builds_that_fit(
         facts.tables,
         version,
         list(dict.fromkeys(capability for capability in capabilities if capability)),
         None,
-        facts.os,
+        facts.driver_os,
         environment.python if environment else None,
-        machine,
+        machine(facts),
     )
 
 

@@ -1,0 +1,162 @@
+"""The Python environment that is judged: whether it works, and whether there is a framework to judge."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.torch_python import python_runs_torch
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.framework_facts import machine, named
+from envcheck.snapshot import Environment
+
+
+def _make_anew(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="Make the environment anew and install into it what it needs"),
+        Fix(text="Or judge another interpreter", command=("envcheck", "check", "--python", "python3")),
+    )
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    remedy=_make_anew,
+    explains=("driver-too-old", "gpu-code-missing", "python-unsupported"),
+)
+def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
+    """The Python environment is broken, or cannot be examined.
+
+    What it checks
+        Whether the environment that is judged is one: its interpreter is there, the Python that it
+        was made from still exists, and its files can be read. Nothing of it is started.
+
+    Why it matters
+        A virtual environment is a folder of links to the Python that made it. When that Python is
+        removed or updated, nothing in the environment runs any more. And what cannot be read cannot
+        be judged: a report about it would be a report about nothing.
+
+    How to fix
+        Make the environment anew (`python3 -m venv`, `uv venv`, `conda create`) and install into it
+        again, or name another interpreter with --python.
+
+    Sources
+        Python, venv: https://docs.python.org/3/library/venv.html
+    """
+    if environment.problem is None:
+        version = f"Python {environment.python}" if environment.python else "Python"
+        why = f" ({environment.why})" if environment.why else ""
+        return passed(f"{version} in {environment.prefix or environment.key}{why}"[:80], decided_by="declared")
+    return Outcome(
+        status="fail",
+        title="The Python environment is broken or cannot be examined",
+        message=f"{environment.prefix or environment.key}: {environment.problem}.",
+        evidence=(
+            seen("problem", environment, "problem"),
+            *((seen("chosen by", environment, "why"),) if environment.why else ()),
+        ),
+        decided_by="declared",
+    )
+
+
+def _is_whole(environment: Environment, _facts: Facts) -> bool:
+    return environment.problem is None
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    needs=("environment.frameworks.complete",),
+    arises=_is_whole,
+)
+def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
+    """The Python environment has no framework to judge.
+
+    What it checks
+        Whether a framework that envcheck knows is installed in the environment that is judged, and
+        if not, whether another environment that was found has one. It is a remark, not a fault.
+
+    Why it matters
+        The verdict then says nothing about frameworks: the one that matters may lie in another
+        environment than the one that was chosen.
+
+    How to fix
+        Activate the environment that is meant, or name its interpreter: `envcheck check --python
+        PATH`.
+
+    Sources
+        Python, venv: https://docs.python.org/3/library/venv.html
+    """
+    found = environment.frameworks.items if environment.frameworks else ()
+    if found:
+        return passed(", ".join(named(framework) for framework in found)[:80], decided_by="declared")
+    other = _with_framework(facts)
+    if other is None:
+        text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
+        return Outcome(
+            status="note", title="No framework in the judged environment", message=text, decided_by="declared"
+        )
+    names = ", ".join(named(framework) for framework in (other.frameworks.items if other.frameworks else ()))
+    place = other.executable or other.prefix or other.key
+    return Outcome(
+        status="note",
+        title="No framework in the judged environment; another one has it",
+        message=f"{other.prefix or other.key} has {names}.",
+        evidence=(Evidence(what="other environment", value=other.prefix or other.key, source=other.source),),
+        decided_by="declared",
+        fixes=(Fix(text="Judge that environment", command=("envcheck", "check", "--python", place)),),
+    )
+
+
+def _with_framework(facts: Facts) -> Environment | None:
+    listing = facts.snapshot.environments
+    others = (other for other in (listing.items if listing else ()) if not other.judged)
+    return next((other for other in others if other.frameworks and other.frameworks.items), None)
+
+
+def _is_torch(subject: FrameworkSubject, _facts: Facts) -> bool:
+    return subject.framework.name == "torch"
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    needs=("framework.version", "environment.python"),
+    arises=_is_torch,
+)
+def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The Python version is none that the framework's release has wheels for.
+
+    What it checks
+        The environment's Python against the versions for which the installed PyTorch release has
+        wheels on PyPI.
+
+    Why it matters
+        A build made elsewhere, or carried over from another Python, may work or fail on import; its
+        companions (torchvision, triton, extensions) will have no wheels for that Python either.
+
+    How to fix
+        Make an environment with a Python that the release supports, or install a release that
+        supports this Python.
+
+    Sources
+        PyTorch release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
+    """
+    framework, environment = subject.framework, subject.environment
+    version, python = framework.version or "", environment.python or ""
+    fit = python_runs_torch(facts.tables, version, python, facts.driver_os, machine(facts))
+    evidence = (seen("Python", environment, "python"), seen("torch", framework, "version"))
+    if fit.ok or framework.gpu_available:
+        return passed(f"{named(framework)} supports Python {environment.python}", *evidence)
+    if not fit.bad:
+        return None
+    return Outcome(
+        status="warn",
+        title=f"{named(framework)} has no wheels for Python {environment.python}",
+        message=f"{fit.reason[:1].upper()}{fit.reason[1:]}.",
+        evidence=evidence,
+        sources=fit.sources,
+        confidence=fit.confidence,
+        fixes=(Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}"),),
+    )

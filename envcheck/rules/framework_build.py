@@ -1,0 +1,183 @@
+"""Whether a framework was built for CUDA, and for the GPUs that are here."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Missing
+from envcheck.compat.fit import Fit
+from envcheck.compat.gpu_code import code_runs_on
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.driver_facts import speaks
+from envcheck.rules.framework_facts import built_for_cuda, named, targets
+from envcheck.rules.machine import called, decided, plural
+from envcheck.rules.torch_fixes import install_fitting_build
+from envcheck.snapshot import Framework, Gpu
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+
+
+def _gpu_is_here(_subject: FrameworkSubject, facts: Facts) -> bool:
+    return bool(facts.usable_gpus)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    needs=("framework.cpu_only",),
+    arises=_gpu_is_here,
+    remedy=install_fitting_build,
+)
+def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework was installed as a build for the CPU only.
+
+    What it checks
+        On a system with an NVIDIA GPU: whether the framework's files say that it was built without
+        CUDA (torch/version.py, the +cpu in its version, the build of a conda package), or for ROCm.
+
+    Why it matters
+        Such a build never uses the GPU, and mostly does not complain: it computes on the CPU. It is
+        what an index without CUDA builds, a resolver's choice, or another platform's default gives.
+
+    How to fix
+        Install the CUDA build over it, from PyTorch's index for a CUDA version that the driver runs;
+        uv chooses the index with --torch-backend. A CUDA toolkit on the machine changes nothing.
+
+    Sources
+        PyTorch, Start Locally: https://pytorch.org/get-started/locally/
+        Using uv with PyTorch: https://docs.astral.sh/uv/guides/integration/pytorch/
+    """
+    framework = subject.framework
+    build = tuple(
+        seen(f"{framework.name}: {field}", framework, field)
+        for field in ("version", "cuda", "hip")
+        if getattr(framework, field)
+    )
+    if framework.gpu_available or not (framework.cpu_only or framework.hip):
+        return passed(f"{named(framework)} is built for CUDA", *build, decided_by=decided(framework, "cpu_only"))
+    kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
+    return Outcome(
+        status="fail",
+        title=f"{_display_name(framework)} cannot use the GPU: {kind}",
+        message=f"{named(framework)} was built without CUDA.",
+        evidence=(*build, seen("CPU only", framework, "cpu_only"), *_place(subject)),
+        decided_by=decided(framework, "cpu_only"),
+        fixes=install_fitting_build(facts, framework),
+    )
+
+
+def _display_name(framework: Framework) -> str:
+    return "PyTorch" if framework.name == "torch" else framework.name
+
+
+def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
+    environment = subject.environment
+    words = [word for word in (environment.why, f"Python {environment.python}" if environment.python else None) if word]
+    place = environment.prefix or environment.key
+    return (
+        Evidence(
+            what="environment", value=f"{place} ({', '.join(words)})" if words else place, source=environment.source
+        ),
+    )
+
+
+def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
+    return built_for_cuda(subject, facts) and _gpu_is_here(subject, facts)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    needs=("framework.gpu_code",),
+    arises=_cuda_build_on_gpus,
+    required=True,
+    remedy=install_fitting_build,
+)
+def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework's build holds no code for the GPU.
+
+    What it checks
+        What the build was compiled for (the list inside its library, else what is known of the
+        release) against the compute capability of every GPU that programs here can reach. Native
+        code runs on its own compute capability and on higher minor ones of the same major; PTX runs
+        on anything newer, after the driver has compiled it.
+
+    Why it matters
+        Without code for the GPU the first operation fails with "no kernel image is available for
+        execution on the device", although the framework says that CUDA is available.
+
+    How to fix
+        Install a build with code for the GPU: a newer release or CUDA version for a new GPU, an
+        older one for a GPU whose generation was dropped. A newer driver does not help.
+
+    Sources
+        PyTorch, previous versions: https://pytorch.org/get-started/previous-versions/
+        GPU compatibility: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
+    """
+    framework = subject.framework
+    code, known = targets(framework), _with_capability(facts)
+    if not known:
+        text = "the compute capability of the GPUs is not known"
+        missing = (Missing(fact="gpu.compute_capability"),)
+        return Outcome(
+            status="unknown", title="Whether it holds code for the GPU is not known", message=text, missing=missing
+        )
+    fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known)
+    lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
+    held = seen(f"GPU code of {framework.name}", framework, "gpu_code")
+    if lacking:
+        return _lacking(subject, lacking, len(fits), held, facts)
+    open_questions = [fit.reason for _, fit in fits if not fit.ok]
+    if open_questions:
+        return Outcome(status="unknown", title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
+    names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
+    reasons = dict.fromkeys(fit.reason for _, fit in fits)
+    return Outcome(
+        status="pass",
+        title=f"{named(framework)} has code for {names}",
+        message="; ".join(reasons),
+        evidence=(held,),
+        decided_by=decided(framework, "gpu_code"),
+    )
+
+
+_NOT_KNOWN = "Whether it holds code for the GPU is not known"
+
+
+def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
+    pairs = ((gpu, ComputeCapability.parse(gpu.compute_capability)) for gpu in facts.usable_gpus)
+    return tuple((gpu, capability) for gpu, capability in pairs if capability is not None)
+
+
+def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
+    """Whether the build holds code for it; where only the driver cannot compile its PTX, driver-too-old says so."""
+    cuda, spoken = CudaVersion.parse(framework.cuda), speaks(facts)
+    fit = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
+    if not fit.bad or cuda is None:
+        return fit
+    with_newer_driver = code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda)
+    return with_newer_driver if with_newer_driver.ok else fit
+
+
+def _lacking(
+    subject: FrameworkSubject,
+    lacking: tuple[tuple[Gpu, Fit], ...],
+    total: int,
+    held: Evidence,
+    facts: Facts,
+) -> Outcome:
+    """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
+    framework, fit = subject.framework, lacking[0][1]
+    names = ", ".join(called(gpu) for gpu, _ in lacking)
+    capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))
+    whom = called(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
+    weak = any(each.confidence == "weak" for _, each in lacking)
+    return Outcome(
+        status="fail" if len(lacking) == total and not weak else "warn",
+        title=f"{named(framework)} has no code for {whom}"[:80],
+        message=f"{fit.reason[:1].upper()}{fit.reason[1:]}. Without code: {names}.",
+        evidence=(held, *capabilities, *_place(subject)),
+        decided_by=decided(framework, "gpu_code"),
+        sources=fit.sources,
+        confidence=fit.confidence,
+        fixes=install_fitting_build(facts, framework),
+    )

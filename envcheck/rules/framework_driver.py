@@ -1,0 +1,145 @@
+"""Whether the driver runs what a framework was built with."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.driver_cuda import driver_runs_cuda
+from envcheck.compat.fit import Fit
+from envcheck.compat.gpu_code import code_runs_on
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.driver_facts import release, release_text, speaks, speaks_natively
+from envcheck.rules.fixes import update_driver
+from envcheck.rules.framework_facts import built_for_cuda, named, targets
+from envcheck.rules.torch_fixes import install_fitting_build
+from envcheck.snapshot import Driver
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+
+def _fixes(facts: Facts) -> tuple[Fix, ...]:
+    return (*install_fitting_build(facts), *update_driver(facts))
+
+
+@rule(
+    layer="driver",
+    scope="env",
+    per="framework",
+    needs=("framework.cuda", "driver.release"),
+    arises=built_for_cuda,
+    required=True,
+    remedy=_fixes,
+)
+def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The driver is too old for the CUDA version that a framework was built with.
+
+    What it checks
+        The driver's release against the least one that NVIDIA states for the CUDA version of the
+        framework's build; for all but long outdated versions that is the least of the CUDA major
+        version. Where a GPU's code is only there as PTX, the driver must also be as new as the
+        toolkit that wrote it. A CUDA toolkit on the machine does not matter here: wheels bring
+        their own libraries.
+
+    Why it matters
+        The CUDA runtime in the framework refuses to start on an older driver; the framework then
+        sees no GPU.
+
+    How to fix
+        Install the framework's build for a CUDA version that the driver runs (no root needed), or
+        update the driver. In a container the driver is the host's. On data-centre GPUs a
+        cuda-compat package can stand in for a newer driver.
+
+    Sources
+        CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
+        CUDA Toolkit release notes: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/
+    """
+    framework, driver = subject.framework, facts.snapshot.driver or Driver()
+    cuda, number = CudaVersion.parse(framework.cuda), release(facts)
+    if cuda is None or number is None:
+        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a version that can be read"
+        return Outcome(status="unknown", title="Whether the driver fits is not known", message=text)
+    evidence = (
+        seen(f"CUDA of {framework.name}", framework, "cuda"),
+        seen("driver", driver, "release"),
+        *((seen("CUDA that the driver speaks", driver, "cuda"),) if driver.cuda else ()),
+    )
+    title = f"Driver {number} runs CUDA {cuda} of {named(framework)}"
+    if framework.gpu_available:
+        proof = seen(f"{framework.name} can use the GPU", framework, "gpu_available")
+        return passed(title, *evidence, proof, decided_by="framework-ran")
+    fit = _fit(subject, number, cuda, facts)
+    if fit.ok:
+        return passed(title, *evidence)
+    if not fit.bad:
+        return Outcome(
+            status="unknown", title=f"Whether driver {number} runs CUDA {cuda} is not known", message=fit.reason
+        )
+    return Outcome(
+        status="warn" if fit.confidence == "weak" else "fail",
+        title=f"Driver {number} is too old for {named(framework)}",
+        message=f"{fit.reason[:1].upper()}{fit.reason[1:]}.",
+        evidence=evidence,
+        sources=fit.sources,
+        confidence=fit.confidence,
+        fixes=(*install_fitting_build(facts, framework), *update_driver(facts, fit.nearest_change)),
+    )
+
+
+def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
+    """Whether the driver runs the build, and can compile its PTX for the GPUs that it holds no native code for."""
+    said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
+    fit = driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
+    if not fit.ok:
+        return fit
+    code, spoken = targets(subject.framework), speaks(facts)
+    for gpu in facts.usable_gpus:
+        capability = ComputeCapability.parse(gpu.compute_capability)
+        if capability is None or not code:
+            continue
+        compiled = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
+        if compiled.bad and code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda).ok:
+            return compiled
+    return fit
+
+
+@rule(
+    layer="driver",
+    scope="env",
+    per="framework",
+    needs=("framework.cuda", "driver.release"),
+    arises=built_for_cuda,
+)
+def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The driver is older than the CUDA version of a framework's build, and runs it all the same.
+
+    What it checks
+        Whether the CUDA version that the driver speaks is older than the framework's, within the
+        same major version. It is a remark, not a fault.
+
+    Why it matters
+        Minor-version compatibility makes such a pair work. What it leaves out: PTX written by the
+        newer toolkit cannot be compiled by the older driver (code that is generated at run time,
+        GPUs without native code in the build), and features that need the newer driver fail with
+        an error of their own. XLA compiles more slowly.
+
+    How to fix
+        Nothing needs to be done. To be rid of the limits, update the driver, or install the build
+        for a CUDA version that the driver speaks.
+
+    Sources
+        Minor-version compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
+    """
+    framework, number = subject.framework, release(facts)
+    cuda = CudaVersion.parse(framework.cuda)
+    if cuda is None or number is None or speaks_natively(facts, cuda) is not False:
+        return None
+    said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
+    if not driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok:
+        return None
+    return Outcome(
+        status="note",
+        title=f"Driver {number} is older than CUDA {cuda} of {framework.name}, which works",
+        message=f"It speaks CUDA {speaks(facts)}; minor-version compatibility covers the rest, PTX excepted.",
+        evidence=(
+            seen(f"CUDA of {framework.name}", framework, "cuda"),
+            Evidence(what="CUDA that the driver speaks", value=str(speaks(facts)), source="driver"),
+        ),
+    )
