@@ -78,17 +78,14 @@ class Outline:
     def root(self, check: Check) -> Check:
         """The finding that explains ``check``, in one step or several; ``check`` itself when none does.
 
-        A cause that the report does not have explains nothing, and neither does a circle: no finding is lost.
+        A cause that the report does not have explains nothing, and neither does an endless chain (a circle): no
+        finding is lost.
         """
-        met = {check.id}
         cause = check
         for _ in range(_LONGEST_CHAIN):
             further = self._causes.get(cause.explained_by or "")
             if further is None:
                 return cause
-            if further.id in met:
-                return check
-            met.add(further.id)
             cause = further
         return check
 

@@ -26,16 +26,21 @@ def fix_lines(check: Check, pen: Pen, room: Room) -> list[Line]:
     if not ordered:
         action = ACTIONS.get(check.action)
         return labelled("fix", action, pen, 1) if action else []
-    lines = [line for fix in ordered[: room.fixes] for line in one_fix(fix, pen, room)]
+    # Of several ways the words tell one from another; a single way of the user's own speaks by its command.
+    single = [fix.who for fix in ordered].count("user") == 1
+    shown = ordered[: room.fixes]
+    lines = [line for fix in shown for line in one_fix(fix, pen, room, bare=single and fix.who == "user")]
     return [*lines, *_rest(ordered[room.fixes :], pen)]
 
 
-def one_fix(fix: Fix, pen: Pen, room: Room) -> list[Line]:
-    """One fix: its command alone where the user can run it and it fits, else what it does and then its command."""
+def one_fix(fix: Fix, pen: Pen, room: Room, *, bare: bool = False) -> list[Line]:
+    """One fix: what it does and then its command; the command alone where ``bare`` and it fits."""
     limited = room.fixes < UNLIMITED
     command = pen.command(fix.command)
-    words = f"{_WHO[fix.who]}{fix.text}"
-    alone = bool(command) and fix.who == "user" and (not fix.text or (limited and _fits(command, pen)))
+    # A command that starts with sudo says by itself who runs it.
+    who = "" if fix.command[:1] == ("sudo",) else _WHO[fix.who]
+    words = who + fix.text
+    alone = bool(command) and (not words or (bare and _fits(command, pen)))
     lines = [] if alone else labelled("fix", f"{words.rstrip(' .:')}:" if command else words, pen, room.fix)
     if command:
         lines += command_lines(command, "fix" if alone else "", pen, limited=limited)

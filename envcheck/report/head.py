@@ -36,8 +36,9 @@ def _verdict_title(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     if not outline.findings:
         verdict = outline.report.verdict
         return title_lines(WORDS[verdict], verdict, outline.report.headline, "", pen, room.title)
-    check = outline.findings[0].lead
-    return title_lines(WORDS[check.status], check.status, check.title, check.rule, pen, room.title)
+    finding = outline.findings[0]
+    title = _with_gpus(finding) if len(finding.checks) > 1 else finding.lead.title
+    return title_lines(WORDS[finding.status], finding.status, title, finding.rule, pen, room.title)
 
 
 def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
@@ -103,7 +104,7 @@ def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
 
 def evidence_text(evidence: Evidence) -> str:
     """``driver release: 550.54.14``."""
-    return f"{evidence.what}: {evidence.value}" if evidence.value else evidence.what
+    return ": ".join(filter(None, (evidence.what, evidence.value)))
 
 
 def _told(evidence: Evidence, line: str) -> bool:
@@ -174,9 +175,13 @@ def _short(finding: Finding, pen: Pen, room: Room) -> list[Line]:
 
 def _with_gpus(finding: Finding) -> str:
     """The title, with the GPUs that it is about unless it names them itself."""
-    numbers = gpu_numbers(finding.checks)
     title = finding.lead.title
-    return title if not numbers or numbers in title else f"{title} ({numbers})"
+    lead = gpu_numbers(finding.checks[:1])
+    if lead and re.search(rf"\b{re.escape(lead)}\b", title):
+        others = gpu_numbers(finding.checks[1:])
+        return f"{title} (also {others})" if others else title
+    numbers = gpu_numbers(finding.checks)
+    return f"{title} ({numbers})" if numbers else title
 
 
 def _not_judged(unknown: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:

@@ -254,7 +254,7 @@ def driver_too_old() -> Report:
                     "install",
                     "--force-reinstall",
                     "torch==2.6.0+cu118",
-                    "--index-url=https://download.pytorch.org/whl/cu118",
+                    "--index-url=https://wheels.example/cu118",
                 ),
             ),
         ),

@@ -101,6 +101,7 @@ def test_fill_items_breaks_between_items() -> None:
         (("rm", "it's"), "rm 'it'\"'\"'s'"),
         (("cat", "a\x1bb'\\"), "cat $'a\\x1bb\\'\\\\'"),
         (("cat", "\udcff"), "cat $'\\xff'"),
+        (("cat", "\ud800"), "cat $'\\xed\\xa0\\x80'"),
         (("cat", ""), "cat ''"),
         (("cat", "漢"), "cat 漢"),
     ],

@@ -12,11 +12,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envcheck.checks import Check, Evidence, Fix, Ignored, Report, Subject, Summary
+from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Subject, Summary
 from envcheck.report import Options, render
 from envcheck.report.room import LINES
-from envcheck.snapshot import Environment, Listing, ProbeRun
-from tests.report.examples import EXAMPLES, HOME, VENV, check, cpu_only, driver_too_old, healthy, report, torch_build
+from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, ProbeRun
+from tests.report.examples import (
+    EXAMPLES,
+    HOME,
+    VENV,
+    about,
+    check,
+    cpu_only,
+    driver_too_old,
+    gpu,
+    healthy,
+    report,
+    torch_build,
+)
 from tests.report.examples import machine as build_machine
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -150,6 +162,107 @@ def test_a_command_of_absurd_length_is_named_and_never_cut() -> None:
 def test_what_the_user_can_do_comes_first() -> None:
     text = render(driver_too_old(), "text", PLAIN)
     assert text.index("torch==2.6.0+cu118") < text.index("as root: Install driver")
+
+
+def test_of_several_ways_each_is_told_in_words() -> None:
+    look = Fix(text="See whether the machine shows the card", command=("lspci", "-nn", "-d", "10de:"))
+    other = Fix(text="Judge the Python environment alone", command=("envcheck", "check", "--scope", "env"))
+    log = Fix(text="Read the kernel log", command=("sudo", "dmesg"), who="root")
+    bad = check("no-nvidia-gpu", "fail", layer="gpu", fixes=(log, look, other))
+    lines = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN).splitlines()
+    assert lines[1:7] == [
+        "  fix   See whether the machine shows the card:",
+        "        lspci -nn -d 10de:",
+        "  fix   Judge the Python environment alone:",
+        "        envcheck check --scope env",
+        "  fix   Read the kernel log:",
+        "        sudo dmesg",
+    ]
+
+
+def test_a_finding_on_several_gpus_is_told_once() -> None:
+    gpus = tuple(gpu(number) for number in (0, 1, 2, 5))
+    bad = [
+        check(
+            "row-remap-failed",
+            "fail",
+            f"GPU {found.index} (H200): row remapping has failed",
+            layer="gpu",
+            subject=about(found),
+        )
+        for found in gpus
+    ]
+    late = [check("ecc", "warn", "Uncorrected errors", layer="gpu", subject=about(found)) for found in gpus[1:]]
+    text = render(report([*bad, *late], build_machine(gpus, None), primary=bad[0]), "text", PLAIN)
+    lines = text.splitlines()
+    assert lines[0].startswith("FAIL  GPU 0 (H200): row remapping has failed (also GPU 1-2, 5)")
+    assert lines[1].strip() == "[row-remap-failed]"
+    assert any(line.startswith("WARN  Uncorrected errors (GPU 1-2, 5) ") for line in lines)
+    assert text.count("[row-remap-failed]") == 1
+
+
+def test_an_action_stands_in_for_a_missing_fix() -> None:
+    bad = check("gpu-needs-reset", "fail", layer="gpu", action="reset")
+    assert "  fix   reset the GPU\n" in render(report([bad], build_machine((), None), primary=bad), "text", PLAIN)
+
+
+def test_what_cannot_be_tried_is_not_offered() -> None:
+    pasted = msgspec.structs.replace(healthy(), probes=(), headline="Everything fits")
+    text = render(pasted, "text", PLAIN)
+    assert "Not tried" not in text
+    assert text.splitlines()[0] == "PASS  Everything fits (on paper)"
+    assert "Not tried" not in render(EXAMPLES["assumed"](), "text", PLAIN)
+
+
+def test_the_rows_tell_mig_use_and_what_a_framework_says() -> None:
+    split = gpu(0, mig=Mig(enabled=True, instances=(MigInstance(), MigInstance())), utilisation=None, processes=None)
+    torch = torch_build("2.6.0", "12.4", gpu_available=False)
+    driver = Driver(installed=True, release="550.54.14", cuda_init=ApiResult(call="cuInit", code=-1))
+    text = render(report([], build_machine((split,), torch, driver=driver)), "text", PLAIN)
+    assert "GPU         -     H200 (sm_90, 140 GiB), MIG with 2 instances\n" in text
+    assert "Driver      -     550.54.14; libcuda cannot be loaded\n" in text
+    assert "Frameworks  -     torch 2.6.0 (CUDA 12.4), does not reach the GPU\n" in text
+
+
+def test_a_check_of_an_environment_names_it() -> None:
+    subject = Subject(kind="environment", key=VENV, environment=VENV)
+    bad = check("nvidia-wheel-conflict", "fail", layer="library", scope="env", subject=subject)
+    text = render(report([bad], build_machine((), None), primary=bad), "text", PLAIN)
+    assert "  seen  ~/p/.venv (VIRTUAL_ENV, Python 3.12)\n" in text
+    assert "Python " not in text.replace("Python 3.12", "")
+
+
+def test_verbose_page_has_all_that_a_report_holds() -> None:
+    weak = check(
+        "library-shadowed",
+        "warn",
+        confidence="weak",
+        decided_by="measured",
+        location=Location(file="requirements.txt", line=3),
+        ignored=Ignored(reason="known", until="2027-01-01"),
+    )
+    found = report(
+        [weak],
+        build_machine((), None),
+        verdict="pass",
+        overlays=("site.toml",),
+        measurements=(
+            Measurement(name="copy", gpu="0000:06:00.0", value=4.264e12, unit="B/s", method="copy_"),
+            Measurement(name="read"),
+        ),
+        probes=(ProbeRun(name="nvml", status="skipped", detail="outside --scope env"),),
+    )
+    text = render(found, "text", Options(verbose=True))
+    for line in (
+        "  about requirements.txt:3",
+        "  aside ignored by policy until 2027-01-01: known",
+        "  by    measured, weak confidence",
+        "  copy on 0000:06:00.0: 4.264e+12 B/s (copy_)",
+        "  read: not measured",
+        "  nvml: skipped: outside --scope env",
+        "  overlay of the matrix: site.toml",
+    ):
+        assert f"{line}\n" in text
 
 
 def test_status_is_told_by_words() -> None:
