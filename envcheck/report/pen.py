@@ -37,6 +37,8 @@ WORDS: dict[Status, str] = {
 }
 """The word for a status in the rows: status is never told by colour alone."""
 
+_LONGEST_PATH = 4096
+
 NARROWEST, WIDEST = 40, 100
 """Columns between which a page is readable."""
 
@@ -73,15 +75,17 @@ class Pen:
 
     def clip(self, text: str, columns: int) -> str:
         """Cleaned ``text``, cut to ``columns``."""
-        return clip(self.text(text), columns, self.mark)
+        return clip(self.text(_start(text, columns)), columns, self.mark)
 
     def fill(self, text: str, columns: int, lines: int | None = None) -> list[str]:
         """Cleaned ``text`` in at most ``lines`` lines of ``columns``."""
-        return fill(self.text(text), columns, lines, self.mark)
+        shown = text if lines is None else _start(text, columns * lines)
+        return fill(self.text(shown), columns, lines, self.mark)
 
     def fill_items(self, items: Sequence[str], columns: int, lines: int) -> list[str]:
         """Cleaned ``items``, joined by ``; ``, in at most ``lines`` lines of ``columns``."""
-        return fill_items([self.text(item) for item in items], columns, lines, self.mark)
+        shown = [self.text(_start(item, columns * lines)) for item in items]
+        return fill_items(shown, columns, lines, self.mark)
 
     def show(self, lines: Iterable[Line]) -> str:
         """``lines`` as one text."""
@@ -102,6 +106,14 @@ def columns(line: Line) -> int:
 def screen_rows(lines: Iterable[Line], page: int) -> int:
     """Rows of a terminal of ``page`` columns that ``lines`` take, long commands wrapped."""
     return sum(max(1, -(-columns(line) // page)) for line in lines)
+
+
+def _start(text: str, columns: int) -> str:
+    """All of ``text`` that can show within ``columns``, so that a text of megabytes costs no more than what is seen.
+
+    A column takes up to four characters (one with its combining marks), and ``~`` a whole path.
+    """
+    return text.lstrip()[: 4 * columns + _LONGEST_PATH]
 
 
 def _home_pattern(home: str) -> re.Pattern[str] | None:
