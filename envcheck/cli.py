@@ -182,7 +182,13 @@ def _deliver(report: Report, options: Namespace, targets: Sequence[object]) -> i
         render(
             report,
             shown,
-            Options(color=_color(options), verbose=options.verbose, quiet=options.quiet, ascii=options.ascii),
+            Options(
+                color=_color(options),
+                verbose=options.verbose,
+                quiet=options.quiet,
+                ascii=options.ascii,
+                home=os.environ.get("HOME", ""),
+            ),
         ),
         end="",
     )

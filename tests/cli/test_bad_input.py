@@ -1,0 +1,92 @@
+"""Bad input gets one sentence on stderr, exit status 2, no traceback, and leaves nothing half-written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import envcheck
+
+
+def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: str) -> str:
+    result = envcheck(*arguments, cwd=cwd, stdin=stdin, **variables)
+    assert result.status == 2, result
+    assert result.out == ""
+    assert result.err.startswith("envcheck: ")
+    assert result.err.count("\n") == 1
+    assert list(cwd.glob("*.json*")) == [cwd / name for name in ("saved.json",) if (cwd / name).exists()]
+    return result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("check", "--frobnicate"), "--frobnicate"),
+        (("check", "--jso"), "--jso"),
+        (("chekc",), "chekc"),
+        (("check", "--scope", "cluster"), "'cluster' is not a scope; choose from node, container, env"),
+        (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
+        (("check", "--timeout", "-1"), "not a number of seconds above 0"),
+        (("check", "--assume", "gpu"), "write NAME==VERSION"),
+        (("check", "--assume", "driver>=550"), "an assumption is exact"),
+        (("check", "--require", "torch>=new"), "'new' is not a version"),
+        (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
+        (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"),
+        (("schema", "no-such-schema"), "no-such-schema"),
+        (("check", "--format", "yaml"), "yaml"),
+        (("check", "-o", "report.json"), "write FORMAT:FILE"),
+        (("check", "-o", "yaml:report.yaml"), "write FORMAT:FILE"),
+        (("check", "-o", "json:missing/report.json"), "the folder missing does not exist"),
+        (("check", "-o", "json:."), "is a folder"),
+        (("check", "--from", "missing.json"), "cannot read missing.json: No such file"),
+        (("explain", "missing.txt"), "cannot read missing.txt: No such file"),
+    ],
+)
+def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    assert words in refused(*arguments, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"not json at all", "JSON"),
+        (b'{"schema_version": "1.0", "checks"', "JSON"),
+        (b"\xff\xfe\x00", "JSON"),
+        (b"[1, 2]", "report"),
+        (b'{"schema_version": "2.0"}', "2.0"),
+        (b'{"schema_version": "1.0"}', "report"),
+    ],
+)
+def test_a_saved_report_that_cannot_be_read(content: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / "saved.json").write_bytes(content)
+    message = refused("check", "--from", "saved.json", cwd=tmp_path)
+    assert words in message
+
+
+def test_an_unwritable_output_is_refused_before_any_work(tmp_path: Path) -> None:
+    target = tmp_path / "folder"
+    target.mkdir()
+    message = refused("check", "-o", f"json:{target}/sub/report.json", cwd=tmp_path)
+    assert "does not exist" in message
+    assert list(target.iterdir()) == []
+
+
+def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
+    assert "ENVCHECK_FAIL_ON=never" in refused("check", cwd=tmp_path, ENVCHECK_FAIL_ON="never")
+    assert "ENVCHECK_TIMEOUT=x" in refused("check", cwd=tmp_path, ENVCHECK_TIMEOUT="x")
+    assert "ENVCHECK_JSON=maybe" in refused("check", cwd=tmp_path, ENVCHECK_JSON="maybe")
+
+
+def test_text_that_nobody_recognises(tmp_path: Path) -> None:
+    for text in ("", "the quick brown fox\n", b"\x00\x01\x02" * 100):
+        refused("explain", cwd=tmp_path, stdin=text)
+
+
+def test_a_report_without_facts_cannot_be_judged_again(tmp_path: Path) -> None:
+    saved = envcheck("check", "--assume", "gpu==H100,driver==550.54.14", "--json", cwd=tmp_path)
+    report = json.loads(saved.out)
+    report["snapshot"] = None
+    (tmp_path / "saved.json").write_text(json.dumps(report))
+    assert "holds no facts" in refused("check", "--from", "saved.json", cwd=tmp_path)

@@ -1,0 +1,195 @@
+"""``envcheck check`` end to end on the machine that runs the tests, whatever it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.cli.calling import ROOT, envcheck
+
+HOPPER = "gpu==H100,driver==550.54.14,os==linux,machine==x86_64"
+
+
+def report_of(*arguments: str, cwd: Path, **variables: str) -> tuple[int, dict[str, Any]]:
+    result = envcheck("check", "--json", *arguments, cwd=cwd, **variables)
+    assert result.err == ""
+    report = json.loads(result.out)
+    assert report["exit_code"] == result.status
+    return result.status, report
+
+
+def test_every_probe_leaves_a_row_and_every_check_an_id(tmp_path: Path) -> None:
+    status, report = report_of(cwd=tmp_path)
+    assert status in (0, 1, 3)
+    names = {probe["name"] for probe in report["probes"]}
+    shipped = {file.stem for file in (ROOT / "probes").glob("*.py") if not file.stem.startswith("_")}
+    assert names == shipped
+    identities = [check["id"] for check in report["checks"]]
+    assert len(set(identities)) == len(identities)
+    assert sum(report["summary"].values()) == len(identities)
+
+
+def test_a_real_report_validates_against_the_published_schema(tmp_path: Path) -> None:
+    _, report = report_of(cwd=tmp_path)
+    schema = json.loads(envcheck("schema", "report", cwd=tmp_path).out)
+    jsonschema.Draft202012Validator(schema).validate(report)
+
+
+@pytest.mark.parametrize(
+    ("assumed", "status", "primary"),
+    [
+        (f"{HOPPER},torch==2.5.1+cu124", 0, None),
+        ("gpu==A100,driver==470.82.01,os==linux,torch==2.5.1+cu124", 1, "driver-too-old"),
+        ("gpu==H100,driver==450.80.02,os==linux,torch==2.5.1+cu124", 1, "gpu-unsupported-by-driver"),
+        ("gpu==sm_120,driver==570.86.10,os==linux,torch==2.5.1+cu124", 1, "gpu-code-missing"),
+        (f"{HOPPER},torch==2.5.1+cpu", 1, "cpu-only-build"),
+        ("gpus==0,os==linux", 1, "no-nvidia-gpu"),
+        ("torch==2.5.1+cu124,gpu==Frobnicator 9000,driver==550.54.14,os==linux", 3, None),
+    ],
+)
+def test_assumed_machines(assumed: str, status: int, primary: str | None, tmp_path: Path) -> None:
+    found, report = report_of("--assume", assumed, cwd=tmp_path)
+    assert (found, report["primary"]) == (status, primary)
+    assert report["assumed"] == dict(part.split("==") for part in assumed.split(","))
+
+
+def test_what_is_not_assumed_is_skipped_and_never_passed(tmp_path: Path) -> None:
+    _, report = report_of("--assume", "gpu==H100", cwd=tmp_path)
+    statuses = {check["rule"]: check["status"] for check in report["checks"]}
+    assert statuses["gpu-init-failed"] == "skipped"
+    assert statuses["driver-not-installed"] == "skipped"
+    probes = {probe["name"]: probe["status"] for probe in report["probes"]}
+    assert probes["nvml"] == probes["cuda"] == "skipped"
+
+
+@pytest.mark.parametrize(
+    ("required", "status"),
+    [
+        ("gpus>=1", 0),
+        ("gpus>=8", 1),
+        ("gpu==H100", 0),
+        ("gpu==A100", 1),
+        ("gpu==sm_90", 0),
+        ("torch>=2.4", 0),
+        ("torch>=2.4,<2.5", 1),
+        ("torch==2.5", 0),
+        ("driver==550", 0),
+        ("driver>=580", 1),
+        ("cuda>=12.4", 0),
+    ],
+)
+def test_requirements(required: str, status: int, tmp_path: Path) -> None:
+    found, report = report_of("--assume", f"{HOPPER},torch==2.5.1+cu124", "--require", required, cwd=tmp_path)
+    (check,) = [check for check in report["checks"] if check["rule"] == "requirement-not-met"]
+    assert check["status"] == ("pass" if status == 0 else "fail")
+    assert found == status
+
+
+def test_a_requirement_that_nobody_can_judge_is_unknown(tmp_path: Path) -> None:
+    status, report = report_of("--assume", "gpu==H100", "--require", "driver>=550", cwd=tmp_path)
+    (check,) = [check for check in report["checks"] if check["rule"] == "requirement-not-met"]
+    assert check["status"] == "unknown"
+    assert status == 3
+
+
+def test_fail_on_warn(tmp_path: Path) -> None:
+    found, _ = report_of("--assume", f"{HOPPER},torch==2.5.1+cu124", "--fail-on", "warn", cwd=tmp_path)
+    assert found == 0
+
+
+def test_only_and_skip(tmp_path: Path) -> None:
+    _, report = report_of("--assume", HOPPER, "--only", "no-nvidia-gpu", cwd=tmp_path)
+    assert {check["rule"] for check in report["checks"]} == {"no-nvidia-gpu"}
+    _, report = report_of("--assume", HOPPER, "--skip", "no-nvidia-gpu", cwd=tmp_path)
+    assert "no-nvidia-gpu" not in {check["rule"] for check in report["checks"]}
+
+
+def test_scope_leaves_out_rules_and_probes(tmp_path: Path) -> None:
+    _, report = report_of("--scope", "node", cwd=tmp_path)
+    assert {check["scope"] for check in report["checks"]} == {"node"}
+    statuses = {probe["name"]: probe["status"] for probe in report["probes"]}
+    assert statuses["environments"] == "skipped"
+    _, report = report_of("--scope", "env", cwd=tmp_path)
+    assert {check["scope"] for check in report["checks"]} == {"env"}
+
+
+def test_a_saved_report_is_judged_again(tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    status, first = report_of("-o", f"json:{saved}", cwd=tmp_path)
+    again, second = report_of("--from", str(saved), cwd=tmp_path)
+    assert (again, second["verdict"], second["primary"]) == (status, first["verdict"], first["primary"])
+    assert {check["id"]: check["status"] for check in second["checks"]} == {
+        check["id"]: check["status"] for check in first["checks"]
+    }
+
+
+def test_output_files_beside_the_printed_report(tmp_path: Path) -> None:
+    result = envcheck("check", "--assume", HOPPER, "-o", "json:a.json", "-o", "summary:b.json", cwd=tmp_path)
+    assert result.out.startswith("PASS")
+    assert json.loads((tmp_path / "a.json").read_text())["verdict"] == "pass"
+    assert len((tmp_path / "b.json").read_text().splitlines()) == 1
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.json", "b.json"]
+
+
+def test_variables_stand_in_for_options(tmp_path: Path) -> None:
+    required = {"gpus>=8", "torch>=9"}
+    variables = {"ENVCHECK_ASSUME": HOPPER, "ENVCHECK_FORMAT": "json", "ENVCHECK_REQUIRE": ";".join(required)}
+    report = json.loads(envcheck("check", cwd=tmp_path, **variables).out)
+    assert {check["subject"]["key"] for check in report["checks"] if check["layer"] == "request"} == required
+
+
+def test_a_timeout_still_writes_the_report(tmp_path: Path) -> None:
+    status, report = report_of("--timeout", "0.001", cwd=tmp_path)
+    assert status == 3
+    assert "timed-out" in {probe["status"] for probe in report["probes"]}
+    assert report["verdict"] == "unknown"
+
+
+def test_colour_only_where_it_is_wanted(tmp_path: Path) -> None:
+    assert "\x1b[" not in envcheck("check", "--assume", HOPPER, cwd=tmp_path).out
+    assert "\x1b[" in envcheck("check", "--assume", HOPPER, "--color", "always", cwd=tmp_path).out
+
+
+def test_interrupted(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "envcheck", "check", "--from", "-"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+
+
+def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m envcheck check -v --assume '{HOPPER}' | head -n 1"
+    result = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert result.stderr == ""
+
+
+def test_the_json_report_needs_neither_textual_nor_rich(tmp_path: Path) -> None:
+    script = (
+        "import sys; from envcheck.cli import main; main(['check', '--format', 'json']);"
+        "print(sorted({'textual', 'rich', 'asyncio', 'pynvml', 'cuda'} & set(sys.modules)), file=sys.stderr)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", script]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment)
+    assert result.stderr.strip() == "[]"
