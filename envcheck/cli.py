@@ -16,6 +16,8 @@ from envcheck.exitcode import ExitCode
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
+    from envcheck.output import Target
+    from envcheck.report import Options as ReportOptions
     from envcheck.session import Request
     from envcheck.snapshot import Snapshot
 
@@ -170,30 +172,28 @@ def _read(name: str) -> bytes:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
 
 
-def _deliver(report: Report, options: Namespace, targets: Sequence[object]) -> int:
-    from envcheck.output import Target, write_whole
+def _deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> int:
+    from envcheck.output import write_whole
     from envcheck.report import Options, render
 
     for target in targets:
-        assert isinstance(target, Target)  # noqa: S101 - for the type checker
         write_whole(target.path, render(report, target.format, Options(verbose=options.verbose)))
-    shown = options.format or "text"
-    print(
-        render(
-            report,
-            shown,
-            Options(
-                color=_color(options),
-                verbose=options.verbose,
-                quiet=options.quiet,
-                ascii=options.ascii,
-                home=os.environ.get("HOME", ""),
-            ),
-        ),
-        end="",
-    )
+    print(render(report, options.format or "text", _shown(options)), end="")
     sys.stdout.flush()
     return report.exit_code
+
+
+def _shown(options: Namespace) -> ReportOptions:
+    from envcheck.report import Options
+
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return Options(
+        color=_color(options),
+        verbose=options.verbose,
+        quiet=options.quiet,
+        ascii=options.ascii or not unicode,
+        home=os.environ.get("HOME", ""),
+    )
 
 
 def _color(options: Namespace) -> bool:
