@@ -15,6 +15,8 @@ RunStatus = Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]
 Verdict = tuple[RunStatus, str]
 """How a probe ended, as a status and the words for it."""
 
+START_GRACE = 15.0
+"""Seconds that an interpreter may take to start (from a network file system that is busy, say)."""
 PROGRESS_LIMIT = 120
 
 
@@ -33,22 +35,31 @@ class Attempt:
     problems: list[str] = field(default_factory=list)
     """What was wrong with what it sent."""
 
+    begun: bool = False
+    """Whether the child said that it began; before, it also needs time to start."""
+
     @property
-    def end_by(self) -> float:
-        return self.started + self.allowed
+    def limit(self) -> float:
+        """Seconds after which it is ended."""
+        return self.allowed if self.begun else self.allowed + START_GRACE
+
+    def begin(self) -> None:
+        """Count the time from now, the first time it is said."""
+        if not self.begun:
+            self.begun, self.started = True, time.monotonic()
 
     def ended_by_itself(self, done: Done, printed: str, remark: str) -> ProbeRun:
         """The row for a probe that said how it ended."""
         status: RunStatus = "failed" if self.problems else done.status
         words = "; ".join([*self._complaints(), *filter(None, [done.detail])])
-        noise = "\n".join(filter(None, [printed.strip("\n"), visible.block(done.trace).strip("\n")]))
+        noise = "\n".join(filter(None, [printed, visible.block(done.trace).strip("\n")]))
         return self._run(status, words, noise, remark)
 
     def was_cut_off(self, verdict: Verdict, printed: str, remark: str) -> ProbeRun:
         """The row for a probe that could not say how it ended."""
         status, words = verdict
         words = "; ".join([deaths.doing(words, self.progress), *self._complaints()])
-        return self._run(status, words, printed.strip("\n"), remark)
+        return self._run(status, words, printed, remark)
 
     def _complaints(self) -> list[str]:
         further = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""

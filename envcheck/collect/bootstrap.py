@@ -1,12 +1,14 @@
 """What a child runs: ``PYTHON -I -S -B -c <the text of this file> FACTS ORDER``, the numbers of two descriptors.
 
-ORDER is read to its end: a JSON object with ``request``, ``folder``, ``probes`` (names), ``path`` (entries that go
-behind those of the interpreter, without their ``.pth`` files), ``boundary`` and ``alarm`` (seconds). JSON lines go to
-FACTS. Standard library only and Python 3.8 or newer: it may be run by another interpreter than envcheck's own.
+ORDER gives first a line of JSON with ``request``, ``folder``, ``path`` (entries that go behind those of the
+interpreter, without their ``.pth`` files) and ``alarm`` (seconds), then the name of a probe on each line, the next one
+when the last is done. JSON lines go to FACTS.
+
+Standard library only and Python 3.8 or newer: it may be run by another interpreter than envcheck's own.
 """
 
-# ruff: noqa: BLE001, PLC0415, PTH123, S110
-# A probe may raise anything and the child goes on; what only some runs need is imported late; pathlib takes long.
+# ruff: noqa: BLE001, PLC0415, PTH123, S110, SIM105
+# A probe may raise anything and the child goes on; imports cost start-up time, so few are made and some late.
 from __future__ import annotations
 
 import faulthandler
@@ -53,15 +55,16 @@ def main() -> None:
     """Run the probes that ORDER names, one after the other."""
     own_process = os.getpid()
     line = FactLine(int(sys.argv[1]))
+    os.set_inheritable(int(sys.argv[2]), False)
     with open(int(sys.argv[2]), "rb") as order_file:
-        order = json.loads(order_file.read())
-    be_harmless(order["alarm"])
-    sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
-    make_package(order["folder"])
-    for name in order["probes"]:
-        run_probe(name, order, line)
-        if os.getpid() != own_process:
-            break  # a fork that the probe made came back here
+        order = json.loads(order_file.readline())
+        be_harmless(order["alarm"])
+        sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
+        make_package(order["folder"])
+        for name in order_file:
+            run_probe(name.decode().strip(), order["request"], line)
+            if os.getpid() != own_process:
+                break  # a fork that the probe made came back here
     os._exit(0)  # threads that a probe left, and exit handlers of libraries, shall not hold up or spoil the end
 
 
@@ -84,7 +87,7 @@ def make_package(folder: str) -> None:
     sys.modules[PACKAGE] = package
 
 
-def run_probe(name: str, order: dict[str, Any], line: FactLine) -> None:
+def run_probe(name: str, request: dict[str, Any], line: FactLine) -> None:
     """Run one probe; what it raises is its own end and nobody else's."""
     line.send(name, begin=True)
     started = time.monotonic()
@@ -95,11 +98,12 @@ def run_probe(name: str, order: dict[str, Any], line: FactLine) -> None:
         if collect is None:
             ending = {"status": "failed", "detail": "it has no function collect"}
         else:
-            collect(order["request"], out)
+            collect(request, out)
     except BaseException as error:
         ending = failure(error)
+    flush_noise()
+    line.write(b"\n")  # should the probe have left a line of its own open
     line.send(name, seconds=time.monotonic() - started)
-    mark_noise(order["boundary"])
     if ending is None:
         out.done()
     else:
@@ -118,14 +122,13 @@ def failure(error: BaseException) -> dict[str, str]:
     return {"status": "failed", "detail": text[:1000], "trace": trace[-4000:]}
 
 
-def mark_noise(boundary: str) -> None:
-    """Close this probe's part of what was printed."""
-    try:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.write(STANDARD_ERROR, boundary.encode())
-    except Exception:
-        pass
+def flush_noise() -> None:
+    """Let the parent have what was printed before it hears that the probe is done."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
 
 
 if __name__ == "__main__":

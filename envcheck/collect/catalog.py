@@ -54,7 +54,9 @@ def read_spec(file: Path) -> ProbeSpec:
         header = _literal(file.read_text(encoding="utf-8"))
         spec = msgspec.convert({**header, "name": file.stem}, ProbeSpec)
         problem = _contradiction(header, spec)
-    except (OSError, SyntaxError, ValueError, TypeError, RecursionError) as error:
+    except SyntaxError as error:
+        problem = f"{error.msg} (line {error.lineno})"
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         problem = str(error)
     if problem:
         raise EnvcheckError(f"the probe {file} has no usable header PROBE: {problem}")
@@ -69,7 +71,7 @@ def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
         return "the name of the file is no Python identifier"
     if spec.early and spec.kind != "file":
         return "only a probe of kind 'file' can be early"
-    return f"the Snapshot has no section {unknown[0]!r}" if unknown else None
+    return f"no section of the Snapshot holds {unknown[0]!r}" if unknown else None
 
 
 def _literal(text: str) -> dict[str, Any]:

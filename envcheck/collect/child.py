@@ -39,18 +39,21 @@ class Child:
         the child sends, after what it printed before them was read.
         """
         self.token = os.urandom(16).hex()
-        boundary = f"\n{self.token}\n"
-        self.noise = Noise(boundary.encode())
+        self.noise = Noise()
         self.lines = Lines()
         self._on_lines = on_lines
         self._selector = selector
         self._open: set[int] = set()
-        self._order = memoryview(_encoded({**order, "boundary": boundary}))
+        self._unsent = b""
+        self._hung_up = False
         self._process = self._start(interpreter)
+        self._tell(_encoded(order))
         self.pid = self._process.pid
         self._watch_end()
 
     def _start(self, interpreter: str) -> subprocess.Popen[bytes]:
+        if not interpreter:
+            raise FileNotFoundError("it is not known which Python interpreter runs envcheck")
         theirs: list[int] = []
         try:
             self._facts, facts = _pipe(self._open, theirs, 0)
@@ -73,7 +76,6 @@ class Child:
                 os.close(descriptor)
         self._selector.register(self._facts, selectors.EVENT_READ, self._read_facts)
         self._selector.register(self._noise, selectors.EVENT_READ, self._read_noise)
-        self._selector.register(self._order_end, selectors.EVENT_WRITE, self._write_order)
         return process
 
     def _watch_end(self) -> None:
@@ -91,13 +93,21 @@ class Child:
     def has_ended(self) -> bool:
         return cleanup.has_ended(self.pid)
 
-    def finish(self) -> int:
-        """Read what is left in the pipes, reap the ended child, and return its return code."""
+    def run_probe(self, name: str) -> None:
+        """Let it run a probe, once it is through with the last one."""
+        self._tell(name.encode())
+
+    def hang_up(self) -> None:
+        """Tell it that there is nothing more to do."""
+        self._hung_up = True
+        self._send()
+
+    def hear(self) -> None:
+        """Read all that is in the pipes now."""
         self._read_facts(_DRAIN)
-        return self.reap()
 
     def reap(self) -> int:
-        """Reap the ended child, unheard, and return its return code."""
+        """Reap the ended child and return its return code; what it sent and nobody read is lost."""
         self._close_all()
         return self._process.wait()
 
@@ -125,17 +135,28 @@ class Child:
                     self._close(descriptor)
         return b"".join(parts)
 
-    def _write_order(self) -> None:
+    def _tell(self, line: bytes) -> None:
+        self._unsent += line + b"\n"
+        self._send()
+
+    def _send(self) -> None:
+        """Send what the pipe takes now, and the rest when the selector says that it takes more."""
         if self._order_end not in self._open:
             return
         try:
-            self._order = self._order[os.write(self._order_end, self._order) :]
+            self._unsent = self._unsent[os.write(self._order_end, self._unsent) :]
         except BlockingIOError:
-            return
+            pass
         except BrokenPipeError:
-            self._order = self._order[:0]
-        if not self._order:
+            self._unsent, self._hung_up = b"", True
+        if self._hung_up and not self._unsent:
             self._close(self._order_end)
+            return
+        with suppress(KeyError):  # it is, or is not, registered already
+            if self._unsent:
+                self._selector.register(self._order_end, selectors.EVENT_WRITE, self._send)
+            else:
+                self._selector.unregister(self._order_end)
 
     def _close(self, descriptor: int) -> None:
         if descriptor not in self._open:

@@ -51,7 +51,7 @@ def kill_marked(token: str, spare: Collection[int] = (), older: Collection[int] 
     """Kill every process that carries ``token`` in its environment, and return their names.
 
     Never kills this process or those in ``spare``. ``older`` are processes known to have been there before the token
-    was made, which need not be looked at. One that cannot be killed is named so.
+    was made, which need not be looked at. A name says so when its process could not be killed.
     """
     names: dict[int, str] = {}
     passed_over = {os.getpid(), *spare, *older}
@@ -67,7 +67,7 @@ def kill_marked(token: str, spare: Collection[int] = (), older: Collection[int] 
 
     if not _wait(none_left, KILL_GRACE):
         for pid in _marked(token, passed_over):
-            names[pid] = f"{names.get(pid) or _name(pid)} (could not be killed)"
+            names[pid] = f"{names.get(pid) or _name(pid)} ({pid}, which cannot be killed)"
     return tuple(names.values())
 
 

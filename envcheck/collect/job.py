@@ -20,7 +20,7 @@ from envcheck.snapshot import ProbeRun, Snapshot
 
 EXIT_GRACE = 2.0
 """Seconds that a child may take to exit after its last probe was done."""
-ALARM_GRACE = 30.0
+ALARM_GRACE = 60.0
 """Seconds after its last deadline at which a child ends itself, should nobody be left to end it."""
 
 
@@ -52,21 +52,28 @@ class Job:
         self._waiting = deque(specs)
         self._current: Attempt | None = None
         self._exit_by = math.inf
+        self._settled = False
         self._closing = False
-        seconds = sum(map(setting.allowed, specs))
+        self._left: list[str] = []
         order = {
             "request": setting.request,
             "folder": setting.folder,
-            "probes": [spec.name for spec in specs],
             "path": setting.path,
-            "alarm": math.ceil(seconds + ALARM_GRACE),
+            "alarm": math.ceil(sum(map(setting.allowed, specs)) + ALARM_GRACE),
         }
         self._child = Child(setting.interpreter, order, setting.selector, self._receive)
         self.pid = self._child.pid
 
-    def begin(self) -> None:
-        """Count the first probe as begun: until the child says otherwise, what happens to it happens to that probe."""
-        self._begin(self._waiting[0].name)
+    def proceed(self) -> None:
+        """Let the child run the next probe, or come to its end when there is none."""
+        if not self._waiting:
+            self._child.hang_up()
+            self._exit_by = time.monotonic() + EXIT_GRACE
+            return
+        spec = self._waiting.popleft()
+        self._current = Attempt(spec, self._setting.allowed(spec))
+        self._child.run_probe(spec.name)
+        self._setting.on_event(ProbeStarted(name=spec.name, title=spec.title))
 
     @property
     def has_ended(self) -> bool:
@@ -75,7 +82,7 @@ class Job:
     @property
     def end_by(self) -> float:
         """When to look again for a reason to end it."""
-        return self._current.end_by if self._current else self._exit_by
+        return self._current.started + self._current.limit if self._current else self._exit_by
 
     def reason_to_end(self, now: float) -> Verdict | None:
         """Why the child must not go on, if so."""
@@ -83,8 +90,13 @@ class Job:
             return "failed", f"it sent more than {TOTAL_LIMIT >> 20} MiB"
         if now < self.end_by:
             return None
-        allowed = self._current.allowed if self._current else EXIT_GRACE
-        return "timed-out", f"timed out after {allowed:g} s"
+        limit = self._current.limit if self._current else EXIT_GRACE
+        return "timed-out", f"timed out after {limit:g} s"
+
+    def hear_end(self) -> None:
+        """The child ended by itself: hear its last words, and see what it left before its group is ended."""
+        self._child.hear()
+        self._kill_leftovers(thorough=self._current is not None)
 
     def close(self, verdict: Verdict | None, *, killed: bool = True) -> tuple[ProbeSpec, ...]:
         """Settle what is left after the child ended, or was ended for the reason ``verdict``.
@@ -92,15 +104,18 @@ class Job:
         ``killed`` is False for a child that could not be killed. Returns the probes that the child did not come to.
         """
         self._closing = verdict is not None
-        remark = self._kill_leftovers(thorough=self._current is not None)
+        self._kill_leftovers(thorough=self._current is not None)
+        self._child.hear()
         if killed:
-            returncode = self._child.finish()
+            returncode = self._child.reap()
             verdict = verdict or deaths.describe(returncode)
         else:
             self._child.abandon()
-            remark = f"its process {self.pid} cannot be killed and was abandoned"
-        if self._current and verdict:
-            self._settle(self._current.was_cut_off(verdict, self._child.noise.of_running(), remark))
+            self._left.append(f"process {self.pid}, which cannot be killed and was abandoned")
+        if self._current and self._settled and not self._current.begun:
+            self._waiting.appendleft(self._current.spec)  # it died of what it ran before
+        elif self._current and verdict:
+            self._settle(self._current.was_cut_off(verdict, self._child.noise.take(), self._remark()))
         return tuple(self._waiting)
 
     def drop(self) -> None:
@@ -115,7 +130,8 @@ class Job:
     def _receive(self, lines: list[bytes | None]) -> None:
         for line in lines:
             try:
-                self._take(decode(line))
+                if line != b"":
+                    self._take(decode(line))
             except WrongMessageError as error:
                 if self._current:
                     self._current.problems.append(str(error))
@@ -123,11 +139,11 @@ class Job:
     def _take(self, message: Message) -> None:
         if message.probe not in self._known:
             raise WrongMessageError("a message in the name of another probe")
-        if message.begin:
-            self._begin(message.probe)
         attempt = self._current
         if attempt is None or attempt.spec.name != message.probe:
             return  # of a probe that is settled: a thread or a fork of it goes on talking
+        if message.begin:
+            attempt.begin()
         if message.seconds is not None:
             attempt.seconds = message.seconds
         if message.progress is not None:
@@ -139,36 +155,24 @@ class Job:
             self._take_done(attempt, message.done)
 
     def _take_done(self, attempt: Attempt, done: Done) -> None:
-        remark = self._kill_leftovers(thorough=False)
-        self._settle(attempt.ended_by_itself(done, self._child.noise.of_finished(), remark))
-
-    def _begin(self, name: str) -> None:
-        if self._current and self._current.spec.name == name:
-            self._current.started = time.monotonic()
-            return
-        if self._closing or not any(spec.name == name for spec in self._waiting):
-            return
-        if self._current:
-            unsaid: Verdict = ("failed", "it did not say how it ended")
-            self._settle(self._current.was_cut_off(unsaid, self._child.noise.of_finished(), ""))
-        spec = self._waiting.popleft()
-        self._current = Attempt(spec, self._setting.allowed(spec))
-        self._setting.on_event(ProbeStarted(name=spec.name, title=spec.title))
+        self._kill_leftovers(thorough=False)
+        self._settle(attempt.ended_by_itself(done, self._child.noise.take(), self._remark()))
+        if not self._closing:
+            self.proceed()
 
     def _settle(self, run: ProbeRun) -> None:
-        attempt, self._current = self._current, None
-        self._exit_by = time.monotonic() + EXIT_GRACE
+        attempt, self._current, self._settled = self._current, None, True
         if attempt:
             self._setting.finished(attempt.spec, run, attempt.facts)
 
-    def _kill_leftovers(self, *, thorough: bool) -> str:
+    def _kill_leftovers(self, *, thorough: bool) -> None:
         older = () if thorough else self._setting.older
-        return _about(cleanup.kill_marked(self._child.token, spare=(self.pid,), older=older))
+        self._left += cleanup.kill_marked(self._child.token, spare=(self.pid,), older=older)
 
-
-def _about(killed: tuple[str, ...]) -> str:
-    if not killed:
-        return ""
-    count = "a process" if len(killed) == 1 else f"{len(killed)} processes"
-    names = ", ".join(sorted(killed)[:3]) + (", …" if len(killed) > 3 else "")
-    return f"it left {count} behind that envcheck ended: {names}"
+    def _remark(self) -> str:
+        """What the probe left behind, in words."""
+        left, self._left = sorted(self._left), []
+        if not left:
+            return ""
+        count = "a process" if len(left) == 1 else f"{len(left)} processes"
+        return f"it left {count} behind: {', '.join(left[:3])}{', …' if len(left) > 3 else ''}"

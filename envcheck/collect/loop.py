@@ -51,7 +51,7 @@ class Loop:
             self._settle(group, ("failed", f"no child could be started for it: {error}"))
             return
         self._jobs.append(job)
-        job.begin()
+        job.proceed()
 
     def _settle(self, group: Sequence[ProbeSpec], verdict: Verdict) -> None:
         for spec in group:
@@ -69,6 +69,7 @@ class Loop:
         for job in self._jobs:
             reason = halt or job.reason_to_end(now)
             if job.has_ended:
+                job.hear_end()
                 due[job] = None
             elif reason:
                 due[job] = reason

@@ -1,0 +1,334 @@
+"""The order of work, the events, the deadlines of the whole, and every other way in which it may be cut short."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck import events
+from envcheck.collect import gather as gathering
+from envcheck.collect.catalog import all_probes
+from envcheck.snapshot import Gpu, Listing, Snapshot
+
+HANG = "import time\ndef collect(request, out):\n    out.progress('sleeping')\n    time.sleep(600)\n"
+TIMES = """
+import os, time
+def collect(request, out):
+    start = time.monotonic()
+    time.sleep(0.1)
+    values = {"pid": str(os.getpid()), "start": str(start), "end": str(time.monotonic())}
+    out.fact({"variables": {"values": values}})
+"""
+
+
+def open_descriptors() -> list[str]:
+    return sorted(path.name for path in Path("/proc/self/fd").iterdir())
+
+
+def test_early_probes_end_before_the_others_start_side_by_side(probes: Any) -> None:
+    headers: dict[str, dict[str, Any]] = {
+        "a_file": {},
+        "b_driver": {"kind": "driver"},
+        "c_file": {},
+        "d_driver": {"kind": "driver"},
+        "y_early": {"early": True},
+        "z_early": {"early": True},
+    }
+    for name, header in headers.items():
+        probes.add(name, TIMES, **header)
+    probes.run()
+    seen = {name: probes.facts(name) for name in probes.parts}
+    early_end = max(float(seen[name]["end"]) for name in ("y_early", "z_early"))
+    later = ["a_file", "b_driver", "c_file", "d_driver"]
+    assert early_end < min(float(seen[name]["start"]) for name in later)
+    assert seen["y_early"]["pid"] == seen["z_early"]["pid"]
+    assert seen["a_file"]["pid"] == seen["c_file"]["pid"]
+    assert len({facts["pid"] for facts in seen.values()}) == 4
+    first_end = min(float(seen[name]["end"]) for name in ("a_file", "b_driver", "d_driver"))
+    assert max(float(seen[name]["start"]) for name in ("a_file", "b_driver", "d_driver")) < first_end
+
+
+def test_events_tell_what_happens(probes: Any) -> None:
+    probes.add_healthy("a", "b")
+    probes.add("c", "raise ImportError")
+    probes.run()
+    told = [(type(event).__name__, getattr(event, "name", "")) for event in probes.events]
+    assert probes.events[0] == events.ProbesPlanned(probes=tuple((name, f"Title of {name}") for name in "abc"))
+    assert told[1:4] == [("ProbeStarted", "a"), ("Progress", "a"), ("ProbeFinished", "")]
+    assert [name for name, _ in told].count("ProbeStarted") == 3
+    finished = [event for event in probes.events if isinstance(event, events.ProbeFinished)]
+    assert [event.run.name for event in finished] == ["a", "b", "c"]
+    assert [event.facts for event in finished] == list(probes.parts.values())
+    assert all(event.facts.runs == (event.run,) for event in finished)
+
+
+def test_facts_of_one_probe_are_merged(probes: Any) -> None:
+    body = """
+    def collect(request, out):
+        out.fact({"gpus": {"items": [{"uuid": "GPU-1", "name": "H100"}]}})
+        out.fact({"gpus": {"items": [{"uuid": "GPU-1", "index": 0}], "complete": True}})
+    """
+    probes.add("two", body)
+    probes.run()
+    assert probes.parts["two"].gpus == Listing(items=(Gpu(uuid="GPU-1", name="H100", index=0),), complete=True)
+
+
+def test_time_is_measured_in_the_child(probes: Any) -> None:
+    for name in ("a", "b"):
+        probes.add(name, "import time\ndef collect(request, out):\n    time.sleep(0.2)\n")
+    runs = probes.run()
+    assert all(0.2 <= run.seconds < 1 for run in runs.values())
+
+
+def test_probes_of_other_scopes_and_kinds_are_skipped(probes: Any) -> None:
+    probes.add_healthy("a")
+    probes.add("b", HANG, scopes=["env"])
+    probes.add("c", HANG, kind="deep")
+    probes.add_healthy("d", scopes=["env", "container"])
+    runs = probes.run(scopes=["node", "container"])
+    assert (runs["b"].status, runs["b"].detail) == ("skipped", "scope node, container does not need it")
+    assert (runs["c"].status, runs["c"].detail) == ("skipped", "deep probes run only when they are asked for")
+    assert (runs["b"].fills, runs["b"].title) == (("variables",), "Title of b")
+    assert probes.events[0].probes == (("a", "Title of a"), ("d", "Title of d"))
+    probes.assert_healthy("a", "d")
+
+
+def test_nothing_to_run_is_no_error(probes: Any) -> None:
+    assert probes.run() == {}
+    assert probes.events == [events.ProbesPlanned(probes=())]
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_driver_probes_get_time_for_each_gpu(probes: Any, count: int) -> None:
+    items = [{"pci_bus_id": f"0000:0{index}:00.0"} for index in range(count)]
+    fact = {"gpus": {"items": items, "complete": True}}
+    probes.add("pci", f"def collect(request, out):\n    out.fact({fact!r})\n", early=True)
+    probes.add("nvml", HANG, kind="driver", seconds=0.2, seconds_per_gpu=0.15)
+    run = probes.run()["nvml"]
+    assert run.detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"
+
+
+def test_unknown_number_of_gpus_gives_time_for_a_large_server(probes: Any) -> None:
+    assert gathering.count_gpus(Snapshot()) == 8
+    probes.add("nvml", HANG, kind="driver", seconds=0.1, seconds_per_gpu=0.02)
+    assert probes.run()["nvml"].detail == "timed out after 0.26 s while sleeping"
+    assert probes.run(gpus=lambda _early: 5)["nvml"].detail == "timed out after 0.2 s while sleeping"
+
+
+def test_timeout_of_the_whole_ends_everything(probes: Any) -> None:
+    probes.add_healthy("a_early", early=True)
+    probes.add_healthy("b")
+    probes.add("c", HANG)
+    probes.add_healthy("d")
+    probes.add("e", HANG, kind="driver")
+    started = time.monotonic()
+    runs = probes.run(deadline_s=1.0)
+    assert 1.0 <= time.monotonic() - started < 3
+    probes.assert_healthy("a_early", "b")
+    reached = "--timeout 1 s was reached"
+    assert (runs["c"].status, runs["c"].detail) == ("timed-out", f"{reached} while sleeping")
+    assert (runs["e"].status, runs["e"].detail) == ("timed-out", f"{reached} while sleeping")
+    assert (runs["d"].status, runs["d"].detail) == ("timed-out", f"not started: {reached}")
+    finished = [event.run.name for event in probes.events if isinstance(event, events.ProbeFinished)]
+    assert sorted(finished) == ["a_early", "b", "c", "d", "e"]
+
+
+def test_timeout_in_the_early_phase_starts_nothing_later(probes: Any) -> None:
+    probes.add("a", HANG, early=True)
+    probes.add_healthy("b", kind="driver")
+    runs = probes.run(deadline_s=0.4)
+    assert (runs["b"].status, runs["b"].detail) == ("timed-out", "not started: --timeout 0.4 s was reached")
+    assert [event.name for event in probes.events if isinstance(event, events.ProbeStarted)] == ["a"]
+
+
+def test_stop_on_request(probes: Any) -> None:
+    probes.add("a", HANG)
+    probes.add_healthy("b")
+    runs = probes.run(should_stop=lambda: any(isinstance(event, events.Progress) for event in probes.events))
+    assert (runs["a"].status, runs["a"].detail) == ("failed", "it was stopped on request while sleeping")
+    assert (runs["b"].status, runs["b"].detail) == ("failed", "not started: it was stopped on request")
+
+
+def test_probes_after_a_death_run_in_children_of_their_own(probes: Any) -> None:
+    probes.add("a", TIMES)
+    probes.add("b", "import os\ndef collect(request, out):\n    os.abort()\n")
+    probes.add("c", TIMES)
+    probes.add("d", "def collect(request, out):\n    raise MemoryError\n")
+    probes.add("e", TIMES)
+    runs = probes.run()
+    assert [run.status for run in runs.values()] == ["ok", "crashed", "ok", "failed", "ok"]
+    assert len({probes.facts(name)["pid"] for name in "ace"}) == 3
+    started = [event.name for event in probes.events if isinstance(event, events.ProbeStarted)]
+    assert sorted(started) == ["a", "b", "c", "d", "e"]
+
+
+def test_keyboard_interrupt_ends_the_children_and_goes_on(probes: Any) -> None:
+    probes.add("a", HANG)
+    probes.add("b", HANG, kind="driver")
+
+    def interrupt(event: object) -> None:
+        if isinstance(event, events.Progress) and event.name == "b":
+            threading.Timer(0.05, signal.raise_signal, [signal.SIGINT]).start()
+
+    with pytest.raises(KeyboardInterrupt):
+        probes.run(on_event=interrupt)
+
+
+@pytest.mark.parametrize("kind", [events.ProbesPlanned, events.ProbeStarted, events.Progress, events.ProbeFinished])
+def test_error_of_the_listener_ends_the_children_and_is_raised(probes: Any, kind: type) -> None:
+    probes.add_healthy("a")
+    probes.add("b", HANG, kind="driver")
+    probes.add("c", HANG)
+
+    def fail(event: object) -> None:
+        if isinstance(event, kind):
+            raise LookupError("listener")  # noqa: TRY004
+
+    with pytest.raises(LookupError, match="listener"):
+        probes.run(on_event=fail)
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "reason"),
+    [
+        ("/nonexistent/python3", "[Errno 2] No such file or directory: '/nonexistent/python3'"),
+        (os.devnull, "[Errno 13] Permission denied: '/dev/null'"),
+        ("", "it is not known which Python interpreter runs envcheck"),
+    ],
+)
+def test_missing_interpreter_is_a_row_for_each(probes: Any, interpreter: str, reason: str) -> None:
+    probes.add_healthy("a", "b")
+    probes.add_healthy("c", kind="driver")
+    before = open_descriptors()
+    for run in probes.run(interpreter=interpreter).values():
+        assert (run.status, run.detail) == ("failed", f"no child could be started for it: {reason}")
+    assert open_descriptors() == before
+
+
+def test_interpreter_that_is_none_is_a_row_for_each(probes: Any) -> None:
+    probes.add_healthy("a", "b")
+    for run in probes.run(interpreter="/bin/false").values():
+        assert (run.status, run.detail) == ("failed", "exited with status 1 before it was done")
+
+
+def test_no_process_or_descriptor_to_be_had_is_a_row(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    probes.add_healthy("a")
+    before = open_descriptors()
+    for place in ("subprocess.Popen", "os.pipe"):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"envcheck.collect.child.{place}", refuse)
+            run = probes.run()["a"]
+        reason = "[Errno 11] Resource temporarily unavailable"
+        assert (run.status, run.detail) == ("failed", f"no child could be started for it: {reason}")
+    assert open_descriptors() == before
+
+
+def test_large_request_with_bytes_that_are_no_utf_8_arrives_whole(probes: Any) -> None:
+    body = """
+    import hashlib, json
+    def collect(request, out):
+        text = json.dumps(request, sort_keys=True)
+        out.fact({"variables": {"values": {"sum": hashlib.sha256(text.encode()).hexdigest()}}})
+    """
+    probes.add("reads", body)
+    for odd in ("", "\udc80\udcff"):
+        request = {"root": "/", "variables": {f"V{i}": f"{odd}é{i}" * 50 for i in range(5000)}}
+        probes.run(request)
+        assert probes.facts("reads")["sum"] == hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+def test_large_request_does_not_hold_up_when_the_child_does_not_read_it(probes: Any) -> None:
+    probes.add_healthy("a")
+    run = probes.run({"root": "/", "variables": {"V": "x" * (1 << 20)}}, interpreter="/bin/true")["a"]
+    assert (run.status, run.detail) == ("failed", "exited with status 0 before it was done")
+
+
+def test_no_descriptor_and_no_zombie_is_left(probes: Any) -> None:
+    probes.add_healthy("a", "b")
+    probes.add("c", "import os\ndef collect(request, out):\n    os.abort()\n", kind="driver")
+    before = open_descriptors()
+    probes.run()
+    assert open_descriptors() == before
+    with pytest.raises(ChildProcessError):
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG)
+
+
+def test_kernel_without_pidfd(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_pid: int) -> int:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse)
+    probes.add_healthy("a", "c")
+    probes.add("b", "import os\ndef collect(request, out):\n    os.abort()\n")
+    assert probes.run()["b"].detail == "crashed: SIGABRT"
+    probes.assert_healthy("a", "c")
+
+
+def test_parent_that_does_not_wait_for_children(probes: Any) -> None:
+    """Under SIG_IGN for SIGCHLD the kernel reaps, and no exit status is to be had; facts still are."""
+    probes.add_healthy("a")
+    probes.add("b", "import os\ndef collect(request, out):\n    os._exit(7)\n", kind="driver")
+    old = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        run = probes.run()["b"]
+    finally:
+        signal.signal(signal.SIGCHLD, old)
+    assert run.status == "failed"
+    probes.assert_healthy("a")
+
+
+def test_child_whose_parent_was_killed_ends_by_itself(probes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The alarm is what remains when envcheck itself is killed; its time is shortened here."""
+    monkeypatch.setattr("envcheck.collect.job.ALARM_GRACE", -59.0)
+    probes.add("a", HANG, kind="driver", seconds=60.0)
+    assert probes.run()["a"].detail == "killed by SIGALRM while sleeping"
+
+
+OTHER_PYTHONS = [f"python3.{minor}" for minor in range(8, 15)]
+
+
+def find_interpreter(name: str) -> str | None:
+    places = [shutil.which(name), *Path.home().glob(f".pyenv/versions/*/bin/{name}")]
+    works = (place for place in places if place and subprocess.run([place, "-c", ""], check=False).returncode == 0)
+    return next(map(str, works), None)
+
+
+@pytest.mark.parametrize("name", OTHER_PYTHONS)
+def test_bootstrap_runs_under_other_interpreters(probes: Any, name: str) -> None:
+    found = find_interpreter(name)
+    if not found:
+        pytest.skip(f"there is no {name} here, on PATH or of pyenv")
+    probes.add_healthy("a", "c")
+    probes.add("b", "def collect(request, out):\n    raise ValueError(request['root'])\n")
+    probes.add("d", "import sys\ndef collect(request, out):\n    out.absent('%d.%d' % sys.version_info[:2])\n")
+    runs = probes.run(interpreter=found)
+    probes.assert_healthy("a", "c")
+    assert runs["b"].detail == "ValueError: /"
+    assert (runs["d"].status, runs["d"].detail) == ("absent", name.removeprefix("python"))
+
+
+def test_shipped_probes_have_readable_headers() -> None:
+    for spec in all_probes():
+        assert spec.title
+        assert spec.seconds > 0
+
+
+def test_parent_loads_nothing_heavy() -> None:
+    code = "import sys, envcheck.collect.gather; print(*sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"asyncio", "multiprocessing", "socket", "json", "logging", "pynvml", "cuda", "textual", "tempfile"}
+    assert not heavy & set(result.stdout.split())
