@@ -63,15 +63,20 @@ def _mig_instance(instance: Device) -> dict[str, Any]:
 
 def processes(device: Device, record: dict[str, Any]) -> None:
     """The processes with a context on the GPU, each once: one that computes and draws counts as computing."""
-    lists = {kind: _process_list(device, kind) for kind in ("Compute", "Graphics")}
-    known = {kind: items for kind, items in lists.items() if items is not None}
-    if not known:
-        return
+    lists: dict[str, list[Any]] = {}
+    for kind in ("Compute", "Graphics"):
+        refusals = len(device.refused)
+        items = _process_list(device, kind)
+        if items is not None:
+            lists[kind] = items
+        elif len(device.refused) == refusals:
+            return  # not known, and the other kind alone would look like all of them
     by_pid: dict[int, dict[str, Any]] = {}
-    for kind, items in known.items():
+    for kind, items in lists.items():
         for item in items:
             by_pid.setdefault(item.pid, {"kind": kind.lower(), **_process(item)})
-    record["processes"] = list(by_pid.values())
+    if lists:
+        record["processes"] = list(by_pid.values())
 
 
 def _process_list(device: Device, kind: str) -> list[Any] | None:

@@ -20,6 +20,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -212,7 +213,7 @@ def fabric(status: int, state: int, health: int) -> Callable[[Any, Any], int]:
 def binding(library: object, place: str | None = None) -> ModuleType:
     """A fresh copy of ``pynvml`` (the installed one, or the file at ``place``) that calls ``library``."""
     if place is None:
-        found = importlib.util.find_spec("pynvml")
+        found = PathFinder.find_spec("pynvml")
         assert found
         place = found.origin
     assert place

@@ -592,6 +592,15 @@ def test_processes_are_listed_once_and_without_names(ask: Ask) -> None:
     ]
 
 
+@pytest.mark.parametrize(("code", "known"), [(3, True), (4, False)])
+def test_one_kind_of_processes_is_all_of_them_only_if_there_is_no_other(ask: Ask, code: int, *, known: bool) -> None:
+    drawing = listed([{"pid": 13, "usedGpuMemory": 1 << 20}])
+    calls = {f"nvmlDeviceGetComputeRunningProcesses{version}": Status(code) for version in ("", "_v2", "_v3")}
+    gpu = only_gpu(ask({**h200(nvmlDeviceGetGraphicsRunningProcesses_v3=drawing), **calls}))
+    assert (gpu.processes is not None) is known
+    assert "processes" not in gpu.not_supported
+
+
 # --- a driver that does not start -----------------------------------------------------------------------------------
 
 

@@ -1,0 +1,233 @@
+"""The driver probes against real libraries: Debian's libcuda and NVML without a device, older bindings from PyPI."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.merge import merge
+from envcheck.snapshot import Driver, Gpu, Snapshot
+from probes import nvml
+from probes._kit import Out
+from tests.lab import debian_driver
+from tests.probes import fake_gpus
+from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
+
+pytestmark = pytest.mark.lab
+
+CHILD = """
+import importlib, sys
+sys.path[:0] = {path!r}
+from probes._kit import Out
+for name in {blocked!r}:
+    sys.modules[name] = None
+out = Out({probe!r}, lambda line: sys.stdout.buffer.write(line))
+importlib.import_module("probes." + {probe!r}).collect({{"root": "/", "variables": {{}}}}, out)
+out.done()
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    snapshot: Snapshot
+    status: str
+
+    @property
+    def driver(self) -> Driver:
+        assert self.snapshot.driver
+        return self.snapshot.driver
+
+
+def run_child(probe: str, *, path: list[Path], libraries: Path | None = None, blocked: tuple[str, ...] = ()) -> Ran:
+    """Run a probe in a process of its own that has ``path`` before everything else and finds ``libraries``."""
+    code = CHILD.format(path=[*map(str, path), *sys.path], probe=probe, blocked=blocked)
+    environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    if libraries is not None:
+        environment["LD_LIBRARY_PATH"] = str(libraries)
+    child = subprocess.run(
+        [sys.executable, "-I", "-c", code], env=environment, capture_output=True, check=False, timeout=120
+    )
+    assert child.returncode == 0, child.stderr.decode()
+    messages = [json.loads(line) for line in child.stdout.splitlines()]
+    facts = [msgspec.convert(message["fact"], Snapshot) for message in messages if "fact" in message]
+    return Ran(merge(facts), messages[-1]["done"]["status"])
+
+
+@pytest.fixture(scope="module", params=["535", "470"])
+def driver(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    release: str = request.param
+    return release, debian_driver.driver_libraries(release, tmp_path_factory.mktemp(f"driver-{release}"))
+
+
+Wheel = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
+    """``wheel("name==1.0") -> folder``: the distribution and what it needs, unpacked for this interpreter."""
+
+    def install(requirement: str) -> Path:
+        folder = tmp_path_factory.mktemp("wheel")
+        command = [sys.executable, "-m", "pip", "install", "-q", "--only-binary=:all:", "--target", str(folder)]
+        done = subprocess.run([*command, requirement], capture_output=True, text=True, check=False, timeout=300)
+        if done.returncode != 0:
+            pytest.skip(f"{requirement}: {(done.stderr.strip().splitlines() or ['pip failed'])[-1]}")
+        return folder
+
+    return install
+
+
+def test_nvml_without_a_kernel_module(driver: tuple[str, Path]) -> None:
+    release, libraries = driver
+    ran = run_child("nvml", path=[], libraries=libraries)
+    assert ran.status == "ok"
+    result = ran.driver.nvml
+    assert result
+    assert (result.call, result.code, result.name) == ("nvmlInit", 9, "DRIVER_NOT_LOADED")
+    assert result.text == "Driver Not Loaded"
+    assert result.library
+    assert Path(result.library).parent == libraries.resolve()
+    assert Path(result.library).name.startswith(f"libnvidia-ml.so.{release}.")
+    assert ran.driver.release is None
+    assert ran.snapshot.gpus is None
+
+
+@pytest.mark.parametrize("through", ["installed bindings", "cuda-bindings==12.9.0", "cuda-bindings==13.0.0", "none"])
+def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, through: str) -> None:
+    release, libraries = driver
+    path = [wheel(through)] if "==" in through else []
+    ran = run_child("cuda", path=path, libraries=libraries, blocked=("cuda",) if through == "none" else ())
+    assert ran.status == "ok"
+    result = ran.driver.cuda_init
+    assert result
+    assert (result.call, result.code, result.name) == ("cuInit", 100, "CUDA_ERROR_NO_DEVICE")
+    assert result.text == "no CUDA-capable device is detected"
+    assert result.library
+    assert Path(result.library).name.startswith(f"libcuda.so.{release}.")
+    assert ran.driver.cuda == {"535": "12.2", "470": "11.4"}[release]
+    assert ran.driver.cuda_devices == 0
+    assert ran.snapshot.gpus is None
+
+
+@pytest.mark.parametrize(("probe", "field"), [("nvml", "nvml"), ("cuda", "cuda_init")])
+def test_no_library_at_all(probe: str, field: str) -> None:
+    if sys.platform != "linux" or Path("/proc/driver/nvidia").exists():
+        pytest.skip("this machine has a driver of its own")
+    ran = run_child(probe, path=[])
+    result = getattr(ran.driver, field)
+    assert (result.code, result.name) == (-1, "LIBRARY_NOT_FOUND")
+    assert "No such file" in result.text
+    assert ran.status == "absent"
+
+
+@pytest.mark.parametrize(("probe", "field"), [("nvml", "nvml"), ("cuda", "cuda_init")])
+def test_a_torn_library_is_not_a_missing_one(driver: tuple[str, Path], tmp_path: Path, probe: str, field: str) -> None:
+    _, libraries = driver
+    for soname in ("libcuda.so.1", "libnvidia-ml.so.1"):
+        (tmp_path / soname).write_bytes((libraries / soname).read_bytes()[:40])
+    ran = run_child(probe, path=[], libraries=tmp_path)
+    result = getattr(ran.driver, field)
+    assert result.code == -1
+    assert str(tmp_path) in result.text
+    assert ran.status == "ok"
+
+
+def read_with(place: str | None, monkeypatch: pytest.MonkeyPatch, gpu: Any) -> Gpu:
+    monkeypatch.setitem(sys.modules, "pynvml", binding(FakeLibrary([gpu], fake_gpus.SYSTEM), place))
+    lines: list[bytes] = []
+    nvml.collect({"root": "/nonexistent"}, Out("nvml", lines.append))
+    facts = [json.loads(line).get("fact") for line in lines]
+    listing = merge(msgspec.convert(fact, Snapshot) for fact in facts if fact).gpus
+    assert listing
+    (read,) = listing.items
+    return read
+
+
+@pytest.mark.parametrize(
+    ("requirement", "unknown"),
+    [
+        ("nvidia-ml-py==12.535.77", {"addressing_mode", "fabric", "processes"}),
+        ("nvidia-ml-py==12.535.161", {"addressing_mode", "fabric"}),
+        ("nvidia-ml-py==12.560.30", {"addressing_mode"}),
+        ("nvidia-ml-py==12.575.51", {"addressing_mode"}),
+        ("nvidia-ml-py==13.580.82", set()),
+    ],
+)
+def test_older_bindings_read_the_same(
+    wheel: Wheel,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    requirement: str,
+    unknown: set[str],
+) -> None:
+    gpu = {
+        **fake_gpus.switched_h200(0x1B),
+        "nvmlDeviceGetComputeRunningProcesses_v3": listed([{"pid": 7, "usedGpuMemory": 1 << 30}]),
+    }
+    place = str(wheel(requirement) / "pynvml.py")
+    older, newest = read_with(place, monkeypatch, gpu), read_with(None, monkeypatch, gpu)
+    assert newest.fabric
+    differing = {name for name in Gpu.__struct_fields__ if getattr(older, name) != getattr(newest, name)}
+    assert differing - {"not_supported"} == unknown
+    assert all(getattr(older, name) is None for name in unknown)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_fabric_is_read_at_the_drivers_offsets(wheel: Wheel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A binding of that time gives the cluster's UUID 80 bytes, where the driver writes 16."""
+    gpu = {**fake_gpus.switched_h200(0x1B), "nvmlDeviceGetGpuFabricInfoV": fabric(999, 3, 1)}
+    state = read_with(str(wheel("nvidia-ml-py==12.560.30") / "pynvml.py"), monkeypatch, gpu).fabric
+    assert state
+    assert (state.state, state.status, state.health) == ("completed", 999, ("degraded_bandwidth",))
+
+
+def test_the_deprecated_distribution_is_refused_by_name(wheel: Wheel) -> None:
+    folder = wheel("pynvml==11.5.3")
+    code = f"import sys; sys.path[:0] = {[str(folder), *sys.path]!r}; from probes import nvml; nvml.load_binding()"
+    child = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=False)
+    assert child.returncode == 1
+    assert "the deprecated distribution 'pynvml' hides nvidia-ml-py" in child.stderr
+
+
+# --- the helper -----------------------------------------------------------------------------------------------------
+
+
+def test_sources_of_both_formats_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debian_driver, "SOURCES", tmp_path)
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: {"VERSION_CODENAME": "bookworm"})
+    (tmp_path / "sources.list.d").mkdir()
+    (tmp_path / "sources.list").write_text(
+        "# deb http://mirror.invalid/no bookworm main\n"
+        "deb [arch=amd64 signed-by=/k.gpg] http://mirror.invalid/one bookworm main contrib # ours\n"
+        "deb http://mirror.invalid/other stable main\n"
+    )
+    (tmp_path / "sources.list.d/debian.sources").write_text(
+        "Types: deb deb-src\n# why\nURIs: http://mirror.invalid/two\nSuites: bookworm bookworm-updates\n"
+        "Components: main\nSigned-By:\n -----BEGIN\n .\n -----END\n"
+    )
+    assert list(debian_driver._debian_sources()) == [
+        {
+            "Types": "deb",
+            "URIs": "http://mirror.invalid/two",
+            "Suites": "bookworm",
+            "Components": "non-free",
+            "Signed-By": "\n -----BEGIN\n .\n -----END",
+        },
+        {
+            "Types": "deb",
+            "URIs": "http://mirror.invalid/one",
+            "Suites": "bookworm",
+            "Components": "non-free",
+            "Signed-By": "/k.gpg",
+        },
+    ]
