@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import msgspec
 
@@ -66,5 +67,17 @@ def _lookup(rows: dict[str, GpuRow], words: str) -> GpuRow | None:
     return rows.get(key) if key else None
 
 
+class _Index(NamedTuple):
+    tables: Tables
+    rows: dict[str, GpuRow]
+
+
+_latest: list[_Index] = []
+"""The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
+
+
 def _by_key(tables: Tables) -> dict[str, GpuRow]:
-    return {name_key(name): row for row in tables.gpus for name in (row.name, *row.aliases)}
+    if not _latest or _latest[0].tables is not tables:
+        rows = {name_key(name): row for row in tables.gpus for name in (row.name, *row.aliases)}
+        _latest[:] = [_Index(tables, rows)]
+    return _latest[0].rows

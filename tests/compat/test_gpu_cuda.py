@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.gpu_cuda import cuda_targets, targets_of
+from envcheck.compat.load import tables
+from envcheck.versions import ComputeCapability, CudaVersion
+
+MATRIX = tables()
+
+
+@pytest.mark.parametrize(
+    ("capability", "toolkit", "verdict", "change"),
+    [
+        ("8.6", "11.0", "incompatible", "CUDA >= 11.1"),
+        ("8.6", "11.1", "compatible", ""),
+        ("8.9", "11.7", "incompatible", "CUDA >= 11.8"),
+        ("9.0", "11.8", "compatible", ""),
+        ("12.0", "12.6", "incompatible", "CUDA >= 12.8"),
+        ("12.1", "12.8", "incompatible", "CUDA >= 12.9"),
+        ("10.3", "12.9", "compatible", ""),
+        ("7.0", "12.9", "compatible", ""),
+        ("7.0", "13.0", "incompatible", "CUDA <= 12.9"),
+        ("3.7", "12.0", "incompatible", "CUDA <= 11.8"),
+        ("3.0", "11.0", "incompatible", "CUDA <= 10.2"),
+        ("7.5", "9.2", "incompatible", "CUDA >= 10.0"),
+        ("7.5", "13.5", "compatible", ""),
+        # 10.1 was renamed 11.0
+        ("11.0", "12.9", "unknown", ""),
+        ("11.0", "13.0", "compatible", ""),
+        # beyond the data, and the version that only drivers report
+        ("9.0", "14.0", "unknown", ""),
+        ("9.0", "12.7", "unknown", ""),
+        ("13.0", "13.5", "unknown", ""),
+    ],
+)
+def test_what_a_toolkit_compiles_for(capability: str, toolkit: str, verdict: str, change: str) -> None:
+    gpu, cuda = ComputeCapability.parse(capability), CudaVersion.parse(toolkit)
+    assert gpu is not None
+    assert cuda is not None
+    fit = cuda_targets(MATRIX, gpu, cuda)
+    assert (fit.verdict, fit.nearest_change) == (verdict, change), fit.reason
+
+
+def test_the_targets_of_a_toolkit() -> None:
+    assert [str(target) for target in targets_of(MATRIX, CudaVersion(11, 7))][-3:] == ["sm_80", "sm_86", "sm_87"]
+    assert targets_of(MATRIX, CudaVersion(12, 7)) == ()

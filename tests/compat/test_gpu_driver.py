@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envcheck.compat.gpu_driver import Flavour, architecture_of, driver_drives
+from envcheck.compat.gpu_names import find_gpu
+from envcheck.compat.load import tables
+from envcheck.compat.tables import Os
+from envcheck.versions import ComputeCapability, DriverRelease
+
+MATRIX = tables()
+DISCRETE = [
+    parsed for row in MATRIX.capabilities if not row.tegra and (parsed := ComputeCapability.parse(row.capability))
+]
+
+
+def gpu(text: str) -> ComputeCapability:
+    parsed = ComputeCapability.parse(text)
+    assert parsed is not None
+    return parsed
+
+
+def release(text: str) -> DriverRelease:
+    parsed = DriverRelease.parse(text)
+    assert parsed is not None
+    return parsed
+
+
+@pytest.mark.parametrize(
+    ("capability", "driver", "os", "flavour", "verdict"),
+    [
+        # the last branches of old generations
+        ("2.0", "390.157", "linux", None, "compatible"),
+        ("2.0", "396.26", "linux", None, "incompatible"),
+        ("3.7", "470.256.02", "linux", None, "compatible"),
+        ("3.7", "495.29.05", "linux", None, "incompatible"),
+        ("5.2", "580.65.06", "linux", None, "compatible"),
+        ("6.1", "590.44.01", "linux", None, "incompatible"),
+        ("7.0", "580.178.04", "linux", None, "compatible"),
+        ("7.0", "590.44.01", "linux", None, "incompatible"),
+        ("7.5", "999.99", "linux", None, "compatible"),
+        # on Windows a branch's numbers run above its name
+        ("3.7", "475.14", "windows", None, "compatible"),
+        ("7.0", "582.78", "windows", None, "compatible"),
+        ("7.0", "591.59", "windows", None, "incompatible"),
+        # not yet
+        ("12.0", "565.57.01", "linux", None, "incompatible"),
+        ("12.0", "570.86.16", "linux", "open", "compatible"),
+        ("10.0", "550.54.14", "linux", None, "incompatible"),
+        ("9.0", "515.65.01", "linux", None, "incompatible"),
+        ("9.0", "525.60.13", "linux", None, "compatible"),
+        ("8.9", "515.65.01", "linux", None, "incompatible"),
+        ("8.6", "450.80.02", "linux", None, "incompatible"),
+        ("8.0", "450.80.02", "linux", None, "compatible"),
+        ("7.5", "396.26", "linux", None, "incompatible"),
+        ("12.0", "566.03", "windows", None, "unknown"),
+        # the flavour of the kernel module
+        ("6.1", "550.54.14", "linux", "open", "incompatible"),
+        ("7.0", "550.54.14", "linux", "proprietary", "compatible"),
+        ("7.5", "550.54.14", "linux", "open", "compatible"),
+        ("9.0", "550.54.14", "linux", "proprietary", "compatible"),
+        ("12.0", "570.86.16", "linux", "proprietary", "incompatible"),
+        ("10.0", "580.65.06", "linux", "proprietary", "incompatible"),
+        # a Jetson's driver comes with its system
+        ("8.7", "540.4.0", "linux", None, "unknown"),
+        # beyond the data on either side
+        ("6.0", "361.93", "linux", None, "unknown"),
+        ("13.0", "615.71.09", "linux", None, "unknown"),
+    ],
+)
+def test_which_driver_drives_which_gpu(
+    capability: str, driver: str, os: Os, flavour: Flavour | None, verdict: str
+) -> None:
+    fit = driver_drives(MATRIX, gpu(capability), release(driver), os, flavour)
+    assert fit.verdict == verdict, fit.reason
+
+
+def test_a_dropped_generation_is_told_its_last_branch() -> None:
+    fit = driver_drives(MATRIX, gpu("7.0"), release("595.58.03"))
+    assert fit.reason == "driver 595.58.03 has dropped Volta GPUs (sm_70); R580 is its last branch"
+    assert fit.nearest_change == "driver R580"
+    assert fit.sources
+
+
+def test_grace_hopper_needs_the_open_module_though_hopper_does_not() -> None:
+    model = find_gpu(MATRIX, "NVIDIA GH200 480GB")
+    fit = driver_drives(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=model)
+    assert fit.bad
+    assert fit.reason == "only the open kernel module drives GH200 480GB"
+    plain = find_gpu(MATRIX, "NVIDIA H100 80GB HBM3")
+    assert driver_drives(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=plain).ok
+
+
+@given(st.sampled_from(DISCRETE), st.integers(367, 700), st.integers(367, 700))
+def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
+    capability: ComputeCapability, one: int, other: int
+) -> None:
+    architecture = architecture_of(MATRIX, capability)
+    assert architecture is not None
+    older, newer = sorted((one, other))
+    if newer > (architecture.last_branch or 9999):
+        return
+    if driver_drives(MATRIX, capability, DriverRelease(older, 10)).ok:
+        assert driver_drives(MATRIX, capability, DriverRelease(newer, 10)).ok

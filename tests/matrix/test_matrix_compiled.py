@@ -1,0 +1,50 @@
+"""The compiled matrix of the wheel is the TOML files, no more and no less."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.compiling import COMPILED, compile_folder
+from envcheck.compat.load import read_compiled, read_folder
+from envcheck.errors import MatrixError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_compiled_and_toml_are_equal(tmp_path: Path) -> None:
+    compiled = tmp_path / COMPILED
+    compiled.write_text(json.dumps(compile_folder(ROOT / "matrix")))
+    assert read_compiled(compiled) == read_folder(ROOT / "matrix")
+
+
+def test_the_build_compiles_into_the_wheel_alone(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    for name in ("envcheck", "matrix", "probes"):
+        shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+    for name in ("pyproject.toml", "hatch_build.py", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    (tree / "README.md").write_text("constructed: the build wants a README\n")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path / "dist")]
+    subprocess.run(build, cwd=tree, check=True, capture_output=True)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    shipped = tmp_path / "unpacked" / "envcheck" / "matrix"
+    assert read_compiled(shipped / COMPILED) == read_folder(ROOT / "matrix")
+    assert {path.name for path in shipped.glob("*.toml")} == {path.name for path in (ROOT / "matrix").glob("*.toml")}
+    assert not (tree / "matrix" / COMPILED).exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"drivers": [{"branch": "five"}]}'])
+def test_a_damaged_compiled_matrix_is_said_to_be_so(tmp_path: Path, content: bytes) -> None:
+    compiled = tmp_path / COMPILED
+    compiled.write_bytes(content)
+    with pytest.raises(MatrixError, match="the compiled matrix is damaged"):
+        read_compiled(compiled)

@@ -1,0 +1,254 @@
+"""What must hold between rows: tables grow where the world does, and one table does not contradict another."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+
+import pytest
+from packaging.version import Version
+
+from envcheck.compat.gpu_code import runs_natively
+from envcheck.compat.gpu_names import name_key
+from envcheck.compat.load import tables
+from envcheck.compat.tables import CudaRow, GpuRow, TorchBuild, TorchRow
+from envcheck.compat.torch_builds import builds, targets_of
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
+
+MATRIX = tables()
+CUDA = {version: row for row in MATRIX.cuda if (version := CudaVersion.parse(row.version))}
+BUILDS = [(row, build) for row in MATRIX.torch for build in row.builds]
+
+
+def cuda(text: str | None) -> CudaVersion:
+    version = CudaVersion.parse(text)
+    assert version is not None, text
+    return version
+
+
+def driver(text: str | None) -> DriverRelease:
+    release = DriverRelease.parse(text)
+    assert release is not None, text
+    return release
+
+
+def sm(text: str) -> CodeTarget:
+    target = CodeTarget.parse(text)
+    assert target is not None, text
+    return target
+
+
+# --- CUDA ---------------------------------------------------------------------------------------------------------
+
+
+def test_cuda_is_listed_from_8_0_without_a_gap() -> None:
+    versions = list(CUDA)
+    assert versions == sorted(versions)
+    assert versions[0] == (8, 0)
+    assert [minor for major, minor in versions if major == 9] == [0, 1, 2]
+    assert [minor for major, minor in versions if major == 10] == [0, 1, 2]
+    assert [minor for major, minor in versions if major == 11] == list(range(9))
+    assert [minor for major, minor in versions if major == 12] == list(range(10))
+    assert [minor for major, minor in versions if major == 13] == list(range(6))
+
+
+@pytest.mark.parametrize("field", ["driver_linux", "driver_windows"])
+def test_minimum_drivers_grow_with_cuda(field: str) -> None:
+    minima = [driver(getattr(row, field)) for row in CUDA.values()]
+    assert minima == sorted(minima)
+
+
+@pytest.mark.parametrize("field", ["driver_linux", "driver_windows"])
+def test_from_cuda_11_on_a_major_has_one_minimum(field: str) -> None:
+    minima = defaultdict(set)
+    for version, row in CUDA.items():
+        if version > (11, 0):
+            minima[version.major].add(getattr(row, field))
+    assert {major: len(found) for major, found in minima.items()} == dict.fromkeys(minima, 1)
+
+
+def test_a_disputed_minimum_is_the_lower_one() -> None:
+    for row in CUDA.values():
+        if row.disputed_linux:
+            assert driver(row.disputed_linux) < driver(row.driver_linux)
+        if row.disputed_windows:
+            assert driver(row.disputed_windows) < driver(row.driver_windows)
+
+
+def test_the_bundled_driver_runs_its_toolkit_and_grows() -> None:
+    bundled = [(row, driver(row.bundled_driver)) for row in CUDA.values() if row.bundled_driver]
+    assert [release for _, release in bundled] == sorted(release for _, release in bundled)
+    for row, release in bundled:
+        assert release >= driver(row.disputed_linux or row.driver_linux)
+
+
+def test_the_bundled_driver_s_branch_speaks_the_toolkit_s_cuda() -> None:
+    speaks = {row.branch: row.cuda for row in MATRIX.drivers if row.os == "linux"}
+    for row in CUDA.values():
+        if row.bundled_driver:
+            assert speaks[driver(row.bundled_driver).branch] == row.version
+
+
+def test_ptx_never_shrinks() -> None:
+    versions = [PtxVersion.parse(row.ptx) for row in CUDA.values()]
+    assert None not in versions
+    assert versions == sorted(version for version in versions if version)
+
+
+def test_targets_are_capabilities_and_come_and_go_once() -> None:
+    toolkits = [row for row in CUDA.values() if row.toolkit]
+    seen = {target for row in toolkits for target in row.targets}
+    known = {f"sm_{row.capability.replace('.', '')}" for row in MATRIX.capabilities}
+    assert seen - known == {"sm_88"}, "sm_88 is in NVRTC's list, and nothing public says what it is"
+    for target in seen:
+        held = "".join("1" if target in row.targets else "0" for row in toolkits)
+        assert re.fullmatch("0*1+0*", held), (target, held)
+
+
+def test_only_12_7_is_no_toolkit() -> None:
+    assert [row.version for row in CUDA.values() if not row.toolkit] == ["12.7"]
+    assert all(row.targets for row in CUDA.values() if row.toolkit)
+
+
+# --- drivers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("system", ["linux", "windows"])
+def test_cuda_grows_with_the_branch(system: str) -> None:
+    rows = [row for row in MATRIX.drivers if row.os == system]
+    assert [row.branch for row in rows] == sorted(row.branch for row in rows)
+    speaks = [cuda(row.cuda) for row in rows if row.cuda]
+    assert speaks == sorted(speaks)
+    assert {str(version) for version in speaks} <= {row.version for row in MATRIX.cuda}
+
+
+def test_windows_branches_do_not_overlap() -> None:
+    rows = [row for row in MATRIX.drivers if row.os == "windows"]
+    for row, after in itertools.pairwise(rows):
+        assert row.branch <= (row.until or row.branch) < after.branch
+
+
+def test_what_a_branch_speaks_it_also_runs() -> None:
+    for row in MATRIX.drivers:
+        if row.cuda:
+            minimum = CUDA[cuda(row.cuda)]
+            least = minimum.driver_linux if row.os == "linux" else minimum.driver_windows
+            disputed = minimum.disputed_linux if row.os == "linux" else minimum.disputed_windows
+            assert (row.until or row.branch) >= driver(disputed or least).branch
+
+
+# --- architectures and capabilities -------------------------------------------------------------------------------
+
+
+def test_capabilities_belong_to_one_architecture() -> None:
+    listed = [capability for row in MATRIX.architectures for capability in row.capabilities]
+    assert sorted(listed) == sorted(row.capability for row in MATRIX.capabilities)
+    for row in MATRIX.capabilities:
+        (owner,) = (arch.name for arch in MATRIX.architectures if row.capability in arch.capabilities)
+        assert row.architecture == owner
+
+
+def test_branches_of_architectures_are_branches() -> None:
+    branches = {row.branch for row in MATRIX.drivers if row.os == "linux"}
+    for row in MATRIX.architectures:
+        assert {row.first_branch, row.last_branch} - {None} <= branches
+        assert (row.first_branch or 0) <= (row.last_branch or 9999)
+
+
+def test_families_hold_the_capability_itself_and_newer_ones_of_its_major() -> None:
+    for row in MATRIX.capabilities:
+        if row.family:
+            own = ComputeCapability.parse(row.capability)
+            members = [ComputeCapability.parse(name) for name in row.family]
+            assert own == members[0]
+            assert all(member is not None and own is not None and member.major == own.major for member in members)
+
+
+def test_a_generation_s_first_branch_speaks_a_cuda_that_compiles_for_it() -> None:
+    speaks = {row.branch: row.cuda for row in MATRIX.drivers if row.os == "linux"}
+    for row in MATRIX.capabilities:
+        (architecture,) = (arch for arch in MATRIX.architectures if arch.name == row.architecture)
+        first = row.first_branch or architecture.first_branch
+        if first is not None and not row.tegra:
+            assert f"sm_{row.capability.replace('.', '')}" in CUDA[cuda(speaks[first])].targets, row.id
+
+
+# --- GPUs ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", MATRIX.gpus, ids=lambda row: row.id)
+def test_a_gpu_is_plausible(row: GpuRow) -> None:
+    assert row.compute_capability in {known.capability for known in MATRIX.capabilities}
+    assert row.name == row.name.strip()
+    assert not row.name.startswith(("NVIDIA", "Tesla"))
+    assert all(re.fullmatch("10de:[0-9a-f]{4}", device) for device in row.device_ids)
+    assert row.memory is None or 2**30 <= row.memory <= 2**39
+    tegra = next(known.tegra for known in MATRIX.capabilities if known.capability == row.compute_capability)
+    assert tegra == (row.kind == "tegra")
+
+
+def test_no_two_gpus_can_be_taken_for_each_other() -> None:
+    owners = defaultdict(set)
+    for row in MATRIX.gpus:
+        for name in (row.name, *row.aliases):
+            owners[name_key(name)].add(row.name)
+        for device in row.device_ids:
+            owners[device].add(row.name)
+    assert {key: names for key, names in owners.items() if len(names) > 1} == {}
+    assert "" not in owners
+
+
+def test_every_generation_since_kepler_has_models() -> None:
+    held = {row.compute_capability for row in MATRIX.gpus}
+    without = {row.capability for row in MATRIX.capabilities if row.architecture != "fermi"} - held
+    assert without == {"3.2", "10.1", "10.7"}
+
+
+# --- PyTorch ------------------------------------------------------------------------------------------------------
+
+
+def test_torch_releases_are_in_order_and_whole() -> None:
+    versions = [Version(row.version) for row in MATRIX.torch]
+    assert versions == sorted(versions)
+    minors = {version.release[:2] for version in versions}
+    assert minors == {(1, minor) for minor in range(14)} | {(2, minor) for minor in range(16)}
+
+
+@pytest.mark.parametrize("field", ["python_min", "python_max", "default_cuda"])
+def test_pythons_and_the_default_cuda_only_move_on(field: str) -> None:
+    values = [Version(getattr(row, field)) for row in MATRIX.torch]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize("field", ["cudnn", "nccl"])
+def test_pins_only_move_on(field: str) -> None:
+    values = [Version(value) for row in MATRIX.torch if (value := getattr(row, field))]
+    assert values == sorted(values)
+
+
+@pytest.mark.parametrize("row", MATRIX.torch, ids=lambda row: row.id)
+def test_a_torch_release_is_consistent(row: TorchRow) -> None:
+    assert row.default_cuda in {build.cuda for build in builds(row)}
+    if row.default_cuda_aarch64:
+        assert row.default_cuda_aarch64 in {build.cuda for build in builds(row, machine="aarch64")}
+    keys = [(build.cuda, build.os, build.machine) for build in row.builds]
+    assert len(keys) == len(set(keys))
+
+
+@pytest.mark.parametrize(("row", "build"), BUILDS, ids=lambda part: getattr(part, "id", getattr(part, "cuda", "")))
+def test_a_torch_build_s_toolkit_exists_and_compiles_its_targets(row: TorchRow, build: TorchBuild) -> None:
+    toolkit: CudaRow = CUDA[cuda(build.cuda)]
+    assert toolkit.toolkit
+    assert len(targets_of(build)) == len(build.targets)
+    for text in build.targets:
+        assert sm(text).capability.sm in toolkit.targets, (row.id, build.cuda, text)
+
+
+def test_every_gpu_since_maxwell_has_a_torch_that_runs_on_it() -> None:
+    for row in MATRIX.capabilities:
+        capability = ComputeCapability.parse(row.capability)
+        if capability is None or capability < (5, 0) or row.tegra or row.capability == "10.7":
+            continue
+        serving = [build for _, build in BUILDS if any(runs_natively(MATRIX, t, capability) for t in targets_of(build))]
+        assert serving, row.id

@@ -1,0 +1,99 @@
+"""What must hold of every row: typed, named once, sourced, dated; wrong data is refused in one sentence."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+import pytest
+
+from envcheck.bundle import folder
+from envcheck.compat.compiling import FIELDS
+from envcheck.compat.load import matrix_date, read_folder, tables
+from envcheck.compat.tables import Row
+from envcheck.errors import MatrixError
+
+MATRIX = tables()
+ROWS: list[Row] = [row for field in FIELDS.values() for row in getattr(MATRIX, field)]
+SOURCE = """
+[sources.page]
+title = "A page"
+address = "https://example.org/page"
+read = "2026-11-20"
+"""
+
+
+def test_every_table_has_rows() -> None:
+    assert {field for field in FIELDS.values() if not getattr(MATRIX, field)} == set()
+
+
+def test_ids_are_unique() -> None:
+    ids = [row.id for row in ROWS]
+    assert sorted({name for name in ids if ids.count(name) > 1}) == []
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_every_row_has_a_source_with_title_address_and_day(row: Row) -> None:
+    assert row.source
+    for source in (MATRIX.sources[key] for key in row.source):
+        assert source.title
+        assert source.address.startswith(("https://", "PyPI "))
+        assert dt.date(2026, 1, 1) <= dt.date.fromisoformat(source.read)
+
+
+def test_every_source_is_used() -> None:
+    assert set(MATRIX.sources) == {key for row in ROWS for key in row.source}
+
+
+def test_no_source_names_a_host_of_pypi() -> None:
+    assert [key for key, source in MATRIX.sources.items() if "pypi.org" in source.address.lower()] == []
+
+
+def test_the_matrix_is_as_new_as_its_newest_source() -> None:
+    assert matrix_date() == max(source.read for source in MATRIX.sources.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('[[driver]]\nbranch = 550\nsource = "page"\ncuda = 12.4\n', "rows.toml: [[driver]] number 1 (branch = 550): "),
+        ('[[driver]]\nbranch = 550\nspeaks = "12.4"\nsource = "page"\n', "unknown field `speaks`"),
+        ("[[driver]]\nbranch = 550\n", "rows.toml: [[driver]] number 1: the row names no source"),
+        ('[[driver]]\nbranch = 550\nsource = "pages"\n', "there is no [sources.pages] in this file"),
+        ('[[drivers]]\nbranch = 550\nsource = "page"\n', "[[drivers]] is no table of the matrix"),
+        ('[driver]\nbranch = 550\nsource = "page"\n', "[driver] must be written [[driver]]"),
+        ('[[driver]]\nbranch = 550\nsource = "page"\n' * 2, "2 rows are called driver/550"),
+        ("[[driver]\n", "rows.toml: cannot be read as TOML"),
+    ],
+)
+def test_a_wrong_row_is_refused_by_file_and_place(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "rows.toml").write_text(SOURCE + text)
+    with pytest.raises(MatrixError) as caught:
+        read_folder(tmp_path)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (('read = "2026-11-20"', 'read = "20.11.2026"'), "source rows/page: it needs a title"),
+        (('title = "A page"', 'title = ""'), "source rows/page: it needs a title"),
+        (('title = "A page"', "title = 1"), "source rows/page: Expected `str`"),
+        (('title = "A page"', 'name = "A page"'), "source rows/page: "),
+    ],
+)
+def test_a_wrong_source_is_refused(tmp_path: Path, change: tuple[str, str], complaint: str) -> None:
+    (tmp_path / "rows.toml").write_text(SOURCE.replace(*change) + '[[driver]]\nbranch = 550\nsource = "page"\n')
+    with pytest.raises(MatrixError) as caught:
+        read_folder(tmp_path)
+    assert complaint in str(caught.value)
+
+
+def test_a_folder_without_rows_is_no_matrix(tmp_path: Path) -> None:
+    with pytest.raises(MatrixError, match="no TOML file"):
+        read_folder(tmp_path)
+
+
+def test_the_checkout_holds_no_compiled_matrix() -> None:
+    assert [path.name for path in folder("matrix").glob("*.json")] == []
