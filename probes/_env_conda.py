@@ -37,7 +37,7 @@ def installed_by_conda(request: Request, prefix: str, detailed: frozenset[str]) 
         if match is None:
             continue
         record: dict[str, Any] = {
-            "name": normalised(match["name"]),
+            "name": normalised(match["name"]).strip("-"),
             "version": printable(match["version"]),
             "build": printable(match["build"]),
             "path": f"{folder}/{name}",

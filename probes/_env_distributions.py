@@ -61,6 +61,8 @@ def _distribution(
     request: Request, folder: str, name: str, detailed: frozenset[str], linked: set[str]
 ) -> Fields | None:
     path = f"{folder}/{name}"
+    if name.startswith("~"):  # pip's leavings of an installation that was broken off; pip passes over them too
+        return None
     if name.endswith(".dist-info"):
         return _dist_info(request, path, name[: -len(".dist-info")], detailed)
     if name.endswith(".egg-info"):

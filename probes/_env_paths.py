@@ -118,7 +118,8 @@ def read_head(request: Request, path: str, size: int) -> bytes | None:
 
 
 def _mode(request: Request, path: str) -> int | None:
+    within = path if request.get("root", "/") == "/" else real(request, path)
     try:
-        return Path(below(request, path)).stat().st_mode
+        return Path(below(request, within)).stat().st_mode
     except (OSError, ValueError):
         return None
