@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
+from envcheck.compat.complete import driver_os
 from envcheck.compat.tables import Os, Tables
 from envcheck.snapshot import Environment, Framework, Gpu, Record, Snapshot
 
@@ -52,8 +53,7 @@ class Facts:
     @property
     def driver_os(self) -> Os:
         """The system as the relations know it: inside WSL, Linux programs run on the Windows driver."""
-        platform = self.snapshot.platform
-        return "wsl" if platform and platform.wsl else self.os
+        return driver_os(self.snapshot.platform)
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -135,7 +135,7 @@ RuleFunction: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Condition: TypeAlias = Callable[[Any, Facts], bool]
 Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
 
-_SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*): (?P<address>https?://\S+)$", re.MULTILINE)
+_SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Rule:
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """The pages under the heading *Sources* of the documentation, one a line: ``Title: address``."""
+        """The pages under the heading *Sources* of the documentation: ``Title: address``, on one line or two."""
         _, _, below = self.documentation.partition("\nSources\n")
         return tuple(Source(title=line["title"], address=line["address"]) for line in _SOURCE_LINE.finditer(below))
 

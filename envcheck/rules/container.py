@@ -44,7 +44,8 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         the NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must hold compute and utility.
 
     Sources
-        NVIDIA Container Toolkit: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
+        NVIDIA Container Toolkit:
+            https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
     """
     nodes, driver = gpu_nodes(facts) or (), snapshot.driver or Driver()
     container = seen("container", snapshot.platform or Platform(), "container")

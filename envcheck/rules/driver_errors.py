@@ -26,7 +26,7 @@ class DriverError(NamedTuple):
 
 
 DRIVER_ERRORS: tuple[DriverError, ...] = (
-    DriverError("cuda", NOT_LOADABLE, "driver-not-installed", "libcuda.so.1 cannot be loaded"),
+    DriverError("cuda", NOT_LOADABLE, "driver-not-installed", "the library libcuda.so.1 cannot be loaded"),
     DriverError("cuda", 1, "gpu-init-failed", "the driver rejects the call as invalid"),
     DriverError("cuda", 2, "gpu-init-failed", "the driver has no memory left to start"),
     DriverError("cuda", 3, "gpu-init-failed", "the driver could not be initialised"),
@@ -39,7 +39,9 @@ DRIVER_ERRORS: tuple[DriverError, ...] = (
     DriverError("cuda", 102, "gpu-init-failed", "the virtual GPU has no licence"),
     DriverError("cuda", 304, "gpu-init-failed", "a call to the operating system failed"),
     DriverError("cuda", 802, "fabric-manager-not-running", "the NVSwitch fabric is not ready"),
-    DriverError("cuda", 803, "driver-library-mismatch", "libcuda and the kernel module are of different releases"),
+    DriverError(
+        "cuda", 803, "driver-library-mismatch", "the library libcuda and the kernel module are of different releases"
+    ),
     DriverError("cuda", 804, "forward-compat-unsupported", "this GPU does not support forward compatibility"),
     DriverError("cuda", 805, "gpu-init-failed", "the MPS server cannot be reached"),
     DriverError("cuda", 806, "gpu-init-failed", "the MPS server failed"),
@@ -47,10 +49,10 @@ DRIVER_ERRORS: tuple[DriverError, ...] = (
     DriverError("cuda", 808, "gpu-init-failed", "the MPS server has no room for another client"),
     DriverError("cuda", 809, "gpu-init-failed", "the MPS server has no room for another connection"),
     DriverError("cuda", 999, "gpu-init-failed", "the driver does not know what is wrong"),
-    DriverError("nvml", NOT_LOADABLE, "driver-not-installed", "libnvidia-ml.so.1 cannot be loaded"),
+    DriverError("nvml", NOT_LOADABLE, "driver-not-installed", "the library libnvidia-ml.so.1 cannot be loaded"),
     DriverError("nvml", 9, "driver-not-loaded", "the kernel module is not loaded"),
     DriverError("nvml", 10, "gpu-init-failed", "the driver gave no answer in time"),
-    DriverError("nvml", 12, "driver-not-installed", "libnvidia-ml.so.1 is not installed"),
+    DriverError("nvml", 12, "driver-not-installed", "the library libnvidia-ml.so.1 is not installed"),
     DriverError("nvml", 15, "gpu-lost", "the GPU is lost"),
     DriverError("nvml", 16, "gpu-needs-reset", "the GPU must be reset"),
     DriverError("nvml", 17, "gpu-init-failed", "the operating system bars the way to the GPU"),

@@ -108,7 +108,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     arises=built_for_cuda,
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The driver is older than the CUDA version of a framework's build, and runs it all the same.
+    """The driver is older than a framework's CUDA version, and runs it all the same.
 
     What it checks
         Whether the CUDA version that the driver speaks is older than the framework's, within the

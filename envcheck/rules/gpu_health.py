@@ -175,7 +175,8 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         Restart: drain the machine and restart it.
 
     Sources
-        GPU memory error management, recovery action: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
+        GPU memory error management, recovery action:
+            https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
         NVML API: https://docs.nvidia.com/deploy/nvml-api/
     """
     required = naming("gpu-needs-reset", gpu.errors)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing
 from envcheck.compat.gpu_driver import driver_drives
+from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
+from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_facts import release, release_text
 from envcheck.rules.fixes import update_driver
@@ -73,8 +75,13 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Evidence(what=gpu.key, value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in facts.gpus
     )
     if evidence:
-        text = "Every GPU on the bus is kept for virtual machines; none is left for this system."
-        return Outcome(status="fail", title="No NVIDIA GPU is left for this system", message=text, evidence=evidence)
+        return Outcome(
+            status="fail",
+            title="No NVIDIA GPU is left for this system",
+            message="Every GPU on the bus is kept for virtual machines.",
+            evidence=evidence,
+            fixes=(Fix(text="Bind a GPU to the nvidia driver, or run inside the machine that has it", who="root"),),
+        )
     text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
     return Outcome(status="fail", title="No NVIDIA GPU was found", message=text)
 
@@ -138,7 +145,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed(f"Driver {number} drives {called(gpu)}", decided_by="driver-answered")
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
-    fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour)
+    fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour, model=_model(gpu, facts))
     evidence = (
         seen("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),
@@ -159,6 +166,11 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         sources=fit.sources,
         confidence=fit.confidence,
     )
+
+
+def _model(gpu: Gpu, facts: Facts) -> GpuRow | None:
+    by_name = find_gpu(facts.tables, gpu.name) if gpu.name else None
+    return by_name or (find_gpu_by_pci_id(facts.tables, gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:

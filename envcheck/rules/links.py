@@ -130,7 +130,7 @@ def _on_switch(gpu: Gpu) -> bool:
     explains=("gpu-init-failed", "no-gpu-visible", "nvlink-down"),
 )
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVSwitch fabric is not ready: the fabric manager is not running or has failed.
+    """The NVSwitch fabric is not ready: no fabric manager has set it up.
 
     What it checks
         Whether CUDA answers 802 (system not yet initialized), or a GPU's registration with the

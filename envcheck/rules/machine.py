@@ -66,8 +66,10 @@ def cuda_answers(facts: Facts) -> bool:
 
 def called(gpu: Gpu) -> str:
     """A GPU as its user knows it: ``GPU 3 (NVIDIA H200)``."""
-    number = f"GPU {gpu.index}" if gpu.index is not None else f"GPU {gpu.key}"
-    return f"{number} ({gpu.name})" if gpu.name else number
+    number = str(gpu.index) if gpu.index is not None else gpu.pci_bus_id or gpu.uuid
+    if number is None:
+        return gpu.name or "the GPU"
+    return f"GPU {number} ({gpu.name})" if gpu.name else f"GPU {number}"
 
 
 def counted(gpus: Iterable[Gpu]) -> str:

@@ -45,7 +45,8 @@ def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         the GPUs' compute mode.
 
     Sources
-        CUDA environment variables: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
+        CUDA environment variables:
+            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
     driver = snapshot.driver or Driver()
     calls = tuple(result for result in (driver.cuda_init, driver.cuda_device_count) if result is not None)
@@ -55,7 +56,7 @@ def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not refused and driver.cuda_devices is None:
         return None
     value = facts.variable(VISIBLE)
-    variable = (Evidence(what=VISIBLE, value=value, source="environment"),) if value is not None else ()
+    variable = (_as_set(VISIBLE, value),) if value is not None else ()
     count = (seen("CUDA devices", driver, "cuda_devices"),) if driver.cuda_devices is not None else ()
     return Outcome(
         status="fail",
@@ -73,9 +74,17 @@ def _why(facts: Facts, value: str | None) -> str:
     closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
     if closed:
         return f"This user may not open {', '.join(closed)}."
-    if facts.own_gpus and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus):
+    if _prohibited(facts):
         return "The compute mode of every GPU is prohibited."
     return "The driver answers, but CUDA enumerates no device."
+
+
+def _prohibited(facts: Facts) -> bool:
+    return bool(facts.own_gpus) and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus)
+
+
+def _as_set(name: str, value: str) -> Evidence:
+    return Evidence(what=name, value=value or "(empty)", source="environment")
 
 
 def _show_again(facts: Facts, value: str | None) -> tuple[Fix, ...]:
@@ -85,7 +94,13 @@ def _show_again(facts: Facts, value: str | None) -> tuple[Fix, ...]:
         return (
             Fix(text="Let this user open the GPU's device nodes: by group, or through the job scheduler", who="root"),
         )
-    return (Fix(text="Set the GPUs' compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
+    if _prohibited(facts):
+        return (
+            Fix(text="Set the GPUs' compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),
+        )
+    return (
+        Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root"),
+    )
 
 
 class Entry(NamedTuple):
@@ -124,7 +139,8 @@ def gpu_hidden(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         at 0 again, so an index of the host may not exist.
 
     Sources
-        CUDA environment variables: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#cuda-environment-variables
+        CUDA environment variables:
+            https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
     value, gpus = facts.variable(VISIBLE), _listed(facts)
     entries = tuple(_entry(text.strip(), gpus) for text in value.split(",")) if value not in (None, *_NONE) else ()
@@ -138,7 +154,7 @@ def gpu_hidden(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"{VISIBLE} names a GPU that does not exist: {wrong.text or 'an empty entry'}"[:80],
         message=f"CUDA ignores it and all that follows; left: {plural(visible, 'GPU') if visible else 'none'}.",
         evidence=(
-            Evidence(what=VISIBLE, value=value or "", source="environment"),
+            _as_set(VISIBLE, value or ""),
             Evidence(what="GPUs", value=str(len(gpus)), source="nvml"),
         ),
         decided_by="driver-answered" if driver.cuda_devices is not None else "inferred",
@@ -188,7 +204,7 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
         status="warn",
         title=f"{INJECTED} names a GPU that is not here",
         message=f"{', '.join(absent)} was asked for, and the driver does not list it.",
-        evidence=(Evidence(what=INJECTED, value=facts.variable(INJECTED) or "", source="environment"),),
+        evidence=(_as_set(INJECTED, facts.variable(INJECTED) or ""),),
         fixes=(Fix(text="Start the container with GPUs that exist on the host"),),
     )
 
@@ -197,4 +213,4 @@ def _chosen(value: str | None, visible: int, gpus: tuple[Gpu, ...], by_variable:
     if not by_variable:
         return None
     title = f"{visible} of {plural(len(gpus), 'GPU')} visible"
-    return passed(title, Evidence(what=VISIBLE, value=value or "", source="environment"))
+    return passed(title, _as_set(VISIBLE, value or ""))

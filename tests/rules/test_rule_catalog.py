@@ -1,0 +1,204 @@
+"""What holds for every rule."""
+
+from __future__ import annotations
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Any, get_args, get_origin, get_type_hints
+
+import pytest
+
+import envcheck.rules
+import probes
+from envcheck.rules.api import Rule
+from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.rules.driver_errors import DRIVER_ERRORS
+from envcheck.rules.error_lines import ERROR_LINES, XIDS
+from envcheck.rules.needs import _OWN_SECTION, _covers
+from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
+
+RULES = all_rules()
+NAMES = {rule.name for rule in RULES}
+HEADINGS = ["What it checks", "Why it matters", "How to fix", "Sources"]
+WIDEST = 100
+
+ROOTS: dict[str, Any] = {"gpu": Gpu, "environment": Environment, "framework": Framework}
+
+by_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+
+EXPECTED = [
+    "no-nvidia-gpu",
+    "driver-not-installed",
+    "driver-not-loaded",
+    "kernel-module-missing",
+    "nouveau-loaded",
+    "secure-boot-blocks-module",
+    "driver-library-mismatch",
+    "gpu-unsupported-by-driver",
+    "gpu-init-failed",
+    "gpu-firmware-timeout",
+    "gpu-lost",
+    "uncorrected-ecc",
+    "row-remap-pending",
+    "row-remap-failed",
+    "gpu-needs-reset",
+    "nvlink-down",
+    "fabric-manager-not-running",
+    "forward-compat-unsupported",
+    "mig-without-instances",
+    "persistence-mode-off",
+    "power-throttled",
+    "thermal-throttled",
+    "pcie-link-degraded",
+    "container-without-gpu",
+    "container-lost-gpu",
+    "no-gpu-visible",
+    "gpu-hidden",
+    "driver-too-old",
+    "driver-older-than-toolkit",
+    "cpu-only-build",
+    "gpu-code-missing",
+    "python-unsupported",
+    "environment-broken",
+    "no-framework",
+]
+
+
+def test_the_rules_are_there() -> None:
+    assert set(EXPECTED) <= NAMES
+    assert {rule.name for rule in RULES if rule.required} >= {
+        "no-nvidia-gpu",
+        "gpu-init-failed",
+        "driver-too-old",
+        "gpu-code-missing",
+    }
+
+
+def test_names_are_unique_and_in_kebab_case() -> None:
+    assert len(NAMES) == len(RULES)
+    for name in NAMES:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)+", name)
+        assert find_rule(name) is not None
+
+
+@by_rule
+def test_the_documentation_has_a_title_and_the_four_headings(rule: Rule) -> None:
+    lines = rule.documentation.splitlines()
+    assert lines[0].endswith(".")
+    assert lines[1] == ""
+    assert [line for line in lines[2:] if line and not line.startswith(" ")] == HEADINGS
+    assert max(len(line) for line in lines) <= WIDEST
+    assert len(rule.title) <= 80
+    for heading in HEADINGS:
+        assert lines[lines.index(heading) + 1].startswith("    ")
+
+
+@by_rule
+def test_sources_are_titles_and_addresses(rule: Rule) -> None:
+    below = rule.documentation.partition("\nSources\n")[2]
+    assert len(rule.sources) == below.count("https://") > 0
+    for source in rule.sources:
+        assert source.title
+        below = below.replace(source.title, "").replace(source.address, "")
+    assert below.replace(":", "").split() == []
+
+
+def field_type(record: Any, name: str) -> Any:
+    """The type of a field without its ``None``, and of a Listing the record in it when a further step is taken."""
+    kind = get_type_hints(record)[name]
+    options = [option for option in get_args(kind) if option is not type(None)]
+    return options[0] if get_origin(kind) is not Listing and type(None) in get_args(kind) else kind
+
+
+def follow(path: str) -> None:
+    """Raise KeyError unless every step of ``path`` is a field of the Snapshot's types."""
+    root, *steps = path.split(".")
+    record = ROOTS[root] if root in ROOTS else field_type(Snapshot, root)
+    for step in steps:
+        if get_origin(record) is Listing:
+            record = Listing
+        record = field_type(record, step)
+
+
+@by_rule
+def test_every_need_is_a_field_of_the_snapshot(rule: Rule) -> None:
+    for need in rule.needs:
+        follow(need)
+        root = need.partition(".")[0]
+        assert root not in ROOTS or root == rule.per or (root == "environment" and rule.per == "framework")
+
+
+def test_a_need_that_is_no_field_is_noticed() -> None:
+    with pytest.raises(KeyError):
+        follow("driver.colour")
+    with pytest.raises(KeyError):
+        follow("gpu.ecc.colour")
+
+
+def fills() -> set[str]:
+    """What the probes say that they fill."""
+    found: set[str] = set()
+    for path in Path(str(probes.__file__)).parent.glob("[!_]*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "PROBE":
+                found |= set(ast.literal_eval(node.value)["fills"])
+    return found
+
+
+@by_rule
+def test_a_probe_fills_every_need(rule: Rule) -> None:
+    filled = fills()
+    assert filled
+    for need in rule.needs:
+        root, _, rest = need.partition(".")
+        section = ".".join(part for part in (_OWN_SECTION.get(root, root), rest) if part)
+        assert any(_covers(fill, section) for fill in filled), need
+
+
+@by_rule
+def test_what_is_explained_exists(rule: Rule) -> None:
+    assert set(rule.explains) <= NAMES
+
+
+def test_explanations_have_no_circle() -> None:
+    order = list(TopologicalSorter({rule.name: rule.explains for rule in RULES}).static_order())
+    assert set(order) == NAMES
+
+
+def test_every_answer_of_the_driver_is_explained_by_a_rule() -> None:
+    assert {error.problem for error in DRIVER_ERRORS} <= NAMES
+    assert len({(error.api, error.code) for error in DRIVER_ERRORS}) == len(DRIVER_ERRORS)
+    init = find_rule("gpu-init-failed")
+    for error in DRIVER_ERRORS:
+        cause = find_rule(error.problem)
+        assert cause is not None
+        assert cause == init or "gpu-init-failed" in cause.explains or error.problem == "driver-too-old"
+
+
+def test_error_lines_name_rules() -> None:
+    assert {line.problem for line in ERROR_LINES} | set(XIDS.values()) <= NAMES
+
+
+def test_codes_are_those_of_the_libraries() -> None:
+    pynvml = pytest.importorskip("pynvml")
+    driver = pytest.importorskip("cuda.bindings.driver")
+    runtime_only = {35}
+    for error in DRIVER_ERRORS:
+        if error.api == "nvml" and error.code >= 0:
+            assert any(name.startswith("NVML_ERROR_") and value == error.code for name, value in vars(pynvml).items())
+        elif error.code >= 0 and error.code not in runtime_only:
+            driver.CUresult(error.code)
+
+
+def test_no_rule_holds_a_version_number() -> None:
+    """Versions live in the matrix. Dotted numbers with three parts, and driver branches, are versions."""
+    for path in Path(str(envcheck.rules.__file__)).parent.glob("*.py"):
+        text = path.read_text()
+        assert not re.findall(r"\b\d+\.\d+\.\d+\b|\bcu\d\d|\bR\d{3}\b|\bsm_\d|CUDA \d", text), path.name
+
+
+def test_rule_files_are_a_sitting_long() -> None:
+    for path in Path(str(envcheck.rules.__file__)).parent.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 400, path.name

@@ -1,0 +1,353 @@
+"""The rules about GPUs, kernel module and driver, each with what it finds, passes, does not ask and cannot know."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.snapshot import ApiResult, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
+from tests.rules.machines import (
+    DOCKER,
+    NO_DEVICE,
+    NO_DRIVER,
+    UBUNTU,
+    answered,
+    but,
+    check_of,
+    driver,
+    eight,
+    geforce,
+    gpus,
+    h200,
+    judge,
+    kernel,
+    library,
+    log,
+    machine,
+    nodes,
+    not_loaded,
+    on_the_bus,
+    statuses,
+    unloaded,
+    without_driver,
+    without_gpu,
+    xid,
+)
+
+WSL = Platform(source="procfs", os="linux", container="none", wsl=True)
+JETSON = Platform(source="file /etc/nv_tegra_release", os="linux", container="none", wsl=False, tegra_release="36.4.0")
+GTX_1080 = geforce("NVIDIA GeForce GTX 1080", "6.1", "10de:1b80")
+RTX_5090 = geforce("NVIDIA GeForce RTX 5090", "12.0", "10de:2b85")
+
+
+def running(gpu: Gpu, release: str, flavour: str = "open") -> Snapshot:
+    """A GPU that the loaded driver does not list, being of the wrong age for it."""
+    found = but(on_the_bus(gpu), name=gpu.name)
+    return but(
+        machine(found, kernel=kernel(0, release=release, nvidia__flavour=flavour)),
+        driver=driver(release, cuda_init=NO_DEVICE, cuda_devices=0),
+    )
+
+
+CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    ("no-nvidia-gpu", "none", without_gpu(), ("fail",)),
+    ("no-nvidia-gpu", "one", machine(), ("pass",)),
+    ("no-nvidia-gpu", "on the bus alone", without_driver(), ("pass",)),
+    ("no-nvidia-gpu", "kept for a guest", without_gpu(gpus=gpus(on_the_bus(h200(), "vfio-pci"))), ("fail",)),
+    ("no-nvidia-gpu", "not seen, not everywhere looked", without_gpu(gpus=gpus(complete=False)), ("unknown",)),
+    ("no-nvidia-gpu", "nobody looked", Snapshot(), ("skipped",)),
+    (
+        "no-nvidia-gpu",
+        "a Jetson whose CUDA answers",
+        machine(platform=JETSON, gpus=gpus(complete=False), driver=driver(cuda_devices=1)),
+        ("pass",),
+    ),
+    (
+        "no-nvidia-gpu",
+        "a Jetson that nobody asked",
+        machine(platform=JETSON, gpus=gpus(complete=False), driver=None),
+        ("unknown",),
+    ),
+    ("gpu-unsupported-by-driver", "dropped", running(GTX_1080, "595.58.03", "proprietary"), ("fail",)),
+    ("gpu-unsupported-by-driver", "too new", running(RTX_5090, "550.54.14"), ("fail",)),
+    ("gpu-unsupported-by-driver", "wrong flavour", running(RTX_5090, "580.65.06", "proprietary"), ("fail",)),
+    ("gpu-unsupported-by-driver", "right flavour", running(RTX_5090, "580.65.06", "open"), ("pass",)),
+    ("gpu-unsupported-by-driver", "the driver lists it", machine(GTX_1080, driver=driver("999.10")), ("pass",)),
+    ("gpu-unsupported-by-driver", "no driver", without_driver(), ()),
+    (
+        "gpu-unsupported-by-driver",
+        "capability not known",
+        machine(h200(name="NVIDIA Something", compute_capability=None, pci_device_id=None)),
+        ("skipped",),
+    ),
+    ("driver-not-installed", "missing", without_driver(), ("fail",)),
+    ("driver-not-installed", "there", machine(), ("pass",)),
+    ("driver-not-installed", "in an odd place, but CUDA starts", machine(driver=driver(installed=False)), ("pass",)),
+    ("driver-not-installed", "no GPU", without_gpu(), ()),
+    ("driver-not-installed", "in a container", machine(platform=DOCKER, driver=NO_DRIVER), ()),
+    ("driver-not-installed", "nobody looked", machine(driver=None), ("skipped",)),
+    ("driver-not-loaded", "not loaded", not_loaded(), ("fail",)),
+    ("driver-not-loaded", "loaded", machine(), ("pass",)),
+    ("driver-not-loaded", "no driver to load", without_driver(), ()),
+    ("driver-not-loaded", "WSL has none", machine(platform=WSL, kernel=unloaded()), ()),
+    ("driver-not-loaded", "a Jetson has another", machine(platform=JETSON, kernel=unloaded()), ()),
+    ("driver-not-loaded", "not known", machine(kernel=kernel(nvidia__loaded=None)), ("skipped",)),
+    ("kernel-module-missing", "not built", not_loaded(kernel=unloaded(nvidia__built=False)), ("fail",)),
+    ("kernel-module-missing", "built", not_loaded(), ("pass",)),
+    ("kernel-module-missing", "loaded from elsewhere", machine(kernel=kernel(nvidia__built=False)), ()),
+    ("kernel-module-missing", "a container", not_loaded(platform=DOCKER, kernel=unloaded(nvidia__built=False)), ()),
+    ("kernel-module-missing", "not known", not_loaded(kernel=unloaded(nvidia__built=None)), ("skipped",)),
+    (
+        "nouveau-loaded",
+        "holds it",
+        not_loaded(kernel=unloaded(nouveau_loaded=True), gpus=gpus(on_the_bus(h200(), "nouveau"))),
+        ("fail",),
+    ),
+    (
+        "nouveau-loaded",
+        "nova holds it",
+        not_loaded(kernel=unloaded(nova_loaded=True), gpus=gpus(on_the_bus(h200(), "nova-core"))),
+        ("fail",),
+    ),
+    (
+        "nouveau-loaded",
+        "loaded for nothing",
+        not_loaded(kernel=unloaded(nouveau_loaded=True), gpus=gpus(on_the_bus(h200(), "nvidia"))),
+        ("pass",),
+    ),
+    (
+        "nouveau-loaded",
+        "an old display card beside",
+        machine(h200(), on_the_bus(GTX_1080, "nouveau"), kernel=kernel(nouveau_loaded=True)),
+        ("note",),
+    ),
+    ("nouveau-loaded", "beside NVIDIA's, bound to nothing", machine(kernel=kernel(nouveau_loaded=True)), ()),
+    ("nouveau-loaded", "no driver yet", without_driver(), ()),
+    ("nouveau-loaded", "not known", not_loaded(kernel=unloaded(nouveau_loaded=None)), ("skipped",)),
+    ("secure-boot-blocks-module", "likely", not_loaded(kernel=unloaded(secure_boot=True)), ("fail",)),
+    ("secure-boot-blocks-module", "off", not_loaded(), ("pass",)),
+    ("secure-boot-blocks-module", "on, and loaded", machine(kernel=kernel(secure_boot=True)), ()),
+    (
+        "secure-boot-blocks-module",
+        "another hindrance",
+        not_loaded(kernel=unloaded(secure_boot=True, nouveau_loaded=True)),
+        (),
+    ),
+    (
+        "secure-boot-blocks-module",
+        "forbidden by a file",
+        not_loaded(kernel=unloaded(secure_boot=True, nvidia__blacklisted_by="/etc/modprobe.d/x.conf")),
+        (),
+    ),
+    ("secure-boot-blocks-module", "not known", not_loaded(kernel=unloaded(secure_boot=None)), ("skipped",)),
+    ("driver-library-mismatch", "NVML says so", machine(driver=driver(nvml=answered("nvmlInit", 18))), ("fail",)),
+    ("driver-library-mismatch", "CUDA says so", machine(driver=driver(cuda_init=answered("cuInit", 803))), ("fail",)),
+    (
+        "driver-library-mismatch",
+        "the files say so, nobody asked",
+        machine(driver=driver("550.107.02", nvml=None, cuda_init=None)),
+        ("fail",),
+    ),
+    (
+        "driver-library-mismatch",
+        "another copy lies about, the driver answers",
+        machine(driver=driver(libraries__items=(library("libcuda.so.1", "535.104.05"),))),
+        ("pass",),
+    ),
+    ("driver-library-mismatch", "one release", machine(), ("pass",)),
+    ("driver-library-mismatch", "nothing known", Snapshot(), ()),
+    ("forward-compat-unsupported", "804", machine(driver=driver(cuda_init=answered("cuInit", 804))), ("fail",)),
+    ("forward-compat-unsupported", "any other answer", machine(), ()),
+    ("gpu-init-failed", "ok", machine(), ("pass",)),
+    ("gpu-init-failed", "999", machine(driver=driver(cuda_init=answered("cuInit", 999))), ("fail",)),
+    (
+        "gpu-init-failed",
+        "the count fails",
+        machine(driver=driver(cuda_device_count=answered("cuDeviceGetCount", 802))),
+        ("fail",),
+    ),
+    ("gpu-init-failed", "NVML alone is no proof", machine(driver=driver(cuda_init=None)), ("skipped",)),
+    (
+        "gpu-init-failed",
+        "no NVML, but CUDA",
+        machine(h200(index=None), driver=driver(nvml=answered("nvmlInit", -1))),
+        ("pass",),
+    ),
+    ("gpu-init-failed", "no GPU to start", without_gpu(), ()),
+    (
+        "gpu-init-failed",
+        "no GPU, and an answer that has another reason",
+        without_gpu(driver=driver(cuda_init=answered("cuInit", 803))),
+        ("fail",),
+    ),
+    (
+        "gpu-init-failed",
+        "a GPU that the driver holds and does not list",
+        machine(h200(), but(on_the_bus(h200(1), "nvidia"), minor=1), kernel=kernel(2)),
+        ("fail",),
+    ),
+    (
+        "gpu-init-failed",
+        "a GPU without device node in a container",
+        machine(h200(), but(on_the_bus(h200(1), "nvidia"), minor=1), platform=DOCKER, kernel=kernel(1)),
+        ("pass",),
+    ),
+    (
+        "gpu-init-failed",
+        "a GPU kept for a guest",
+        machine(h200(), but(on_the_bus(h200(1), "vfio-pci"), minor=1), kernel=kernel(2)),
+        ("pass",),
+    ),
+    ("gpu-lost", "NVML says so", machine(h200(errors=(answered("nvmlDeviceGetTemperature", 15),))), ("fail",)),
+    (
+        "gpu-lost",
+        "Xid 79, and it is gone",
+        machine(h200(0), kernel=kernel(log=log(xid(79, "GPU has fallen off the bus.", h200(3))))),
+        ("fail",),
+    ),
+    (
+        "gpu-lost",
+        "Xid 79, and it answers again",
+        machine(kernel=kernel(log=log(xid(79, "GPU has fallen off the bus.", h200())))),
+        ("warn",),
+    ),
+    ("gpu-lost", "no line, no error", machine(), ("pass",)),
+    ("gpu-lost", "fewer GPUs than slots is not loss", machine(h200(0), h200(2)), ("pass",)),
+    ("gpu-lost", "nobody asked", machine(driver=None), ()),
+    ("gpu-lost", "no GPU", without_gpu(), ()),
+    (
+        "gpu-firmware-timeout",
+        "Xid 119, no answer",
+        machine(kernel=kernel(log=log(xid(119, "Timeout waiting for RPC from GSP!", h200(5))))),
+        ("fail",),
+    ),
+    (
+        "gpu-firmware-timeout",
+        "Xid 120, and it answers",
+        machine(kernel=kernel(log=log(xid(120, "GSP error", h200())))),
+        ("warn",),
+    ),
+    ("gpu-firmware-timeout", "other Xids", machine(kernel=kernel(log=log(xid(31, "MMU fault", h200())))), ("pass",)),
+    (
+        "gpu-firmware-timeout",
+        "log not readable",
+        machine(kernel=kernel(log=KernelLog(readable=False, why_not="no permission"))),
+        ("skipped",),
+    ),
+    ("gpu-firmware-timeout", "no GPU", without_gpu(), ()),
+    ("gpu-needs-reset", "advice", machine(h200(recovery_action="gpu_reset")), ("fail",)),
+    (
+        "gpu-needs-reset",
+        "an answer",
+        machine(h200(recovery_action=None, errors=(answered("nvmlDeviceGetPowerUsage", 16),))),
+        ("fail",),
+    ),
+    ("gpu-needs-reset", "none", machine(), ("pass",)),
+    ("gpu-needs-reset", "an older GPU", machine(GTX_1080), ()),
+    ("gpu-needs-reset", "nobody asked", machine(h200(recovery_action=None)), ("skipped",)),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected
+
+
+def test_the_titles() -> None:
+    assert check_of("no-nvidia-gpu", eight()).title == "8 x NVIDIA H200"
+    assert check_of("gpu-init-failed", machine()).title == "550.54.14, speaks CUDA 12.4; cuInit ok"
+    assert check_of("driver-not-loaded", machine()).title == "Kernel module 550.54.14 loaded (open)"
+    failed = machine(driver=driver(cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN")))
+    assert check_of("gpu-init-failed", failed).title == "cuInit fails: 999 CUDA_ERROR_UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    ("hint", "snapshot"),
+    [
+        ("nvidia_uvm module is not loaded", machine(kernel=kernel(nvidia__uvm_loaded=False))),
+        ("may not open /dev/nvidia0", machine(kernel=kernel(device_nodes=nodes(0, openable=False)))),
+    ],
+)
+def test_an_unexplained_answer_comes_with_what_commonly_lies_behind_it(hint: str, snapshot: Snapshot) -> None:
+    failed = but(snapshot, driver__cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN"))
+    assert hint in check_of("gpu-init-failed", failed).message
+
+
+def test_the_signature_that_the_log_rejects_is_certain() -> None:
+    line = KernelMessage(text="Loading of module with unavailable key is rejected")
+    rejected = KernelMessage(text="Loading of unsigned module is rejected")
+    for message, status in ((line, "inferred"), (rejected, "driver-answered")):
+        found = check_of("secure-boot-blocks-module", not_loaded(kernel=unloaded(secure_boot=True, log=log(message))))
+        assert found.decided_by == status
+        assert found.confidence == ("high" if status == "driver-answered" else "medium")
+
+
+def test_a_module_built_for_another_kernel_is_named() -> None:
+    snapshot = not_loaded(kernel=unloaded(nvidia__built=False, nvidia__built_for=("6.8.0-40-generic",)))
+    found = check_of("kernel-module-missing", snapshot)
+    assert "6.8.0-40-generic" in found.message
+    assert found.fixes[0].command == ("sudo", "apt-get", "install", "linux-headers-6.8.0-45-generic")
+
+
+def test_a_kernel_release_that_is_no_package_name_is_put_into_no_command() -> None:
+    for release in ("6.8; rm -rf", "--yes", "x\x1b[31m", "a b"):
+        platform = but(UBUNTU, kernel_release=release)
+        found = check_of("kernel-module-missing", not_loaded(kernel=unloaded(nvidia__built=False), platform=platform))
+        assert all(release not in word for fix in found.fixes for word in fix.command)
+
+
+def test_a_forbidden_module_is_named_with_its_file() -> None:
+    snapshot = not_loaded(kernel=unloaded(nvidia__blacklisted_by="/etc/modprobe.d/no-nvidia.conf"))
+    found = check_of("driver-not-loaded", snapshot)
+    assert "/etc/modprobe.d/no-nvidia.conf" in found.fixes[0].text
+    assert ("loading forbidden by", "/etc/modprobe.d/no-nvidia.conf") in [
+        (each.what, each.value) for each in found.evidence
+    ]
+
+
+def test_one_dead_gpu_is_named_among_the_living() -> None:
+    dead = but(on_the_bus(h200(3), "nvidia"), index=3, errors=(answered("nvmlDeviceGetHandleByIndex", 999, "UNKNOWN"),))
+    snapshot = but(eight(), gpus=gpus(*(h200(n) for n in range(8) if n != 3), dead))
+    found = check_of("gpu-init-failed", snapshot)
+    assert (found.status, found.action) == ("fail", "reset")
+    assert "GPU 3" in found.title
+    assert "uncorrected-ecc" not in {each.rule for each in judge(snapshot) if each.subject.key == dead.key}
+
+
+def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:
+    assert {each.rule for each in judge(without_driver()) if each.subject.kind == "gpu"} <= {
+        "gpu-unsupported-by-driver"
+    }
+
+
+@pytest.mark.parametrize(
+    ("advice", "action"),
+    [
+        ("gpu_reset", "reset"),
+        ("node_reboot", "reboot"),
+        ("drain_p2p", "drain"),
+        ("drain_and_reset", "drain"),
+        ("bus_reset", "reset"),
+        ("something_new", "reset"),
+    ],
+)
+def test_the_recovery_that_the_driver_asks_for(advice: str, action: str) -> None:
+    found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))
+    assert (found.status, found.action) == ("fail", action)
+
+
+def test_mismatch_in_a_container_is_the_images_fault() -> None:
+    answer = ApiResult(call="cuInit", code=803, library="/usr/local/cuda/compat/libcuda.so.550.54.14")
+    compat = check_of("driver-library-mismatch", machine(platform=DOCKER, driver=driver(cuda_init=answer)))
+    assert "compat" in compat.fixes[0].text
+    image = check_of("driver-library-mismatch", machine(platform=DOCKER, driver=driver(nvml=answered("nvmlInit", 18))))
+    assert "image" in image.fixes[0].text
+    assert image.action == "none"
+
+
+def test_what_a_crashed_probe_leaves_open_is_unknown_and_what_a_cause_explains_is_linked() -> None:
+    snapshot = but(
+        not_loaded(driver__cuda_init=None, driver__nvml=None),
+        runs=(ProbeRun(name="cuda", status="timed-out", detail="no answer in 13 s", fills=("driver.cuda_init",)),),
+    )
+    found = check_of("gpu-init-failed", snapshot)
+    assert (found.status, found.explained_by) == ("unknown", "driver-not-loaded@machine")
