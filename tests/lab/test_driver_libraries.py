@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +14,15 @@ import msgspec
 import pytest
 
 from envcheck.merge import merge
-from envcheck.snapshot import Driver, Gpu, Snapshot
+from envcheck.snapshot import Gpu, Snapshot
 from probes import nvml
 from probes._kit import Out
 from tests.lab import debian_driver
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
+from tests.probes.fake_parent import run_child
 
 pytestmark = pytest.mark.lab
-
-CHILD = """
-import importlib, sys
-sys.path[:0] = {path!r}
-from probes._kit import Out
-for name in {blocked!r}:
-    sys.modules[name] = None
-out = Out({probe!r}, lambda line: sys.stdout.buffer.write(line))
-importlib.import_module("probes." + {probe!r}).collect({{"root": "/", "variables": {{}}}}, out)
-out.done()
-"""
-
-
-@dataclass(frozen=True)
-class Ran:
-    snapshot: Snapshot
-    status: str
-
-    @property
-    def driver(self) -> Driver:
-        assert self.snapshot.driver
-        return self.snapshot.driver
-
-
-def run_child(probe: str, *, path: list[Path], libraries: Path | None = None, blocked: tuple[str, ...] = ()) -> Ran:
-    """Run a probe in a process of its own that has ``path`` before everything else and finds ``libraries``."""
-    code = CHILD.format(path=[*map(str, path), *sys.path], probe=probe, blocked=blocked)
-    environment = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
-    if libraries is not None:
-        environment["LD_LIBRARY_PATH"] = str(libraries)
-    child = subprocess.run(
-        [sys.executable, "-I", "-c", code], env=environment, capture_output=True, check=False, timeout=120
-    )
-    assert child.returncode == 0, child.stderr.decode()
-    messages = [json.loads(line) for line in child.stdout.splitlines()]
-    facts = [msgspec.convert(message["fact"], Snapshot) for message in messages if "fact" in message]
-    return Ran(merge(facts), messages[-1]["done"]["status"])
 
 
 @pytest.fixture(scope="module", params=["535", "470"])
@@ -87,9 +49,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     return install
 
 
+def finding(libraries: Path | None) -> dict[str, str | None]:
+    return {"LD_LIBRARY_PATH": None if libraries is None else str(libraries)}
+
+
 def test_nvml_without_a_kernel_module(driver: tuple[str, Path]) -> None:
     release, libraries = driver
-    ran = run_child("nvml", path=[], libraries=libraries)
+    ran = run_child("nvml", variables=finding(libraries))
     assert ran.status == "ok"
     result = ran.driver.nvml
     assert result
@@ -106,7 +72,7 @@ def test_nvml_without_a_kernel_module(driver: tuple[str, Path]) -> None:
 def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, through: str) -> None:
     release, libraries = driver
     path = [wheel(through)] if "==" in through else []
-    ran = run_child("cuda", path=path, libraries=libraries, blocked=("cuda",) if through == "none" else ())
+    ran = run_child("cuda", path=path, variables=finding(libraries), blocked=("cuda",) if through == "none" else ())
     assert ran.status == "ok"
     result = ran.driver.cuda_init
     assert result
@@ -123,7 +89,7 @@ def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, th
 def test_no_library_at_all(probe: str, field: str) -> None:
     if sys.platform != "linux" or Path("/proc/driver/nvidia").exists():
         pytest.skip("this machine has a driver of its own")
-    ran = run_child(probe, path=[])
+    ran = run_child(probe, variables=finding(None))
     result = getattr(ran.driver, field)
     assert (result.code, result.name) == (-1, "LIBRARY_NOT_FOUND")
     assert "No such file" in result.text
@@ -135,7 +101,7 @@ def test_a_torn_library_is_not_a_missing_one(driver: tuple[str, Path], tmp_path:
     _, libraries = driver
     for soname in ("libcuda.so.1", "libnvidia-ml.so.1"):
         (tmp_path / soname).write_bytes((libraries / soname).read_bytes()[:40])
-    ran = run_child(probe, path=[], libraries=tmp_path)
+    ran = run_child(probe, variables=finding(tmp_path))
     result = getattr(ran.driver, field)
     assert result.code == -1
     assert str(tmp_path) in result.text

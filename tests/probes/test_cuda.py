@@ -6,24 +6,20 @@ directly; where there is no C compiler these tests are skipped.
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from envcheck.merge import merge
 from envcheck.snapshot import ApiResult, Gpu, Snapshot
 from probes import cuda
 from probes._bus_id import canonical_bus_id
 from probes._cuda_api import Answer
+from tests.probes.fake_parent import run_child
 
 Run = Callable[..., tuple[Snapshot, dict[str, str]]]
 HERE = Path(__file__).parent
@@ -218,19 +214,6 @@ def test_bus_ids(text: str, canonical: str | None) -> None:
 
 # --- through a libcuda ----------------------------------------------------------------------------------------------
 
-CHILD = """
-import importlib, json, sys
-sys.path[:0] = {path!r}
-from probes._kit import Out
-if not {bindings!r}:
-    sys.modules["cuda"] = None
-out = Out("cuda", lambda line: sys.stdout.buffer.write(line))
-importlib.import_module("probes.cuda").collect({{"root": "/", "variables": {{}}}}, out)
-out.done()
-sys.stdout.flush()
-print(json.dumps({{"numpy": "numpy" in sys.modules}}), file=sys.stderr)
-"""
-
 
 @pytest.fixture(scope="module", params=["newer", "older"])
 def libcuda(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -246,13 +229,10 @@ def libcuda(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def through(folder: Path, *, bindings: bool = True, **variables: str) -> Snapshot:
-    code = CHILD.format(path=sys.path, bindings=bindings)
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(folder), **variables}
-    child = subprocess.run([sys.executable, "-I", "-c", code], env=environment, capture_output=True, check=True)
-    messages = [json.loads(line) for line in child.stdout.splitlines()]
-    assert messages[-1]["done"]["status"] == "ok"
-    assert json.loads(child.stderr.splitlines()[-1]) == {"numpy": False}
-    return merge(msgspec.convert(message["fact"], Snapshot) for message in messages if "fact" in message)
+    blocked = () if bindings else ("cuda",)
+    ran = run_child("cuda", variables={"LD_LIBRARY_PATH": str(folder), **variables}, blocked=blocked)
+    assert (ran.status, ran.noise) == ("ok", "")
+    return ran.snapshot
 
 
 @pytest.mark.parametrize("bindings", [True, False])

@@ -1,0 +1,68 @@
+"""The least that can stand for the program that starts probes: one probe in one process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from envcheck.merge import merge
+from envcheck.snapshot import Driver, Gpu, Snapshot
+
+CHILD = """
+import importlib, sys
+sys.path[:0] = {path!r}
+from probes._kit import Out
+for name in {blocked!r}:
+    sys.modules[name] = None
+out = Out({probe!r}, lambda line: (sys.stdout.buffer.write(line), sys.stdout.buffer.flush()))
+importlib.import_module("probes." + {probe!r}).collect({{"root": "/", "variables": {{}}}}, out)
+out.done()
+sys.stderr.write("numpy" if "numpy" in sys.modules else "")
+"""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a probe contributed, how it ended, and what it wrote to stderr."""
+
+    snapshot: Snapshot
+    status: str
+    noise: str
+
+    @property
+    def driver(self) -> Driver:
+        assert self.snapshot.driver
+        return self.snapshot.driver
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        return self.snapshot.gpus.items if self.snapshot.gpus else ()
+
+
+def run_child(
+    probe: str,
+    *,
+    path: Sequence[Path] = (),
+    variables: Mapping[str, str | None] | None = None,
+    blocked: tuple[str, ...] = (),
+) -> Ran:
+    """Run a probe with ``path`` before every other place of import and without the modules ``blocked``.
+
+    ``variables`` are set in its environment, or taken away where the value is None.
+    """
+    code = CHILD.format(path=[*map(str, path), *sys.path], probe=probe, blocked=blocked)
+    environment = {key: value for key, value in {**os.environ, **(variables or {})}.items() if value is not None}
+    command = [sys.executable, "-I", "-c", code]
+    child = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
+    noise = child.stderr.decode("utf-8", "replace")
+    assert child.returncode == 0, noise
+    messages = [json.loads(line) for line in child.stdout.splitlines()]
+    facts = [msgspec.convert(message["fact"], Snapshot) for message in messages if "fact" in message]
+    return Ran(merge(facts), messages[-1]["done"]["status"], noise)
