@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from envcheck.importers._paste import SOURCE
+from envcheck.merge import merge
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 
 
@@ -22,6 +25,21 @@ def environment(
         distributions=distributions or None,
         frameworks=Listing(items=frameworks) if frameworks else None,
     )
+
+
+_MOST_STATEMENTS = 300
+"""A text that states more facts than this, line by line, is no machine's; merging them takes time."""
+
+
+def joined(statements: Iterable[Snapshot]) -> Snapshot:
+    """What the lines of a text state, one by one; each statement counts once, the first ones where they are many."""
+    seen: list[Snapshot] = []
+    for statement in statements:
+        if statement not in seen:
+            seen.append(statement)
+        if len(seen) == _MOST_STATEMENTS:
+            break
+    return merge(seen)
 
 
 def with_environment(found: Environment) -> Snapshot:

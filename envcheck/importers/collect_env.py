@@ -71,7 +71,7 @@ _NO_COLON_NEEDED = frozenset(_TELLING) | {"pytorch version", "cuda runtime versi
 
 _LINE = re.compile(rf"\W{{0,4}}({'|'.join(re.escape(key) for key in _KEYS)})\?? {{0,40}}([:=]?)\s*(.*)", re.IGNORECASE)
 _UNKNOWN = frozenset({"", "n/a", "could not collect", "no cuda", "none", "unknown", "not found"})
-_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}")
+_VERSION = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,6}){1,3}")
 _TORCH_VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}")
 _CUDNN_FILE = re.compile(r"(\S.*?(?:lib)?cudnn[\w.-]*?\.(?:so|dll|dylib)(?:\.([0-9][0-9.]{0,20}))?)$", re.IGNORECASE)
 _PLAIN_DEVICE = re.compile(r"(?:NVIDIA |GeForce |Tesla |Quadro |TITAN )\S[^\n(]{0,80}$")
@@ -221,7 +221,8 @@ def _torch(values: _Values) -> Framework | None:
     text = _known(values, "pytorch version") or ""
     version = _TORCH_VERSION.match(text)
     cuda = _version(values, "cuda used to build pytorch")
-    if version is None and cuda is None:
+    available = _yes_or_no(_known(values, "is cuda available"))
+    if version is None and cuda is None and available is None:
         return None
     return Framework(
         source=SOURCE,
@@ -230,7 +231,7 @@ def _torch(values: _Values) -> Framework | None:
         cuda=cuda,
         hip=_hip(values),
         cpu_only=_cpu_only(values, version[0] if version else ""),
-        gpu_available=_yes_or_no(_known(values, "is cuda available")),
+        gpu_available=available,
     )
 
 

@@ -22,7 +22,9 @@ _IN_ANY_CASE = (
     r"\bfail(?:ed|s|ure)?\b",
     r"\b(?:fatal|rejected|denied|mismatch\w*|insufficient|incompatible|unsupported|unavailable|ignoring)\b",
     r"\b(?:cannot|can't|could ?n[o']t|couldn't|unable to|does(?: not|n't)|don't match)\b",
-    r"\bno(?:t| such| longer| kernel image| space left| devices?| gpus?| module)\b",
+    r"\bno (?:such|longer|kernel image|space left|devices?|gpus?|module)\b",
+    r"\bnot (?:found|supported|available|compatible|loaded|ready|installed|detected|enabled|permitted|load|match)\b",
+    r"\bnot (?:be|in available|compiled|working|responding|recogni[sz]ed|visible|a)\b|\bnot yet\b",
     r"\b(?:timeout|out of memory|core dumped|segmentation fault|undefined symbol|bad return status|assert\w*)\b",
     r"\b(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
     r"\b(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
@@ -45,6 +47,7 @@ _NOTHING_WRONG = re.compile(
     r"^\W*no running processes found\W*$|not set>?$",
     re.IGNORECASE,
 )
+_XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
 def recognise(paste: Paste) -> bool:
@@ -66,4 +69,4 @@ def read(paste: Paste) -> Snapshot:
 def _is_error(line: str) -> bool:
     """Whether it speaks of a failure; a line of XML does not, whatever its elements are called."""
     text = line.strip()[:LONGEST_LINE]
-    return bool(_SPEAKS_OF_FAILURE.search(text)) and not _NOTHING_WRONG.search(text) and not text.startswith("<")
+    return bool(_SPEAKS_OF_FAILURE.search(text)) and not _NOTHING_WRONG.search(text) and not _XML.match(text)

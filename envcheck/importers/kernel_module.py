@@ -6,7 +6,7 @@ import re
 
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
-from envcheck.merge import merge
+from envcheck.importers._records import joined
 from envcheck.snapshot import Kernel, KernelModule, Snapshot
 
 NAME = "kernel modules"
@@ -25,7 +25,7 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    return merge(Snapshot(kernel=found) for line in paste.lines if (found := _of_line(line)))
+    return joined(Snapshot(kernel=found) for line in paste.lines if (found := _of_line(line)))
 
 
 def _of_line(line: str) -> Kernel | None:

@@ -13,8 +13,7 @@ from envcheck.importers._assemble import STATED
 from envcheck.importers._operating_system import from_title
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
-from envcheck.importers._records import environment, with_environment
-from envcheck.merge import merge
+from envcheck.importers._records import environment, joined, with_environment
 from envcheck.snapshot import Driver, Framework, Gpu, Listing, Platform, Snapshot
 
 NAME = "facts in prose"
@@ -60,7 +59,7 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    return merge(part for line in paste.lines for part in _of_line(line))
+    return joined(part for line in paste.lines for part in _of_line(line))
 
 
 def _of_line(line: str) -> list[Snapshot]:

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from envcheck.importers._assemble import NAMED
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
-from envcheck.importers._records import environment, with_environment
-from envcheck.merge import merge
+from envcheck.importers._records import environment, joined, with_environment
 from envcheck.snapshot import Driver, Framework, Gpu, Listing, Snapshot
 from envcheck.versions import CudaVersion
 
@@ -19,7 +18,9 @@ RANK = Rank.MESSAGE
 _TARGET = r"(?:sm|compute)_[0-9]{2,3}[af]?"
 _VERSION = r"[0-9]{1,2}\.[0-9]{1,3}[0-9A-Za-z.+_-]{0,60}"
 
-_INCOMPATIBLE = re.compile(r"(\S[^:\n]{1,80}?) with CUDA capability sm_([0-9]{1,2})([0-9]) is not compatible")
+_CAPABILITY = " with CUDA capability sm_"
+_INCOMPATIBLE = re.compile(r"([0-9]{1,2})([0-9]) is not compatible")
+_LONGEST_NAME = 80
 _SUPPORTS = re.compile(rf"install supports CUDA capabilities ({_TARGET}(?: {_TARGET}){{0,40}})")
 _FOUND_GPU = re.compile(r"Found GPU[0-9]{1,3} (\S.{1,80}?) which is of cuda capability ([0-9]{1,2}\.[0-9])")
 _OLD_DRIVER = re.compile(r"driver on your system is too old \(found version ([0-9]{4,5})\)")
@@ -33,7 +34,7 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    return merge(part for line in paste.lines for reader in _READERS if (part := reader(line)))
+    return joined(part for line in paste.lines for reader in _READERS if (part := reader(line)))
 
 
 def _torch(*, version: str | None = None, cuda: str | None = None, gpu_code: tuple[str, ...] | None = None) -> Snapshot:
@@ -47,8 +48,10 @@ def _named_gpu(name: str, capability: str) -> Snapshot:
 
 
 def _incompatible_gpu(line: str) -> Snapshot | None:
-    found = _INCOMPATIBLE.search(line) if "with CUDA capability" in line else None
-    return _named_gpu(found[1].strip(), f"{found[2]}.{found[3]}") if found else None
+    before, _, after = line.partition(_CAPABILITY)
+    found = _INCOMPATIBLE.match(after)
+    name = before.rpartition(": ")[2].strip()
+    return _named_gpu(name, f"{found[1]}.{found[2]}") if found and 0 < len(name) <= _LONGEST_NAME else None
 
 
 def _found_gpu(line: str) -> Snapshot | None:

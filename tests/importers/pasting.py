@@ -1,0 +1,42 @@
+"""Texts for the tests of the importers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from envcheck.importers import read_text
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Snapshot
+
+DATA = Path(__file__).parent / "data"
+
+
+def recorded(name: str) -> str:
+    """A text that a tool printed on a real machine."""
+    return (DATA / name).read_text(encoding="utf-8")
+
+
+def environment_in(text: str) -> Environment:
+    listing = read_text(text).environments
+    assert listing is not None
+    assert len(listing.items) == 1
+    return listing.items[0]
+
+
+def torch_in(text: str) -> Framework:
+    listing = environment_in(text).frameworks
+    assert listing is not None
+    return next(framework for framework in listing.items if framework.name == "torch")
+
+
+def gpus_in(text: str) -> tuple[Gpu, ...]:
+    listing = read_text(text).gpus
+    assert listing is not None
+    return listing.items
+
+
+def release_in(text: str) -> str | None:
+    return (read_text(text).driver or Driver()).release
+
+
+def errors_in(snapshot: Snapshot) -> list[str]:
+    return [error.text for error in snapshot.observed_errors]

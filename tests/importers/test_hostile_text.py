@@ -1,0 +1,187 @@
+"""Text that means harm, or means nothing: always a Snapshot or a UsageError, soon, and fit to be shown."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from envcheck.errors import UsageError
+from envcheck.importers import importers, list_names, read_text
+from envcheck.importers._paste import LINE_COUNT_LIMIT, TEXT_LIMIT, Paste
+from envcheck.snapshot import Snapshot
+from tests.importers.pasting import errors_in, recorded, release_in
+
+SOON = 30.0
+"""Seconds within which the longest text is read, with room for a slow machine."""
+
+
+def read_or_refuse(text: str) -> Snapshot | None:
+    try:
+        return read_text(text)
+    except UsageError as reason:
+        told = str(reason)
+    assert "\n" not in told, "a reason is one sentence"
+    return None
+
+
+# --- what is recognised -------------------------------------------------------------------------------------------
+
+
+def test_the_importers_are_found_by_listing_the_most_trusted_first() -> None:
+    assert {"torch collect_env", "nvidia-smi -q -x", "error lines"} <= set(list_names())
+    assert [importer.rank for importer in importers()] == sorted(importer.rank for importer in importers())
+    assert len(set(list_names())) == len(importers())
+
+
+@pytest.mark.parametrize("text", ["", "  \n\n\t", "\ufeff"])
+def test_an_empty_text_is_refused_with_what_to_paste(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^the text is empty: paste what `python -m torch.utils.collect_env`"):
+        read_text(text)
+
+
+def test_a_text_of_nothing_known_is_refused_with_what_to_paste() -> None:
+    with pytest.raises(UsageError, match=r"^nothing in the text was recognised: paste what"):
+        read_text("hello\nthis is a poem\n")
+
+
+def test_every_record_says_that_it_was_pasted() -> None:
+    text = recorded("h200_collect_env.txt") + recorded("h200_smi.xml") + recorded("h200_smi.txt")
+    sources: set[str] = set()
+
+    def visit(value: object) -> None:
+        if isinstance(value, dict):
+            if "source" in value:
+                sources.add(value["source"])
+            for inner in value.values():
+                visit(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                visit(inner)
+
+    visit(msgspec.to_builtins(read_text(text)))
+    assert sources == {"pasted text"}
+
+
+# --- hostile ------------------------------------------------------------------------------------------------------
+
+
+def test_a_hundred_megabytes_are_read_in_part_and_it_is_said() -> None:
+    text = "RuntimeError: CUDA error: boom\n" + "x" * (100 * 1024 * 1024)
+    started = time.monotonic()
+    snapshot = read_text(text)
+    assert time.monotonic() - started < SOON
+    assert errors_in(snapshot) == ["RuntimeError: CUDA error: boom"]
+    assert [run.detail for run in snapshot.runs if run.name == "pasted text"] == ["only the first 8 MiB were read"]
+
+
+def test_what_lies_beyond_the_limit_is_not_read() -> None:
+    text = "Nvidia driver 535.104.12\n" + "x" * TEXT_LIMIT + "\nRuntimeError: boom\n"
+    assert errors_in(read_text(text)) == []
+
+
+def test_lines_beyond_the_limit_are_not_read_and_it_is_said() -> None:
+    snapshot = read_text("Nvidia driver 535.104.12\n" + "\n" * LINE_COUNT_LIMIT + "RuntimeError: boom\n")
+    assert errors_in(snapshot) == []
+    assert snapshot.runs[-1].detail == f"only the first {LINE_COUNT_LIMIT} lines were read"
+
+
+def test_terminal_codes_and_invisible_characters_are_gone() -> None:
+    text = "\x1b[31mNvidia driver\x1b[0m 535.104.12\u202e\n\x1b]0;evil\x07RuntimeError: \x1b[2J\x9b31mboom\u200b\x00\n"
+    assert release_in(text) == "535.104.12"
+    assert errors_in(read_text(text)) == ["RuntimeError: boom"]
+
+
+def test_lone_surrogates_do_not_reach_the_report() -> None:
+    snapshot = read_text("RuntimeError: \ud800boom\n")
+    assert msgspec.json.decode(msgspec.json.encode(snapshot), type=Snapshot) == snapshot
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "with CUDA capability sm_90 " * 140,
+        "GPU models and configuration: GPU 0: " * 100,
+        "Is CUDA available: " + "cudnn" * 790,
+        "\u0661.\u0662 " * 1_000,
+        "(pid=1, " * 500,
+        "**a" * 1_300,
+        "nvidia driver " * 280,
+        "Requirement already satisfied: a (" * 110,
+        "[conda] a 1.0 " * 280,
+        "| 0 X On | 00:00.0 | " * 190,
+    ],
+)
+def test_the_longest_text_of_the_worst_lines_is_read_soon(line: str) -> None:
+    text = f"{line}\n" * (TEXT_LIMIT // 4 // (len(line) + 1))
+    started = time.monotonic()
+    read_or_refuse(text)
+    assert time.monotonic() - started < SOON / 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GPU{n} with CUDA capability sm_90 is not compatible",
+        "GPU {n}: x{n}",
+        "package{n}==1.{n}",
+        "|  {n}  X On | 00000000:00:01.0 Off | 0 |",
+        "error {n}",
+        "CUDA_{n}=1",
+    ],
+)
+def test_many_different_things_are_read_soon(line: str) -> None:
+    text = "".join(line.replace("{n}", str(number)) + "\n" for number in range(30_000))
+    started = time.monotonic()
+    read_or_refuse(text)
+    assert time.monotonic() - started < SOON / 2
+
+
+PIECES = [
+    *recorded("h200_collect_env.txt").splitlines(),
+    *recorded("h200_smi.txt").splitlines(),
+    *recorded("h200_smi.xml").splitlines()[:140],
+    "GPU 0: NVIDIA A100 (UUID: GPU-0e153505-8466-b46e-c83c-8251dbfbcacd)",
+    "  MIG 3g.40gb     Device  0:",
+    "X with CUDA capability sm_120 is not compatible with the current PyTorch installation.",
+    "The current PyTorch install supports CUDA capabilities sm_50 sm_90a compute_120.",
+    "driver on your system is too old (found version 99999)",
+    "NVRM: Xid (PCI:0000:b3:00): 79, GPU has fallen off the bus.",
+    "[conda] pytorch 1.11.0 py3.8_cuda11.3_cudnn8.2.0_0 pytorch",
+    "Name: torch",
+    "Version: 9.9",
+    "</gpu>",
+    "</nvidia_smi_log>",
+]
+
+
+@settings(max_examples=300, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+@given(st.one_of(st.text(max_size=2_000), st.binary(max_size=2_000).map(lambda data: data.decode("utf-8", "replace"))))
+def test_any_text_gives_a_snapshot_or_a_usage_error(text: str) -> None:
+    read_or_refuse(text)
+
+
+@settings(max_examples=300, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=60)), max_size=60))
+def test_any_mixture_of_real_lines_gives_what_json_can_carry(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    snapshot = read_or_refuse(text)
+    if snapshot is not None:
+        assert msgspec.json.decode(msgspec.json.encode(snapshot), type=Snapshot) == snapshot
+
+
+@settings(max_examples=200, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_damaged_report_gives_a_snapshot_or_a_usage_error(data: st.DataObject) -> None:
+    text = recorded(data.draw(st.sampled_from(["h200_collect_env.txt", "h200_smi.txt", "h200_smi.xml"])))
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    read_or_refuse(text[:start] + data.draw(st.text(max_size=20)) + text[end:])
+
+
+def test_cleaning_twice_changes_nothing_of_a_real_report() -> None:
+    once = Paste.of(recorded("h200_collect_env.txt"))
+    assert Paste.of(once.text) == once

@@ -1,0 +1,221 @@
+"""Facts in the messages of programs and in prose. Every text here was constructed after messages of those programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.importers import read_text
+from envcheck.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
+from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in
+
+NO_CODE = """\
+UserWarning:
+NVIDIA H100 PCIe with CUDA capability sm_90 is not compatible with the current PyTorch installation.
+The current PyTorch install supports CUDA capabilities sm_37 sm_70 sm_86 compute_86.
+"""
+
+
+# --- PyTorch ------------------------------------------------------------------------------------------------------
+
+
+def test_pytorch_names_a_gpu_its_capability_and_its_own_code() -> None:
+    (gpu,) = gpus_in(NO_CODE)
+    assert (gpu.name, gpu.compute_capability) == ("NVIDIA H100 PCIe", "9.0")
+    assert torch_in(NO_CODE).gpu_code == ("sm_37", "sm_70", "sm_86", "compute_86")
+
+
+def test_a_gpu_named_in_a_message_is_the_listed_one() -> None:
+    gpus = gpus_in("GPU 0: NVIDIA GeForce GTX 1650\nGPU 1: NVIDIA H100 PCIe\n" + NO_CODE)
+    assert [(gpu.index, gpu.name, gpu.compute_capability) for gpu in gpus] == [
+        (0, "NVIDIA GeForce GTX 1650", None),
+        (1, "NVIDIA H100 PCIe", "9.0"),
+    ]
+
+
+def test_a_gpu_that_a_complete_list_lacks_is_not_added_to_it() -> None:
+    gpus = gpus_in("GPU 0: NVIDIA L4\nGPU: RTX 3090\n" + NO_CODE)
+    assert [gpu.name for gpu in gpus] == ["NVIDIA L4"]
+
+
+def test_what_the_driver_speaks_stands_in_the_complaint_about_it() -> None:
+    text = "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040)."
+    assert read_text(text).driver == Driver(source="pasted text", cuda="11.4")
+
+
+def test_xformers_names_what_it_meets_after_what_it_wants() -> None:
+    text = "    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.0+cpu)\n    Python  3.9.14 (you have 3.9.13)\n"
+    assert torch_in(text).version == "2.1.0+cpu"
+    assert environment_in(text).python == "3.9.13"
+    assert read_text(text).disagreements == ()
+
+
+def test_the_build_stands_in_the_complaint_about_the_toolkit() -> None:
+    text = "The detected CUDA version (10.1) mismatches the version that was used to compile PyTorch (12.1). Please"
+    assert torch_in(text).cuda == "12.1"
+
+
+def test_the_message_adds_the_code_to_the_torch_of_the_report() -> None:
+    torch = torch_in("PyTorch version: 2.0.1+cu117\nCUDA used to build PyTorch: 11.7\n" + NO_CODE)
+    assert (torch.version, torch.cuda, torch.gpu_code) == (
+        "2.0.1+cu117",
+        "11.7",
+        ("sm_37", "sm_70", "sm_86", "compute_86"),
+    )
+
+
+# --- the kernel's modules -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kernel"),
+    [
+        (
+            "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024",
+            Kernel(nvidia=KernelModule(loaded=True, version="550.90.07", flavour="proprietary")),
+        ),
+        (
+            "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  570.158.01  Release Build",
+            Kernel(nvidia=KernelModule(loaded=True, version="570.158.01", flavour="open")),
+        ),
+        ("nouveau              2306048  4", Kernel(nouveau_loaded=True)),
+        ("nvidia              56717312  1 nvidia_modeset", Kernel(nvidia=KernelModule(loaded=True))),
+        ("SecureBoot enabled", Kernel(secure_boot=True)),
+    ],
+)
+def test_modules(text: str, kernel: Kernel) -> None:
+    found = read_text(text).kernel
+    assert found is not None
+    assert (found.nouveau_loaded, found.secure_boot) == (kernel.nouveau_loaded, kernel.secure_boot)
+    wanted, met = kernel.nvidia or KernelModule(), found.nvidia or KernelModule()
+    assert (met.loaded, met.version, met.flavour) == (wanted.loaded, wanted.version, wanted.flavour)
+
+
+# --- prose --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("NVIDIA Driver Version: 510.60.02", "510.60.02"),
+        ("Nvidia driver 465.19.01", "465.19.01"),
+        ("- CUDA driver 570.133.20", "570.133.20"),
+        ("Nvidia Win10 driver 465.89", "465.89"),
+        ("nvidia-drivers-530.41.03", "530.41.03"),
+    ],
+)
+def test_a_driver_in_prose(text: str, release: str) -> None:
+    assert release_in(text) == release
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("GPU: RTX 4090, GTX 1080 Ti", ["RTX 4090", "GTX 1080 Ti"]),
+        ("NVIDIA GPU: Tesla T4", ["Tesla T4"]),
+        ("GPU: NVIDIA A100-SXM4-40GB", ["NVIDIA A100-SXM4-40GB"]),
+        ("* GPU: GTX 1080 (compute capability 6.1)", ["GTX 1080"]),
+    ],
+)
+def test_gpus_in_prose(text: str, names: list[str]) -> None:
+    listing = read_text(text).gpus
+    assert listing is not None
+    assert [gpu.name for gpu in listing.items] == names
+    assert not listing.complete
+
+
+@pytest.mark.parametrize(
+    ("text", "platform"),
+    [
+        ("Windows 11, Python 3.10.8", Platform(os="windows")),
+        ("Ubuntu 18.04, CUDA 11.1", Platform(os="linux", distribution="ubuntu", distribution_version="18.04")),
+        ("* OS:ubuntu 20.04", Platform(os="linux", distribution="ubuntu", distribution_version="20.04")),
+        ("CentOS 7.6", Platform(os="linux", distribution="centos", distribution_version="7.6")),
+        ("Windows 11 WSL2, CUDA 12.2", Platform(os="linux", wsl=True)),
+        ("Linux version 5.4.91-microsoft-standard-WSL2", Platform(os="linux", wsl=True)),
+    ],
+)
+def test_a_system_in_prose(text: str, platform: Platform) -> None:
+    found = read_text(text).platform or Platform()
+    assert (found.os, found.distribution, found.distribution_version, found.wsl) == (
+        platform.os,
+        platform.distribution,
+        platform.distribution_version,
+        platform.wsl,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "available"),
+    [
+        ("torch 2.7.0+cu128", "2.7.0+cu128", None),
+        ("- PyTorch version (GPU?): 2.4.1+cu121 (True)", "2.4.1+cu121", True),
+        ("* PyTorch version:torch2.8.0+cu128", "2.8.0+cu128", None),
+        ("PyTorch: 2.8.0+cu128", "2.8.0+cu128", None),
+    ],
+)
+def test_torch_in_prose(text: str, version: str, *, available: bool | None) -> None:
+    torch = torch_in(text)
+    assert (torch.version, torch.gpu_available) == (version, available)
+
+
+def test_what_a_tool_printed_goes_before_what_people_write() -> None:
+    text = "NVIDIA driver 470.82\n| NVIDIA-SMI 535.104.12   Driver Version: 535.104.12   CUDA Version: 12.2 |\n"
+    assert release_in(text) == "535.104.12"
+    assert [reading.value for reading in read_text(text).disagreements[0].readings] == ["535.104.12", "470.82"]
+
+
+# --- error lines --------------------------------------------------------------------------------------------------
+
+LINES = (
+    "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+    "ImportError: libcudart.so.12: cannot open shared object file: No such file or directory",
+    "NVRM: Xid (PCI:0000:b3:00): 79, pid='<unknown>', GPU has fallen off the bus.",
+    "Failed to initialize NVML: Driver/library version mismatch",
+    "modprobe: FATAL: Module nvidia not found in directory /lib/modules/5.15.0-84-generic",
+    "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service",
+    "Minimum and Maximum cuda capability supported by this version of PyTorch is",
+    "Loaded runtime CuDNN library: 8.5.0 but source was compiled with: 8.6.0.",
+    "No devices were found",
+    "cudaGetDeviceCount returned 100",
+    'level=INFO msg="Dynamic LLM libraries" runners=[cpu]',
+    "        HW Thermal Slowdown         : Active",
+    "docker: Error response from daemon: could not select device driver",
+    "Cuda failure 802 'system not yet initialized'",
+    "ptxas application ptx input, line 9; fatal   : Unsupported .version 8.1; current version is '8.0'",
+    "NVRM:  information.  The 595.71.05 NVIDIA driver will ignore",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_lines_that_speak_of_a_failure(line: str) -> None:
+    assert errors_in(read_text(f"before\n{line}\nafter\n")) == [line.strip()]
+    assert read_text(f"before\n{line}\nafter\n").observed_errors[0].line == 2
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Clang version: Could not collect",
+        "        HW Slowdown : Not Active",
+        "[pip3] No relevant packages",
+        "ECC Errors : 0",
+    ],
+)
+def test_lines_that_do_not(line: str) -> None:
+    snapshot = read_text(f"{line}\nUbuntu 22.04\n")
+    assert snapshot.observed_errors == ()
+
+
+def test_a_repeated_line_counts_once_and_their_number_is_bounded() -> None:
+    assert len(read_text("RuntimeError: boom\n" * 50).observed_errors) == 1
+    many = read_text("".join(f"RuntimeError: boom {number}\n" for number in range(5_000)))
+    assert len(many.observed_errors) == 200
+    assert all(len(error.text) <= 2_000 for error in read_text("error " * 9_000).observed_errors)
+
+
+def test_an_error_line_after_a_report_is_read_with_it() -> None:
+    text = "PyTorch version: 2.4.0+cu121\nCUDA used to build PyTorch: 12.1\n\nRuntimeError: CUDA error: boom\n"
+    snapshot = read_text(text)
+    assert isinstance(snapshot, Snapshot)
+    assert (torch_in(text).cuda, errors_in(snapshot)) == ("12.1", ["RuntimeError: CUDA error: boom"])
+    assert [run.name for run in snapshot.runs] == ["torch collect_env", "error lines", "facts in prose"]

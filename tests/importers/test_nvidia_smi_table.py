@@ -1,0 +1,129 @@
+"""nvidia-smi's table, ``--version`` and ``-L``: recorded, and constructed in the layouts of other drivers."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.importers import read_text
+from envcheck.snapshot import Driver, Ecc, Gpu, Memory, Mig, Platform, Power, Toolkit
+from tests.importers.pasting import gpus_in, recorded
+
+SOURCE = "pasted text"
+MIB = 1024 * 1024
+
+
+def driver_in(text: str) -> Driver:
+    found = read_text(text).driver
+    assert found is not None
+    return found
+
+
+def test_a_recorded_table() -> None:
+    text = recorded("h200_smi.txt")
+    assert driver_in(text) == Driver(source=SOURCE, installed=True, release="580.159.04", cuda="13.0")
+    assert gpus_in(text) == (
+        Gpu(
+            source=SOURCE,
+            pci_bus_id="0000:00:06.0",
+            label="pasted-0",
+            index=0,
+            name="NVIDIA H200",
+            persistence_mode=True,
+            ecc=Ecc(source=SOURCE, enabled=True, volatile_uncorrected=0),
+            memory=Memory(source=SOURCE, used=0, total=143771 * MIB),
+            power=Power(source=SOURCE, draw=99, limit=700),
+            mig=Mig(source=SOURCE, enabled=False),
+        ),
+    )
+
+
+def test_a_recorded_table_of_eight_gpus() -> None:
+    listing = read_text(recorded("h200x8_smi.txt")).gpus
+    assert listing is not None
+    assert listing.complete
+    assert [gpu.index for gpu in listing.items] == list(range(8))
+    assert listing.items[7].pci_bus_id == "0000:00:0d.0"
+    assert read_text(recorded("h200x8_smi.txt")).observed_errors == ()
+
+
+@pytest.mark.parametrize(
+    ("banner", "release", "cuda"),
+    [
+        ("| NVIDIA-SMI 390.48                 Driver Version: 390.59                    |", "390.59", None),
+        ("| NVIDIA-SMI 450.66       Driver Version: 450.66       CUDA Version: 11.0     |", "450.66", "11.0"),
+        ("| NVIDIA-SMI 530.46                 Driver Version: 531.61       CUDA Version: 12.1     |", "531.61", "12.1"),
+        ("| NVIDIA-SMI 610.43.02     KMD Version: 610.43.02     CUDA UMD Version: 13.3     |", "610.43.02", "13.3"),
+        ("| NVIDIA-SMI 440.59   Driver Version: 440.59   CUDA Version: N/A |", "440.59", None),
+        ("Driver Version: 450.80.02    CUDA Version: 11.0", "450.80.02", "11.0"),
+        ("NVIDIA-SMI: 450.80.02", "450.80.02", None),
+    ],
+)
+def test_banners(banner: str, release: str, cuda: str | None) -> None:
+    assert (driver_in(banner).release, driver_in(banner).cuda) == (release, cuda)
+
+
+def test_the_version_report() -> None:
+    text = (
+        "NVIDIA-SMI version  : 550.54.14\nNVML version        : 550.54\nDRIVER version      : 550.54.14\n"
+        "CUDA Version        : 12.4\n"
+    )
+    assert driver_in(text) == Driver(
+        source=SOURCE, installed=True, release="550.54.14", cuda="12.4", nvml_version="550.54"
+    )
+
+
+def test_a_cuda_version_in_prose_is_not_the_drivers() -> None:
+    assert driver_in("NVIDIA Driver Version: 510.60.02\nCUDA Version: 11.5\n").cuda is None
+
+
+def test_a_cut_name_is_no_name() -> None:
+    text = (
+        "|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n"
+        "| 30%   45C    P0    58W / 170W |    490MiB / 12288MiB |     12%      Default |\n"
+    )
+    (gpu,) = gpus_in(text)
+    assert (gpu.name, gpu.persistence_mode, gpu.ecc) == (None, False, None)
+    assert gpu.memory == Memory(source=SOURCE, used=490 * MIB, total=12288 * MIB)
+
+
+def test_the_only_gpu_takes_the_name_that_the_text_gives_elsewhere() -> None:
+    text = "GPU: RTX 3060\n|   0  NVIDIA GeForce ...  Off  | 00000000:09:00.0  On |                  N/A |\n"
+    assert [gpu.name for gpu in gpus_in(text)] == ["RTX 3060"]
+
+
+def test_only_windows_has_a_column_for_the_driver_model() -> None:
+    text = (
+        "| NVIDIA-SMI 551.78                 Driver Version: 551.78         CUDA Version: 12.4     |\n"
+        "| GPU  Name                     TCC/WDDM  | Bus-Id          Disp.A | Volatile Uncorr. ECC |\n"
+        "|   0  NVIDIA GeForce RTX 4080      WDDM  |   00000000:01:00.0  On |                  N/A |\n"
+    )
+    assert read_text(text).platform == Platform(source=SOURCE, os="windows")
+    assert (gpus_in(text)[0].name, gpus_in(text)[0].persistence_mode) == ("NVIDIA GeForce RTX 4080", None)
+    assert read_text(recorded("h200_smi.txt")).platform is None
+
+
+def test_a_row_that_was_left_out_leaves_the_list_open() -> None:
+    listing = read_text("|   1  Tesla T4   Off | 00000000:00:05.0 Off |    0 |\n").gpus
+    assert listing is not None
+    assert not listing.complete
+
+
+def test_a_list_of_gpus_with_uuids_and_mig_devices() -> None:
+    text = (
+        "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-0e153505-8466-b46e-c83c-8251dbfbcacd)\n"
+        "  MIG 3g.40gb     Device  0: (UUID: MIG-0a1b2c3d-0000-1111-2222-333344445555)\n"
+        "GPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-1e153505-8466-b46e-c83c-8251dbfbcacd)\n"
+    )
+    first, second = gpus_in(text)
+    assert first.uuid == "GPU-0e153505-8466-b46e-c83c-8251dbfbcacd"
+    assert first.mig is not None
+    assert [instance.uuid for instance in first.mig.instances or ()] == ["MIG-0a1b2c3d-0000-1111-2222-333344445555"]
+    assert (second.index, second.mig) == (1, None)
+
+
+def test_nvccs_version() -> None:
+    text = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n"
+    toolkits = read_text(text).toolkits
+    assert toolkits is not None
+    assert toolkits.items == (Toolkit(source=SOURCE, path="nvcc on PATH", version="12.1.105", on_path=True),)
+    assert not toolkits.complete
