@@ -27,7 +27,7 @@ def code_runs_on(
         return conclude(tables, "unknown", f"what GPU code it holds is not known, so {gpu.sm} cannot be judged")
     native = [target for target in targets if runs_natively(tables, target, gpu)]
     if native:
-        return conclude(tables, "compatible", f"it holds native code for {gpu.sm} ({native[-1]})", row)
+        return conclude(tables, "compatible", f"it holds native code for {gpu.sm} ({max(native)})", row)
     ptx = [target for target in targets if target.ptx and _ptx_serves(tables, target, gpu)]
     if ptx:
         return _compiled_by_driver(tables, max(ptx), gpu, driver_speaks, built_with)
@@ -37,6 +37,8 @@ def code_runs_on(
         return conclude(tables, "unknown", reason, row)
     held = " ".join(str(target) for target in targets)
     reason = f"it holds GPU code for {held}, none of which runs on {gpu.sm}"
+    if any(_lost_to_tegra(tables, target, gpu) for target in targets):
+        reason += "; cubins of discrete GPUs and of Tegra systems do not serve each other"
     return conclude(tables, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
 
 
@@ -50,7 +52,17 @@ def runs_natively(tables: Tables, target: CodeTarget, gpu: ComputeCapability) ->
         return _in_family(tables, target, gpu)
     if target.suffix == "a" or _is_tegra(tables, gpu) or _is_tegra(tables, target.capability):
         return False
+    return _no_newer_minor(target, gpu)
+
+
+def _no_newer_minor(target: CodeTarget, gpu: ComputeCapability) -> bool:
     return target.capability.major == gpu.major and target.capability.minor <= gpu.minor
+
+
+def _lost_to_tegra(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+    """Whether a cubin would run if both capabilities were discrete GPUs'."""
+    crossed = _is_tegra(tables, gpu) or _is_tegra(tables, target.capability)
+    return crossed and not target.ptx and not target.suffix and _no_newer_minor(target, gpu)
 
 
 def capability_row(tables: Tables, capability: ComputeCapability) -> CapabilityRow | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.gpu_code import capability_row
-from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Tables
+from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row, Tables
 from envcheck.versions import ComputeCapability, DriverRelease
 
 Flavour: TypeAlias = Literal["open", "proprietary"]
@@ -37,8 +37,8 @@ def driver_drives(
     return (
         _dropped(tables, gpu, driver, architecture)
         or _before_the_data(tables, gpu, driver, os)
-        or _not_yet(tables, gpu, driver, os, capability)
-        or _wrong_flavour(tables, gpu, flavour, capability, model)
+        or _not_yet(tables, gpu, driver, os, capability, architecture)
+        or _wrong_flavour(tables, gpu, flavour, capability, architecture, model)
         or conclude(tables, "compatible", drives, capability, architecture)
     )
 
@@ -69,35 +69,44 @@ def _before_the_data(tables: Tables, gpu: ComputeCapability, driver: DriverRelea
     return conclude(tables, "unknown", reason)
 
 
-def _not_yet(tables: Tables, gpu: ComputeCapability, driver: DriverRelease, os: Os, row: CapabilityRow) -> Fit | None:
-    architecture = architecture_of(tables, gpu)
-    first = row.first_branch or (architecture.first_branch if architecture else None)
-    if architecture is None or first is None or driver.branch >= first:
+def _not_yet(
+    tables: Tables,
+    gpu: ComputeCapability,
+    driver: DriverRelease,
+    os: Os,
+    capability: CapabilityRow,
+    architecture: ArchitectureRow,
+) -> Fit | None:
+    """First branches are Linux's; on Windows an older number decides nothing."""
+    first = capability.first_branch or architecture.first_branch
+    if first is None or driver.branch >= first:
         return None
     reason = f"driver {driver} is older than {_named(gpu, architecture)}; R{first} is the first branch that drives it"
-    verdict: Literal["incompatible", "unknown"] = "incompatible" if os == "linux" else "unknown"
-    return conclude(tables, verdict, reason, row, architecture, change=f"driver >= {first}")
+    verdict: FitVerdict = "incompatible" if os == "linux" else "unknown"
+    return conclude(tables, verdict, reason, capability, architecture, change=f"driver >= {first}")
 
 
 def _wrong_flavour(
     tables: Tables,
     gpu: ComputeCapability,
     flavour: Flavour | None,
-    row: CapabilityRow,
+    capability: CapabilityRow,
+    architecture: ArchitectureRow,
     model: GpuRow | None,
 ) -> Fit | None:
-    architecture = architecture_of(tables, gpu)
-    if flavour is None or architecture is None:
-        return None
     if flavour == "open" and architecture.kernel_module == "proprietary":
         reason = f"the open kernel module does not drive {_named(gpu, architecture)}"
         return conclude(tables, "incompatible", reason, architecture, change="the proprietary kernel module")
-    needs_open = model if model is not None and model.open_module_only else row if row.open_module_only else None
-    if flavour == "proprietary" and needs_open is not None:
-        what = model.name if needs_open is model and model is not None else _named(gpu, architecture)
-        reason = f"only the open kernel module drives {what}"
-        return conclude(tables, "incompatible", reason, needs_open, change="the open kernel module")
+    if flavour == "proprietary" and capability.open_module_only:
+        return _needs_open_module(tables, _named(gpu, architecture), capability)
+    if flavour == "proprietary" and model is not None and model.open_module_only:
+        return _needs_open_module(tables, model.name, model)
     return None
+
+
+def _needs_open_module(tables: Tables, what: str, row: Row) -> Fit:
+    reason = f"only the open kernel module drives {what}"
+    return conclude(tables, "incompatible", reason, row, change="the open kernel module")
 
 
 def _named(gpu: ComputeCapability, architecture: ArchitectureRow) -> str:

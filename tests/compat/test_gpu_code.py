@@ -135,6 +135,18 @@ def test_what_is_held_is_named_when_nothing_runs() -> None:
     assert fit.nearest_change == "a build with code for sm_120"
 
 
+def test_tegra_is_named_as_the_reason() -> None:
+    fit = code_runs_on(MATRIX, held("sm_80 sm_90"), gpu("8.7"))
+    assert fit.bad
+    assert fit.reason.endswith("; cubins of discrete GPUs and of Tegra systems do not serve each other")
+    assert any("Binary Compatibility" in source.title for source in fit.sources)
+
+
+def test_the_nearest_native_code_is_named() -> None:
+    fit = code_runs_on(MATRIX, held("sm_86 sm_37 sm_80"), gpu("8.9"))
+    assert fit.reason == "it holds native code for sm_89 (sm_86)"
+
+
 def test_nothing_known_is_unknown() -> None:
     assert code_runs_on(MATRIX, [], gpu("9.0")).verdict == "unknown"
 
