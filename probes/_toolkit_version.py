@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 
 from ._kit import Request, below, read_text
-from ._links import expand, folder_names, resolve
+from ._links import expand, folder_names, is_file, resolve
 from ._record import Found
 
 _HEADERS = ("include/cuda_runtime_api.h", "targets/*/include/cuda_runtime_api.h", "include/cuda.h")
@@ -67,6 +67,8 @@ def _header(request: Request, folder: str) -> Found | None:
 def _compiler(request: Request, folder: str) -> Found | None:
     """The version that nvcc would print, which stands in its file beside the rest of its banner."""
     path = f"{folder}/bin/nvcc"
+    if not is_file(request, path):
+        return None
     try:
         with open(below(request, resolve(request, path) or path), "rb") as file:
             if not 0 < os.fstat(file.fileno()).st_size <= _PROGRAM_LIMIT:

@@ -21,9 +21,8 @@ PROBE = {
     "fills": ["driver.installed", "driver.libraries", "driver.smi_path"],
 }
 
-_FILE = re.compile(
-    r"(libcuda|libnvidia-ml|libnvidia-ptxjitcompiler|libnvidia-nvvm|libcudadebugger)\.so(?:\.(\d[\d.]*))?"
-)
+_FAMILIES = ("libcuda", "libnvidia-ml", "libnvidia-ptxjitcompiler", "libnvidia-nvvm", "libcudadebugger")
+_FILE = re.compile(rf"({'|'.join(_FAMILIES)})\.so(?:\.(\d[\d.]*))?")
 _RELEASE = re.compile(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
 _RELEASE_INSIDE = re.compile(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
 _INSIDE_LIMIT = 8 * 1024 * 1024

@@ -164,9 +164,7 @@ def _device_node(request: Request, path: str, owners: tuple[dict[int, str], dict
         "path": path,
         "openable": os.access(place, os.R_OK | os.W_OK),
         "mode": stat.filemode(about.st_mode),
-        "owner": ":".join(
-            known.get(number, str(number)) for known, number in zip(owners, (about.st_uid, about.st_gid))
-        ),
+        "owner": f"{owners[0].get(about.st_uid, about.st_uid)}:{owners[1].get(about.st_gid, about.st_gid)}",
     }
     if numbered:
         node["minor"] = int(numbered.group(1))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
 from typing import Any
 
-from ._kit import Out, Request, list_names, read_int, read_line, read_text
+from ._kit import Out, Request, below, exists, list_names, read_int, read_line, read_text
 from ._links import resolve
 from ._record import Found, record
 from ._system import is_gvisor, tegra_mark, wsl_mark
@@ -24,6 +23,7 @@ PROBE = {
 
 _DEVICES = "/sys/bus/pci/devices"
 _DRIVER = "/proc/driver/nvidia/gpus"
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _NVIDIA = 0x10DE
 _DISPLAY_CLASS = 0x03
@@ -46,34 +46,41 @@ _MAX_PROCESSES = 50_000
 
 def collect(request: Request, out: Out) -> None:
     """Send the ``gpus`` found on the bus, and ``fabric``."""
-    names = list_names(request, _DEVICES)
-    devices = {name: read_int(request, f"{_DEVICES}/{name}/class") for name in names or () if _is_nvidia(request, name)}
-    gpus = [_gpu(request, name) for name, kind in devices.items() if kind is not None and _is_gpu(request, name, kind)]
-    switches = sum(kind is not None and _is_switch(request, name, kind) for name, kind in devices.items())
+    names = _on_the_bus(request)
+    vendors = {name: read_int(request, f"{_DEVICES}/{name}/vendor") for name in names or ()}
+    ours = [(name, _kind(request, name)) for name, vendor in vendors.items() if vendor == _NVIDIA]
+    gpus = [_gpu(request, name) for name, kind in ours if _is_gpu(request, name, kind)]
     seen = {gpu["pci_bus_id"] for gpu in gpus}
-    told = [
-        name
-        for name in list_names(request, _DRIVER) or ()
-        if re.fullmatch(r"[0-9a-f]{4,}(?::[0-9a-f]{2}){2}\.\d", name)
-    ]
-    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(request, name)) for name in told if name not in seen]
+    told = [name for name in list_names(request, _DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
+    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(request, name)) for name in told]
     if names is not None or gpus:
-        out.fact({"gpus": {"items": gpus, "complete": _bus_shows_all(request, names)}})
-    elif _has_no_bus(request):
-        out.fact({"gpus": {"items": [], "complete": _bus_shows_all(request, [])}})
-    if names is not None or told:
-        _send_fabric(request, out, switches if names is not None else None, look=bool(gpus or switches))
-    if not devices and not gpus:
+        complete = names is not None and None not in vendors.values() and not _gpu_is_elsewhere(request)
+        out.fact({"gpus": {"items": gpus, "complete": complete}})
+    switches = [name for name, kind in ours if _is_switch(request, name, kind)]
+    fabric = record(
+        nvswitches=Found(len(switches), "sysfs") if names is not None else None,
+        manager_running=Found(_manager_running(request), "procfs") if gpus or switches else None,
+    )
+    if fabric:
+        out.fact({"fabric": fabric})
+    if not ours and not gpus:
         out.absent("no NVIDIA device on the PCI bus")
 
 
-def _is_nvidia(request: Request, name: str) -> bool:
-    return read_int(request, f"{_DEVICES}/{name}/vendor") == _NVIDIA
+def _on_the_bus(request: Request) -> list[str] | None:
+    """Addresses of all PCI devices; none where sysfs knows of no PCI bus at all; None where it cannot be read."""
+    names = list_names(request, _DEVICES)
+    buses = list_names(request, "/sys/bus")
+    return [] if names is None and buses and "pci" not in buses else names
+
+
+def _kind(request: Request, name: str) -> int:
+    return read_int(request, f"{_DEVICES}/{name}/class") or 0
 
 
 def _is_gpu(request: Request, name: str, kind: int) -> bool:
     """A virtual function on its host is a share of a GPU, meant for a guest."""
-    return kind >> 16 == _DISPLAY_CLASS and resolve(request, f"{_DEVICES}/{name}/physfn") is None
+    return kind >> 16 == _DISPLAY_CLASS and not exists(request, f"{_DEVICES}/{name}/physfn")
 
 
 def _is_switch(request: Request, name: str, kind: int) -> bool:
@@ -81,32 +88,34 @@ def _is_switch(request: Request, name: str, kind: int) -> bool:
     return kind >> 8 == _BRIDGE_CLASS and device >= _FIRST_NVSWITCH
 
 
-def _bus_shows_all(request: Request, names: list[str] | None) -> bool:
-    """Whether every GPU of this system would be on the bus; WSL, Tegra and gVisor have theirs elsewhere."""
-    elsewhere = wsl_mark(request) or tegra_mark(request) or is_gvisor(request)
-    return names is not None and not elsewhere
-
-
-def _has_no_bus(request: Request) -> bool:
-    """Whether sysfs is there and knows of no PCI bus at all."""
-    buses = list_names(request, "/sys/bus")
-    return bool(buses) and "pci" not in (buses or ())
+def _gpu_is_elsewhere(request: Request) -> bool:
+    """Whether a GPU of this system need not be on the bus: so it is on WSL, on Tegra and in gVisor."""
+    return bool(wsl_mark(request) or tegra_mark(request) or is_gvisor(request))
 
 
 def _gpu(request: Request, name: str) -> dict[str, Any]:
     place = f"{_DEVICES}/{name}"
-    driver = resolve(request, f"{place}/driver")
     node = read_int(request, f"{place}/numa_node")
     gpu = record(
         pci_bus_id=Found(name, "sysfs"),
         pci_device_id=_ids(request, place, "vendor", "device"),
         pci_subsystem_id=_ids(request, place, "subsystem_vendor", "subsystem_device"),
-        kernel_driver=Found(os.path.basename(driver) if driver else "", "sysfs"),
+        kernel_driver=Found(_bound_driver(request, place), "sysfs"),
         numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
         **_by_driver(request, name),
     )
     gpu["pcie"] = _link(request, place)
     return gpu
+
+
+def _bound_driver(request: Request, place: str) -> str | None:
+    """Name of the kernel driver that has the device; empty text for none."""
+    try:
+        return os.path.basename(os.readlink(below(request, f"{place}/driver")))
+    except FileNotFoundError:
+        return ""
+    except OSError:
+        return None
 
 
 def _ids(request: Request, place: str, vendor: str, device: str) -> Found | None:
@@ -171,22 +180,10 @@ def _width(request: Request, place: str, which: str) -> int | None:
     return width if width and 0 < width <= _MAX_WIDTH else None
 
 
-def _send_fabric(request: Request, out: Out, switches: int | None, *, look: bool) -> None:
-    running = _manager_running(request) if look else None
-    counted = Found(switches, "sysfs") if switches is not None else None
-    fabric = record(nvswitches=counted, manager_running=Found(running, "procfs"))
-    if len(fabric) > 1:
-        out.fact({"fabric": fabric})
-
-
 def _manager_running(request: Request) -> bool | None:
     """Whether the fabric manager is among the processes; unknown where other users' processes are hidden."""
     names = [name for name in list_names(request, "/proc") or () if name.isdigit()]
-    if any(read_line(request, f"/proc/{name}/comm") == _MANAGER for name in _newest_last(names)):
+    oldest_first = sorted(names, key=int)[:_MAX_PROCESSES]
+    if any(read_line(request, f"/proc/{name}/comm") == _MANAGER for name in oldest_first):
         return True
     return False if read_line(request, "/proc/1/comm") is not None else None
-
-
-def _newest_last(names: Iterable[str]) -> list[str]:
-    """Services start early: the small numbers first."""
-    return sorted(names, key=int)[:_MAX_PROCESSES]

@@ -74,7 +74,9 @@ def collect(request: Request, out: Out) -> None:
     """Send the ``variables`` section: those by the names above, secrets masked, long values cut."""
     variables = request.get("variables") or {}
     chosen = sorted(name for name in variables if name in _NAMES or name.startswith(_PREFIXES))
-    values = {
-        clean(name): _MASK if _SECRET.search(name) else clean(variables[name][:_LONGEST]) for name in chosen[:_MOST]
-    }
+    values = {clean(name): _shown(name, variables[name]) for name in chosen[:_MOST]}
     out.fact({"variables": {"source": "process", "values": values, "complete": len(chosen) <= _MOST}})
+
+
+def _shown(name: str, value: str) -> str:
+    return _MASK if _SECRET.search(name) else clean(value[:_LONGEST])

@@ -136,3 +136,4 @@ def _place(place: Path, content: str | bytes, *, folder: bool) -> None:
         place.symlink_to(content[3:])
     else:
         place.write_text(content, encoding="utf-8")
+        place.chmod(0o755)

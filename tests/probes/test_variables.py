@@ -1,0 +1,77 @@
+"""The probe for environment variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from envcheck.snapshot import Snapshot, Variables
+
+RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
+
+
+def look(run_probe: RunProbe, **variables: str) -> Variables:
+    snapshot, done = run_probe("variables", {"variables": variables})
+    assert done["status"] == "ok"
+    assert snapshot.variables
+    return snapshot.variables
+
+
+def test_what_matters_and_nothing_else(run_probe: RunProbe) -> None:
+    matters = {
+        "PATH": "/usr/bin",
+        "LD_LIBRARY_PATH": "",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "NCCL_DEBUG": "INFO",
+        "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/usr/local/cuda",
+        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+        "SLURM_JOB_GPUS": "3",
+        "VIRTUAL_ENV": "/home/me/venv",
+    }
+    found = look(run_probe, **matters, HOME="/home/me", SSH_AUTH_SOCK="/tmp/x", MY_CUDA_HOME="/x", HISTFILE="/y")
+    assert found.values == matters
+    assert found.complete is True
+    assert found.source == "process"
+
+
+def test_nothing_set_is_a_complete_answer(run_probe: RunProbe) -> None:
+    found = look(run_probe)
+    assert (found.values, found.complete) == ({}, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NVIDIA_API_KEY",
+        "TORCH_HUB_TOKEN",
+        "NCCL_SECRET",
+        "CUDA_PASSWORD",
+        "JAX_auth_header",
+        "TF_KEY",
+        "NVIDIA_NGC_APIKEY",
+    ],
+)
+def test_secrets_are_masked(run_probe: RunProbe, name: str) -> None:
+    assert look(run_probe, **{name: "hunter2"}).values == {name: "***"}
+
+
+@pytest.mark.parametrize("name", ["CUDA_CACHE_PATH", "NCCL_KEYBOARD", "CUDA_LAUNCH_BLOCKING", "TF_CPP_MIN_LOG_LEVEL"])
+def test_other_names_are_shown(run_probe: RunProbe, name: str) -> None:
+    assert look(run_probe, **{name: "1"}).values == {name: "1"}
+
+
+def test_values_are_bounded(run_probe: RunProbe) -> None:
+    found = look(run_probe, LD_LIBRARY_PATH="/x:" * 100_000)
+    assert len(found.values["LD_LIBRARY_PATH"]) == 4096
+
+
+def test_too_many_of_them_are_not_called_complete(run_probe: RunProbe) -> None:
+    found = look(run_probe, **{f"NCCL_{number}": "1" for number in range(1000)})
+    assert len(found.values) == 512
+    assert found.complete is False
+
+
+def test_undecodable_and_terminal_codes_stay_data(run_probe: RunProbe) -> None:
+    found = look(run_probe, CUDA_HOME="/opt/\udcff\udcfe", NCCL_DEBUG="\x1b[2J\n")
+    assert found.values == {"CUDA_HOME": "/opt/??", "NCCL_DEBUG": "\x1b[2J\n"}
