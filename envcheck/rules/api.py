@@ -67,13 +67,11 @@ class Facts:
     def _is_foreign(self, gpu: Gpu) -> bool:
         if gpu.kernel_driver in DRIVERS_FOR_GUESTS:
             return True
-        platform, driver, kernel = self.snapshot.platform, self.snapshot.driver, self.snapshot.kernel
+        platform, kernel = self.snapshot.platform, self.snapshot.kernel
         boxed = platform is not None and platform.container not in (None, "none")
-        if not boxed or gpu.index is not None or gpu.cuda_ordinal is not None:
-            return False
-        answered = driver is not None and driver.nvml is not None and driver.nvml.code == 0
+        others_given = any(_is_listed(other) for other in self.gpus)
         nodes = [node.path for node in (kernel.device_nodes if kernel else None) or ()]
-        return answered and f"/dev/nvidia{gpu.minor}" not in nodes
+        return boxed and others_given and not _is_listed(gpu) and f"/dev/nvidia{gpu.minor}" not in nodes
 
     @property
     def usable_gpus(self) -> tuple[Gpu, ...]:
@@ -90,6 +88,10 @@ class Facts:
     def variable(self, name: str) -> str | None:
         """Value of an environment variable, or None when it is not set (or nobody looked)."""
         return self.snapshot.variables.values.get(name) if self.snapshot.variables else None
+
+
+def _is_listed(gpu: Gpu) -> bool:
+    return gpu.index is not None or gpu.cuda_ordinal is not None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,177 @@
+"""The rules about containers and about the GPUs that a program sees."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.snapshot import MigInstance, Platform, Snapshot
+from tests.rules.machines import (
+    DOCKER,
+    NO_DEVICE,
+    NO_DRIVER,
+    answered,
+    but,
+    check_of,
+    container_without_gpu,
+    driver,
+    eight,
+    gpus,
+    h200,
+    kernel,
+    machine,
+    nodes,
+    not_loaded,
+    on_the_bus,
+    statuses,
+    variables,
+    without_gpu,
+)
+
+HIDDEN = driver(cuda_init=NO_DEVICE, cuda_devices=0)
+LOST = driver(nvml=answered("nvmlInit", 999, "UNKNOWN"), cuda_init=NO_DEVICE, cuda_devices=0)
+JETSON = Platform(os="linux", container="docker", tegra_release="36.4.0")
+WSL = Platform(os="linux", container="docker", wsl=True)
+
+
+def choosing(value: str, *, devices: int = 8, **more: str) -> Snapshot:
+    """Eight GPUs, of which the variable chooses; CUDA enumerates so many."""
+    return but(eight(), driver__cuda_devices=devices, variables=variables(CUDA_VISIBLE_DEVICES=value, **more))
+
+
+CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    ("container-without-gpu", "nothing given", container_without_gpu(), ("fail",)),
+    ("container-without-gpu", "nodes without libraries", machine(platform=DOCKER, driver=NO_DRIVER), ("fail",)),
+    (
+        "container-without-gpu",
+        "libraries of the image, no node",
+        machine(on_the_bus(h200(), "nvidia"), platform=DOCKER, kernel=kernel(0), driver=HIDDEN),
+        ("fail",),
+    ),
+    ("container-without-gpu", "given", machine(platform=DOCKER), ("pass",)),
+    ("container-without-gpu", "no node is seen, but CUDA works", machine(platform=DOCKER, kernel=kernel(0)), ("pass",)),
+    ("container-without-gpu", "no container", machine(), ()),
+    ("container-without-gpu", "no GPU on the host", without_gpu(platform=DOCKER), ()),
+    ("container-without-gpu", "WSL has other nodes", container_without_gpu(platform=WSL), ()),
+    ("container-without-gpu", "a Jetson has other nodes", container_without_gpu(platform=JETSON), ()),
+    ("container-without-gpu", "not known", container_without_gpu(kernel=kernel(0, device_nodes=None)), ("skipped",)),
+    ("container-lost-gpu", "nodes, and an unknown error", machine(platform=DOCKER, driver=LOST), ("fail",)),
+    ("container-lost-gpu", "no container", machine(driver=LOST), ()),
+    ("container-lost-gpu", "no node", machine(platform=DOCKER, driver=LOST, kernel=kernel(0)), ()),
+    ("container-lost-gpu", "NVML answers", machine(platform=DOCKER), ()),
+    ("container-lost-gpu", "not known", machine(platform=DOCKER, driver=driver(nvml=None)), ("skipped",)),
+    ("no-gpu-visible", "emptied", but(choosing("", devices=0), driver__cuda_init=NO_DEVICE), ("fail",)),
+    ("no-gpu-visible", "minus one", choosing("-1", devices=0), ("fail",)),
+    ("no-gpu-visible", "for no reason", machine(driver=HIDDEN), ("fail",)),
+    ("no-gpu-visible", "some", choosing("2,3", devices=2), ("pass",)),
+    ("no-gpu-visible", "the driver does not work", not_loaded(), ()),
+    (
+        "no-gpu-visible",
+        "another failure",
+        machine(driver=driver(cuda_init=answered("cuInit", 999), cuda_devices=None)),
+        (),
+    ),
+    ("no-gpu-visible", "no GPU", without_gpu(), ()),
+    ("no-gpu-visible", "CUDA was not asked", machine(driver=driver(cuda_init=None, cuda_devices=None)), ("skipped",)),
+    ("gpu-hidden", "2 of 8", choosing("4,5", devices=2), ("pass",)),
+    ("gpu-hidden", "an index too high", choosing("0,8,1", devices=1), ("warn",)),
+    ("gpu-hidden", "none is left", but(choosing("8", devices=0), driver__cuda_init=NO_DEVICE), ("fail",)),
+    ("gpu-hidden", "a word", choosing("all", devices=0), ("fail",)),
+    ("gpu-hidden", "an empty entry", choosing("0,,1", devices=1), ("warn",)),
+    ("gpu-hidden", "the mark of an end", choosing("0,1,-1,2", devices=2), ("pass",)),
+    ("gpu-hidden", "the beginning of a UUID", choosing("GPU-0e153503", devices=1), ("pass",)),
+    ("gpu-hidden", "a UUID of another machine", choosing("GPU-ffffffff", devices=0), ("fail",)),
+    ("gpu-hidden", "spaces", choosing("0, 1", devices=2), ("pass",)),
+    ("gpu-hidden", "CUDA sees more than the list seems to leave", choosing("0,8,1", devices=3), ("pass",)),
+    ("gpu-hidden", "hidden on purpose", choosing("", devices=0), ()),
+    ("gpu-hidden", "variable not set", eight(), ()),
+    ("gpu-hidden", "no NVML to compare with", but(choosing("0,8"), driver__nvml=None), ()),
+    (
+        "gpu-hidden",
+        "the container got what was asked",
+        but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES=str(h200(2).uuid))),
+        (),
+    ),
+    (
+        "gpu-hidden",
+        "the container did not get what was asked",
+        but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="GPU-ffffffff")),
+        ("warn",),
+    ),
+    ("gpu-hidden", "all", but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="all")), ()),
+    (
+        "gpu-hidden",
+        "void, as devices come by CDI",
+        but(eight(), variables=variables(NVIDIA_VISIBLE_DEVICES="void")),
+        (),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected
+
+
+def mig(value: str, *instances: MigInstance, known: bool = True) -> Snapshot:
+    gpu = h200(mig__enabled=True, mig__instances=instances if known else None)
+    return but(machine(gpu), variables=variables(CUDA_VISIBLE_DEVICES=value))
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "status"),
+    [
+        (mig("MIG-abc", MigInstance(uuid="MIG-abcdef")), "pass"),
+        (mig("MIG-xyz", MigInstance(uuid="MIG-abcdef")), "fail"),
+        (mig("MIG-xyz", known=False), "pass"),
+        (mig("MIG-GPU-0e153500/1/0", MigInstance(uuid="MIG-abcdef")), "pass"),
+    ],
+)
+def test_mig_devices_in_the_list(snapshot: Snapshot, status: str) -> None:
+    found = but(snapshot, driver__cuda_devices=1 if status == "pass" else 0)
+    assert check_of("gpu-hidden", found).status == status
+
+
+def test_how_many_are_visible() -> None:
+    assert check_of("gpu-hidden", choosing("4,5", devices=2)).title == "2 of 8 GPUs visible"
+    assert check_of("no-gpu-visible", choosing("4,5", devices=2)).title == "CUDA sees 2 devices"
+    assert check_of("gpu-hidden", choosing("0,8,1", devices=1)).title.endswith("does not exist: 8")
+
+
+@pytest.mark.parametrize(
+    ("reason", "snapshot"),
+    [
+        ("CUDA_VISIBLE_DEVICES is '-1'", choosing("-1", devices=0)),
+        ("may not open /dev/nvidia0", machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False)))),
+        ("compute mode of every GPU is prohibited", machine(h200(compute_mode="prohibited"), driver=HIDDEN)),
+        ("enumerates no device", machine(driver=HIDDEN)),
+    ],
+)
+def test_why_none_is_visible(reason: str, snapshot: Snapshot) -> None:
+    found = check_of("no-gpu-visible", snapshot)
+    assert reason in found.message
+    assert found.fixes
+
+
+@pytest.mark.parametrize(
+    ("runtime", "words"),
+    [
+        ("docker", "docker run --gpus all"),
+        ("kubernetes", "nvidia.com/gpu: 1"),
+        ("podman", "--device nvidia.com/gpu=all"),
+        ("apptainer", "--nv"),
+        ("other", "docker run --gpus all"),
+    ],
+)
+def test_the_fix_speaks_the_words_of_the_runtime(runtime: str, words: str) -> None:
+    found = check_of("container-without-gpu", container_without_gpu(platform__container=runtime))
+    assert words in found.fixes[0].text
+
+
+def test_what_the_container_asked_for_is_shown() -> None:
+    found = check_of("container-without-gpu", container_without_gpu(variables=variables(NVIDIA_VISIBLE_DEVICES="void")))
+    assert ("NVIDIA_VISIBLE_DEVICES", "void") in [(each.what, each.value) for each in found.evidence]
+
+
+def test_gpus_of_other_containers_are_no_subjects() -> None:
+    snapshot = but(eight(), platform=DOCKER, gpus=gpus(h200(0), on_the_bus(h200(1), "nvidia")), kernel=kernel(1))
+    assert len(statuses("gpu-unsupported-by-driver", snapshot)) == 1

@@ -1,0 +1,252 @@
+"""The rules about memory errors, clocks, links, MIG and the fabric."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.snapshot import Ecc, Gpu, GpuFabric, MigInstance, RowRemap, Snapshot
+from tests.rules.machines import (
+    DOCKER,
+    answered,
+    but,
+    check_of,
+    checks_of,
+    driver,
+    eight,
+    geforce,
+    gpus,
+    h200,
+    links,
+    machine,
+    statuses,
+)
+
+T4 = geforce("Tesla T4", "7.5", "10de:1eb8")
+CARD = {"name": "NVIDIA A100 80GB PCIe", "compute_capability": "8.0", "fabric": None}
+"""A card with NVLinks on a bridge, on no switch."""
+
+
+def bridged(number: int, *, inactive: range | tuple[int, ...]) -> Gpu:
+    return h200(number, **CARD, nvlinks=links(12, inactive=inactive, kind="gpu"))
+
+
+def with_fabric(**state: object) -> Snapshot:
+    """Eight GPUs of which the last has this state."""
+    last = h200(7, fabric=GpuFabric(source="nvml", **state))  # type: ignore[arg-type]
+    return but(eight(), gpus=gpus(*(h200(number) for number in range(7)), last))
+
+
+CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    ("uncorrected-ecc", "since the driver was loaded", machine(h200(ecc__volatile_uncorrected=2)), ("fail",)),
+    ("uncorrected-ecc", "in its life", machine(h200(ecc__aggregate_uncorrected=2)), ("note",)),
+    ("uncorrected-ecc", "none", machine(), ("pass",)),
+    ("uncorrected-ecc", "corrected ones are normal", machine(h200(ecc__volatile_corrected=12)), ("pass",)),
+    ("uncorrected-ecc", "ECC is off", machine(h200(ecc=Ecc(source="nvml", enabled=False))), ()),
+    ("uncorrected-ecc", "no ECC", machine(T4), ()),
+    ("uncorrected-ecc", "not known", machine(h200(ecc=None)), ("skipped",)),
+    ("row-remap-pending", "pending", machine(h200(row_remap__pending=True)), ("warn",)),
+    ("row-remap-pending", "none", machine(), ("pass",)),
+    (
+        "row-remap-pending",
+        "a page on an older GPU",
+        machine(but(T4, ecc=Ecc(enabled=True, retirement_pending=True), not_supported=("row_remap",))),
+        ("warn",),
+    ),
+    ("row-remap-pending", "neither", machine(T4), ()),
+    ("row-remap-pending", "not known", machine(h200(row_remap=None)), ("skipped",)),
+    ("row-remap-failed", "failed", machine(h200(row_remap__failed=True)), ("fail",)),
+    ("row-remap-failed", "not", machine(), ("pass",)),
+    ("row-remap-failed", "no remapping", machine(T4), ()),
+    ("row-remap-failed", "not known", machine(h200(row_remap=RowRemap(pending=False))), ("skipped",)),
+    (
+        "power-throttled",
+        "power brake",
+        machine(h200(throttle__reasons=("hw_slowdown", "hw_power_brake_slowdown"))),
+        ("warn",),
+    ),
+    (
+        "power-throttled",
+        "capped below the default",
+        machine(h200(throttle__reasons=("sw_power_cap",), power__limit=400.0)),
+        ("warn",),
+    ),
+    ("power-throttled", "limited below the default, idle", machine(h200(power__limit=400.0)), ("note",)),
+    ("power-throttled", "capped at the default", machine(h200(throttle__reasons=("sw_power_cap",))), ("pass",)),
+    (
+        "power-throttled",
+        "limit raised",
+        machine(h200(throttle__reasons=("sw_power_cap",), power__limit=750.0)),
+        ("pass",),
+    ),
+    ("power-throttled", "rounded", machine(h200(throttle__reasons=("sw_power_cap",), power__limit=699.99)), ("pass",)),
+    ("power-throttled", "no limits known", machine(h200(throttle__reasons=("sw_power_cap",), power=None)), ("pass",)),
+    ("power-throttled", "not known", machine(h200(throttle=None)), ("skipped",)),
+    ("thermal-throttled", "by hardware", machine(h200(throttle__reasons=("hw_thermal_slowdown",))), ("warn",)),
+    ("thermal-throttled", "by software", machine(h200(throttle__reasons=("sw_thermal_slowdown",))), ("warn",)),
+    ("thermal-throttled", "earlier", machine(h200(throttle__seconds={"sw_thermal_slowdown": 90.0})), ("note",)),
+    ("thermal-throttled", "a moment", machine(h200(throttle__seconds={"sw_thermal_slowdown": 0.2})), ("pass",)),
+    (
+        "thermal-throttled",
+        "clocks set by the user",
+        machine(h200(throttle__reasons=("applications_clocks_setting",))),
+        ("pass",),
+    ),
+    ("thermal-throttled", "not known", machine(h200(throttle=None)), ("skipped",)),
+    ("persistence-mode-off", "off", machine(h200(persistence_mode=False)), ("note",)),
+    ("persistence-mode-off", "on", machine(), ("pass",)),
+    (
+        "persistence-mode-off",
+        "no such mode",
+        machine(h200(persistence_mode=None, not_supported=("persistence_mode",))),
+        (),
+    ),
+    ("persistence-mode-off", "not known", machine(h200(persistence_mode=None)), ("skipped",)),
+    ("pcie-link-degraded", "half the lanes", machine(h200(pcie__width=8)), ("warn",)),
+    ("pcie-link-degraded", "idle generation", machine(h200(pcie__generation=1)), ("pass",)),
+    ("pcie-link-degraded", "an older slot", machine(h200(pcie__generation_max=4)), ("note",)),
+    ("pcie-link-degraded", "a narrow slot", machine(h200(pcie__width=8, pcie__width_max=8)), ("pass",)),
+    ("pcie-link-degraded", "no PCIe link", machine(h200(pcie=None, not_supported=("pcie",))), ()),
+    ("pcie-link-degraded", "not known", machine(h200(pcie=None)), ("skipped",)),
+    ("nvlink-down", "one of eighteen, on a switch", machine(h200(nvlinks=links(inactive=(5,)))), ("warn",)),
+    ("nvlink-down", "all up", machine(), ("pass",)),
+    ("nvlink-down", "a card without bridge", machine(h200(**CARD, nvlinks=links(12, inactive=range(12)))), ()),
+    ("nvlink-down", "two cards without bridge", machine(*(bridged(n, inactive=range(12)) for n in (0, 1))), ()),
+    (
+        "nvlink-down",
+        "a bridge that uses four links",
+        machine(*(bridged(n, inactive=range(4, 12)) for n in (0, 1))),
+        ("note", "note"),
+    ),
+    (
+        "nvlink-down",
+        "a pair with a bridge, a card without",
+        machine(*(bridged(n, inactive=() if n < 2 else range(12)) for n in (0, 1, 2))),
+        ("pass", "pass"),
+    ),
+    (
+        "nvlink-down",
+        "a link that works on the sibling",
+        machine(bridged(0, inactive=()), bridged(1, inactive=(3,))),
+        ("pass", "warn"),
+    ),
+    (
+        "nvlink-down",
+        "MIG switches links off",
+        machine(h200(mig__enabled=True, mig__instances=(MigInstance(),), nvlinks=links(inactive=range(18)))),
+        (),
+    ),
+    ("nvlink-down", "no NVLink", machine(T4), ()),
+    ("nvlink-down", "not known", machine(h200(nvlinks=None)), ("skipped",)),
+    ("mig-without-instances", "none", machine(h200(mig__enabled=True, mig__instances=())), ("fail",)),
+    (
+        "mig-without-instances",
+        "one",
+        machine(h200(mig__enabled=True, mig__instances=(MigInstance(uuid="MIG-1"),))),
+        ("pass",),
+    ),
+    ("mig-without-instances", "not in MIG mode", machine(), ()),
+    ("mig-without-instances", "instances not known", machine(h200(mig__enabled=True)), ("skipped",)),
+    ("fabric-manager-not-running", "802", machine(driver=driver(cuda_init=answered("cuInit", 802))), ("fail",)),
+    (
+        "fabric-manager-not-running",
+        "802 from the count",
+        machine(driver=driver(cuda_device_count=answered("cuDeviceGetCount", 802))),
+        ("fail",),
+    ),
+    ("fabric-manager-not-running", "one has not joined, CUDA works", with_fabric(state="in_progress"), ("warn",)),
+    ("fabric-manager-not-running", "one joined with an error", with_fabric(state="completed", status=999), ("warn",)),
+    (
+        "fabric-manager-not-running",
+        "a guest without switches",
+        but(with_fabric(state="not_started"), fabric__nvswitches=0),
+        ("pass",),
+    ),
+    ("fabric-manager-not-running", "not supported", machine(h200(fabric=GpuFabric(state="not_supported"))), ()),
+    ("fabric-manager-not-running", "no fabric", machine(T4), ()),
+    ("fabric-manager-not-running", "nobody looked", Snapshot(), ()),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "snapshot", "title"),
+    [
+        (
+            "uncorrected-ecc",
+            machine(h200(ecc__volatile_uncorrected=1)),
+            "GPU 0 (NVIDIA H200): 1 uncorrected memory error",
+        ),
+        (
+            "row-remap-pending",
+            machine(h200(row_remap__pending=True)),
+            "GPU 0 (NVIDIA H200): row remapping waits for a reset",
+        ),
+        ("row-remap-failed", machine(h200(row_remap__failed=True)), "GPU 0 (NVIDIA H200): row remapping has failed"),
+        (
+            "power-throttled",
+            machine(h200(power__limit=400.0)),
+            "GPU 0 (NVIDIA H200): power limit set at 400 W of 700 W by default",
+        ),
+        ("pcie-link-degraded", machine(h200(pcie__width=8)), "GPU 0 (NVIDIA H200): PCIe link at 8 of 16 lanes"),
+        ("nvlink-down", machine(h200(nvlinks=links(inactive=(5,)))), "GPU 0 (NVIDIA H200): 17 of 18 NVLinks active"),
+    ],
+)
+def test_titles_say_which_gpu_and_how_much(rule: str, snapshot: Snapshot, title: str) -> None:
+    assert check_of(rule, snapshot).title == title
+
+
+def test_a_gpu_off_the_fabric_of_its_siblings_has_all_links_down() -> None:
+    dark = h200(7, nvlinks=links(inactive=range(18)), fabric=None)
+    snapshot = but(eight(), gpus=gpus(*(h200(number) for number in range(7)), dark))
+    found = checks_of("nvlink-down", snapshot)
+    assert [each.status for each in found] == ["pass"] * 7 + ["warn"]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "action"),
+    [
+        (machine(h200(ecc__volatile_uncorrected=1)), "reset"),
+        (machine(h200(row_remap__pending=True)), "reset"),
+        (machine(h200(row_remap__failed=True)), "replace"),
+    ],
+)
+def test_what_is_to_be_done_with_the_gpu(snapshot: Snapshot, action: str) -> None:
+    found = [
+        each
+        for each in (
+            *checks_of("uncorrected-ecc", snapshot),
+            *checks_of("row-remap-pending", snapshot),
+            *checks_of("row-remap-failed", snapshot),
+        )
+        if each.action != "none"
+    ]
+    assert [each.action for each in found] == [action]
+
+
+def test_a_failed_remapping_explains_the_other_memory_findings() -> None:
+    worn = h200(
+        row_remap__failed=True, row_remap__pending=True, ecc__volatile_uncorrected=3, recovery_action="drain_and_reset"
+    )
+    explained = {
+        each.rule: each.explained_by
+        for rule in ("uncorrected-ecc", "row-remap-pending", "gpu-needs-reset")
+        for each in checks_of(rule, machine(worn))
+    }
+    assert set(explained.values()) == {f"row-remap-failed@{worn.pci_bus_id}"}
+
+
+def test_the_fabric_manager_is_started_where_it_runs() -> None:
+    failed = driver(cuda_init=answered("cuInit", 802))
+    here = check_of("fabric-manager-not-running", machine(driver=failed))
+    assert here.fixes[0].command == ("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager")
+    assert "550.54.14" in here.fixes[0].text
+    for elsewhere in (
+        machine(driver=failed, platform=DOCKER),
+        but(machine(driver=failed), platform__virtualization="kvm"),
+    ):
+        (fix,) = check_of("fabric-manager-not-running", elsewhere).fixes
+        assert (fix.who, fix.command) == ("cluster-admin", ())

@@ -1,0 +1,285 @@
+"""The rules about frameworks and environments, judged by the real matrix."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.snapshot import Environment, Framework, Listing, Platform, Snapshot
+from tests.rules.machines import (
+    UBUNTU,
+    VENV,
+    but,
+    check_of,
+    checks_of,
+    driver,
+    geforce,
+    gpus,
+    h200,
+    kernel,
+    machine,
+    on_the_bus,
+    statuses,
+    torch,
+    venv,
+    with_venv,
+    without_gpu,
+)
+
+V100 = h200(name="Tesla V100-SXM2-32GB", compute_capability="7.0", pci_device_id="10de:1db5")
+GTX_1080_TI = geforce("NVIDIA GeForce GTX 1080 Ti", "6.1", "10de:1b06")
+RTX_5060_TI = geforce("NVIDIA GeForce RTX 5060 Ti", "12.0", "10de:2d04")
+CU128 = ("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120", "compute_120")
+
+
+def on(release: str, framework: Framework, *found: object, **changes: object) -> Snapshot:
+    """A machine with this driver and framework."""
+    snapshot = machine(*found, driver=driver(release, cuda=None), kernel=kernel(release=release))  # type: ignore[arg-type]
+    return but(with_venv(snapshot, venv(framework)), **changes)
+
+
+CPU_BUILD = torch("2.5.1+cpu", None)
+CU130 = torch("2.11.0+cu130", "13.0", gpu_code=("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"))
+PTX_ONLY = torch("2.4.0+cu124", "12.4", gpu_code=("sm_80", "compute_90"))
+
+CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    ("driver-too-old", "CUDA 13 on 570", on("570.86.10", CU130), ("fail",)),
+    ("driver-too-old", "CUDA 12 on 470", on("470.103.01", torch()), ("fail",)),
+    ("driver-too-old", "CUDA 12.4 on 535, one major", on("535.183.01", torch()), ("pass",)),
+    ("driver-too-old", "CUDA 10.2 on 435", on("435.21", torch("1.7.1", "10.2")), ("fail",)),
+    ("driver-too-old", "a driver newer than the data", on("999.10", torch()), ("pass",)),
+    (
+        "driver-too-old",
+        "a CUDA newer than the data, on a driver that speaks it",
+        on("999.10", torch("9.9.0", "99.1"), driver__cuda="99.1"),
+        ("pass",),
+    ),
+    (
+        "driver-too-old",
+        "a CUDA newer than the data, on a driver that nobody knows",
+        on("998.10", torch("9.9.0", "99.1")),
+        ("unknown",),
+    ),
+    ("driver-too-old", "the framework says that it works", on("570.86.10", but(CU130, gpu_available=True)), ("pass",)),
+    ("driver-too-old", "PTX of a newer toolkit", on("535.183.01", PTX_ONLY), ("fail",)),
+    ("driver-too-old", "PTX on a driver that can compile it", on("550.54.14", PTX_ONLY), ("pass",)),
+    ("driver-too-old", "a CPU build", with_venv(machine(), venv(CPU_BUILD)), ()),
+    (
+        "driver-too-old",
+        "a ROCm build",
+        with_venv(machine(), venv(torch("2.5.1+rocm6.2", None, cpu_only=False, hip="6.2"))),
+        (),
+    ),
+    (
+        "driver-too-old",
+        "CUDA version not known",
+        with_venv(machine(), venv(torch(version="0.1.0", cuda=None, cpu_only=None))),
+        ("skipped",),
+    ),
+    ("driver-too-old", "driver not known", machine(driver=None), ("skipped",)),
+    ("driver-too-old", "unreadable", machine(driver=driver("newest", cuda=None)), ("unknown",)),
+    ("driver-older-than-toolkit", "older, one major", on("535.183.01", torch()), ("note",)),
+    ("driver-older-than-toolkit", "as new", on("550.54.14", torch()), ()),
+    ("driver-older-than-toolkit", "too old", on("470.103.01", torch()), ()),
+    ("driver-older-than-toolkit", "driver not known", machine(driver=None), ("skipped",)),
+    ("cpu-only-build", "beside a GPU", with_venv(machine(), venv(CPU_BUILD)), ("fail",)),
+    ("cpu-only-build", "beside a GPU on the bus", with_venv(machine(on_the_bus(h200())), venv(CPU_BUILD)), ("fail",)),
+    (
+        "cpu-only-build",
+        "for ROCm",
+        with_venv(machine(), venv(torch("2.5.1+rocm6.2", None, cpu_only=False, hip="6.2"))),
+        ("fail",),
+    ),
+    ("cpu-only-build", "a CUDA build", machine(), ("pass",)),
+    ("cpu-only-build", "no GPU", with_venv(without_gpu(), venv(CPU_BUILD)), ()),
+    (
+        "cpu-only-build",
+        "a GPU kept for a guest",
+        with_venv(machine(on_the_bus(h200(), "vfio-pci")), venv(CPU_BUILD)),
+        (),
+    ),
+    ("cpu-only-build", "not known", with_venv(machine(), venv(torch("0.1.0", None, cpu_only=None))), ("skipped",)),
+    ("gpu-code-missing", "H100 code for an H200", machine(), ("pass",)),
+    (
+        "gpu-code-missing",
+        "Hopper with a cu117 build",
+        on("535.183.01", torch("2.0.1+cu117", "11.7", gpu_code=("sm_80", "sm_86"))),
+        ("fail",),
+    ),
+    (
+        "gpu-code-missing",
+        "Pascal with a cu128 build",
+        on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=CU128), GTX_1080_TI),
+        ("fail",),
+    ),
+    ("gpu-code-missing", "Blackwell with a cu124 build", on("570.86.10", torch(), RTX_5060_TI), ("fail",)),
+    (
+        "gpu-code-missing",
+        "a higher minor of the same major",
+        on("570.86.10", torch(), geforce("NVIDIA L4", "8.9", "10de:27b8")),
+        ("pass",),
+    ),
+    (
+        "gpu-code-missing",
+        "PTX for a newer GPU",
+        on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=("sm_80", "compute_90")), RTX_5060_TI),
+        ("pass",),
+    ),
+    (
+        "gpu-code-missing",
+        "one of two GPUs",
+        on(
+            "570.86.10",
+            torch("2.7.0+cu128", "12.8", gpu_code=CU128),
+            h200(0),
+            but(GTX_1080_TI, pci_bus_id="0000:99:00.0", uuid="GPU-9", index=1, cuda_ordinal=1),
+        ),
+        ("warn",),
+    ),
+    (
+        "gpu-code-missing",
+        "a GPU that CUDA does not enumerate",
+        on(
+            "570.86.10",
+            torch("2.7.0+cu128", "12.8", gpu_code=CU128),
+            h200(0),
+            but(GTX_1080_TI, pci_bus_id="0000:99:00.0", uuid="GPU-9", index=1, cuda_ordinal=None),
+        ),
+        ("pass",),
+    ),
+    (
+        "gpu-code-missing",
+        "by the matrix, where the file does not tell",
+        on("535.183.01", torch("2.0.1+cu117", "11.7", gpu_code=None)),
+        ("fail",),
+    ),
+    ("gpu-code-missing", "no GPU", with_venv(without_gpu(), venv(torch())), ()),
+    ("gpu-code-missing", "a CPU build", with_venv(machine(), venv(CPU_BUILD)), ()),
+    ("gpu-code-missing", "code not known", on("550.54.14", torch("2.5.1+custom", "12.0", gpu_code=None)), ("skipped",)),
+    (
+        "gpu-code-missing",
+        "capability not known",
+        with_venv(machine(h200(name="NVIDIA New", compute_capability=None, pci_device_id=None)), venv(torch())),
+        ("unknown",),
+    ),
+    (
+        "python-unsupported",
+        "too new",
+        with_venv(machine(), venv(torch("2.0.1+cu118", "11.8"), python="3.13.1")),
+        ("warn",),
+    ),
+    ("python-unsupported", "fits", machine(), ("pass",)),
+    (
+        "python-unsupported",
+        "it works all the same",
+        with_venv(machine(), venv(torch("2.0.1+cu118", "11.8", gpu_available=True), python="3.13.1")),
+        ("pass",),
+    ),
+    ("python-unsupported", "a release that nobody knows", with_venv(machine(), venv(torch("99.0.0", "12.4"))), ()),
+    (
+        "python-unsupported",
+        "another framework",
+        with_venv(machine(), venv(Framework(name="jax", version="0.4.30"))),
+        (),
+    ),
+    ("python-unsupported", "Python not known", with_venv(machine(), venv(torch(), python=None)), ("skipped",)),
+    (
+        "environment-broken",
+        "broken",
+        with_venv(machine(), venv(problem="its base interpreter /usr/bin/python3.9 is gone")),
+        ("fail",),
+    ),
+    ("environment-broken", "whole", machine(), ("pass",)),
+    (
+        "environment-broken",
+        "another one is broken",
+        with_venv(machine(), venv(torch()), venv(key="/b", judged=False, problem="gone")),
+        ("pass",),
+    ),
+    ("environment-broken", "nobody looked", machine(environments=None), ()),
+    ("no-framework", "none", with_venv(machine(), venv()), ("note",)),
+    ("no-framework", "one", machine(), ("pass",)),
+    (
+        "no-framework",
+        "the list is not complete",
+        with_venv(machine(), venv(frameworks=Listing(items=(), complete=False))),
+        ("skipped",),
+    ),
+    ("no-framework", "a broken environment", with_venv(machine(), venv(problem="gone")), ()),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected
+
+
+def test_the_gpus_without_code_are_named() -> None:
+    old = but(GTX_1080_TI, pci_bus_id="0000:99:00.0", uuid="GPU-9", index=1, cuda_ordinal=1)
+    found = check_of("gpu-code-missing", on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=CU128), h200(0), old))
+    assert found.title == "torch 2.7.0+cu128 has no code for GPU 1 (NVIDIA GeForce GTX 1080 Ti)"
+    assert "Without code: GPU 1 (NVIDIA GeForce GTX 1080 Ti)" in found.message
+
+
+def test_code_that_the_driver_compiles_passes_with_a_word() -> None:
+    snapshot = on("570.86.10", torch("2.7.0+cu128", "12.8", gpu_code=("sm_80", "compute_90")), RTX_5060_TI)
+    assert "only PTX (compute_90) for the driver to compile" in check_of("gpu-code-missing", snapshot).message
+
+
+def test_what_decided() -> None:
+    by_file = check_of("gpu-code-missing", on("570.86.10", torch(gpu_code=("sm_80",))))
+    by_row = check_of("gpu-code-missing", on("535.183.01", torch("2.0.1+cu117", "11.7", gpu_code=None)))
+    by_framework = check_of("driver-too-old", on("570.86.10", but(CU130, gpu_available=True)))
+    assert [each.decided_by for each in (by_file, by_row, by_framework)] == ["declared", "inferred", "framework-ran"]
+    assert any(source.read for source in by_row.sources)
+
+
+def test_findings_cite_the_rows_that_decided() -> None:
+    found = check_of("driver-too-old", on("570.86.10", CU130))
+    assert found.title == "Driver 570.86.10 is too old for torch 2.11.0+cu130"
+    assert "580" in found.message
+    assert found.sources
+    assert all(source.address and source.read for source in found.sources)
+
+
+def test_windows_numbers_count_inside_wsl() -> None:
+    wsl = Platform(source="procfs", os="linux", container="none", wsl=True, machine="x86_64")
+    assert statuses("driver-too-old", on("551.88", torch(), platform=wsl)) == ("pass",)
+    assert statuses("driver-too-old", on("526.47", torch(), platform=wsl)) == ("fail",)
+    assert statuses("driver-too-old", on("526.47", torch(), platform=UBUNTU)) == ("pass",)
+
+
+def test_the_environment_of_the_cpu_build_is_shown() -> None:
+    found = check_of("cpu-only-build", with_venv(machine(), venv(CPU_BUILD)))
+    assert found.title == "PyTorch cannot use the GPU: CPU-only build"
+    assert f"{VENV} (VIRTUAL_ENV, Python 3.12.3)" in [each.value for each in found.evidence]
+
+
+def test_another_environment_with_a_framework_is_named() -> None:
+    other = Environment(
+        source="file",
+        key="/opt/ml",
+        prefix="/opt/ml",
+        executable="/opt/ml/bin/python",
+        judged=False,
+        frameworks=Listing(items=(torch(),), complete=True),
+    )
+    found = check_of("no-framework", with_venv(machine(), venv(), other))
+    assert "/opt/ml has torch 2.5.1+cu124" in found.message
+    assert found.fixes[0].command == ("envcheck", "check", "--python", "/opt/ml/bin/python")
+    assert check_of("no-framework", with_venv(machine(), venv())).fixes == ()
+
+
+def test_a_broken_environment_says_what_is_wrong() -> None:
+    found = check_of("environment-broken", with_venv(machine(), venv(problem="its base interpreter is gone")))
+    assert "its base interpreter is gone" in found.message
+
+
+def test_only_the_judged_environment_is_judged() -> None:
+    other = venv(CPU_BUILD, key="/other", judged=False)
+    assert checks_of("cpu-only-build", with_venv(machine(), venv(torch()), other))[0].status == "pass"
+    assert len(checks_of("cpu-only-build", with_venv(machine(), venv(torch()), other))) == 1
+
+
+def test_a_volta_keeps_its_code_in_builds_that_have_it() -> None:
+    assert statuses("gpu-code-missing", on("550.54.14", torch(), V100)) == ("pass",)
+    assert statuses("gpu-code-missing", but(on("580.65.06", CU130, V100), gpus=gpus(V100))) == ("fail",)
