@@ -85,6 +85,14 @@ def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, th
     assert ran.snapshot.gpus is None
 
 
+def test_no_device_node_is_left_behind(driver: tuple[str, Path]) -> None:
+    _, libraries = driver
+    before = sorted(Path("/dev").glob("nvidia*"))
+    for probe in ("nvml", "cuda"):
+        run_child(probe, variables=finding(libraries))
+    assert sorted(Path("/dev").glob("nvidia*")) == before
+
+
 @pytest.mark.parametrize(("probe", "field"), [("nvml", "nvml"), ("cuda", "cuda_init")])
 def test_no_library_at_all(probe: str, field: str) -> None:
     if sys.platform != "linux" or Path("/proc/driver/nvidia").exists():
