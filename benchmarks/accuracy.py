@@ -2,6 +2,7 @@
 
     python benchmarks/accuracy.py PATH/cases.jsonl [--show ID] [--json]
 
+envcheck must be installed in that Python's environment (or ``PYTHONPATH`` name the checkout).
 A case is a line of JSON with ``id``, ``kind`` (layout of the text), ``dump`` and ``error`` (the text), ``problem`` (the
 root cause by the name of its rule, ``none`` for a healthy machine), ``also_right`` (other names that a careful reader
 would accept) and ``severity``: ``fault`` is right when the primary cause has one of the names; ``remark`` when it is
@@ -24,7 +25,7 @@ from envcheck.compat.complete import complete
 from envcheck.compat.load import tables
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
-from envcheck.rules.catalog import all_rules
+from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.cause import primary
 from envcheck.rules.evaluate import evaluate
 from envcheck.snapshot import Snapshot
@@ -69,6 +70,11 @@ class Outcome(msgspec.Struct, frozen=True):
     """Rule of the primary cause; for a healthy case, of the first alarm."""
     alarms: tuple[str, ...]
     """``rule: status`` of every warning and failure."""
+
+
+def has_rule(outcome: Outcome) -> bool:
+    """Whether there is a rule of the problem's name: without one it cannot be found."""
+    return find_rule(outcome.problem) is not None
 
 
 def judge(text: str) -> tuple[Snapshot | None, tuple[Check, ...]]:
@@ -129,16 +135,24 @@ def _print_report(outcomes: Sequence[Outcome]) -> None:
     faults = [outcome for outcome in outcomes if outcome.severity == "fault"]
     remarks = [outcome for outcome in outcomes if outcome.severity == "remark"]
     healthy = [outcome for outcome in outcomes if outcome.severity == "healthy"]
-    for title, group in (("faults", faults), ("remarks", remarks), ("healthy", healthy)):
-        right = sum(outcome.result in RIGHT for outcome in group)
-        counts = ", ".join(f"{count} {result}" for result, count in summary(group).items() if count)
-        print(f"{title:8} {right:3} of {len(group):3} right   ({counts})")
+    with_rule = [outcome for outcome in faults if has_rule(outcome)]
+    _print_line("faults", faults)
+    _print_line("  of these, with a rule of their name", with_rule)
+    _print_line("remarks", remarks)
+    _print_line("healthy", healthy)
     unread = [outcome.id for outcome in outcomes if not outcome.recognised]
     print(f"nothing recognised in {len(unread)} of {len(outcomes)} texts")
     _print_table("by layout of the text", outcomes, lambda outcome: outcome.kind)
     _print_table("by problem", outcomes, lambda outcome: outcome.problem)
     _print_cases("false alarms", [outcome for outcome in outcomes if outcome.result == "false alarm"])
     _print_cases("wrong primary cause", [outcome for outcome in outcomes if outcome.result == "wrong"])
+    _print_cases("missed though there is a rule", [found for found in with_rule if found.result == "missed"])
+
+
+def _print_line(title: str, group: Sequence[Outcome]) -> None:
+    right = sum(outcome.result in RIGHT for outcome in group)
+    counts = ", ".join(f"{count} {result}" for result, count in summary(group).items() if count)
+    print(f"{title:38} {right:3} of {len(group):3} right   {counts}")
 
 
 def _print_table(title: str, outcomes: Sequence[Outcome], key: Callable[[Outcome], str]) -> None:
@@ -147,9 +161,7 @@ def _print_table(title: str, outcomes: Sequence[Outcome], key: Callable[[Outcome
         groups[key(outcome)].append(outcome)
     print(f"\n{title}")
     for name, group in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        right = sum(outcome.result in RIGHT for outcome in group)
-        counts = ", ".join(f"{count} {result}" for result, count in summary(group).items() if count)
-        print(f"  {name:30} {right:3} / {len(group):3}   {counts}")
+        _print_line(f"  {name}", group)
 
 
 def _print_cases(title: str, outcomes: Sequence[Outcome]) -> None:

@@ -29,7 +29,7 @@ _IN_ANY_CASE = (
     r"\b(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
     r"\b(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
     r"\bbut (?:source|loaded|linked|the installed)\b",
-    r"\b(?:returned [1-9]|runners=\[|start this container)",
+    r"\b(?:returned [1-9]|runners=\[|start this container)|\(you have ",
     r"throttl|slowdown *: *active",
 )
 _AS_WRITTEN = (
