@@ -132,7 +132,7 @@ def _by_driver(request: Request, name: str) -> dict[str, Found]:
     fields: dict[str, Any] = {
         "name": known.get("Model"),
         "uuid": known.get("GPU UUID"),
-        "vbios": known.get("Video BIOS"),
+        "vbios": known["Video BIOS"].upper() if "Video BIOS" in known else None,  # as NVML writes it
         "gsp_firmware": known.get("GPU Firmware"),
         "minor": int(known["Device Minor"]) if known.get("Device Minor", "").isdigit() else None,
     }

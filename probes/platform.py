@@ -44,12 +44,13 @@ def collect(request: Request, out: Out) -> None:
     inside = container(request)
     mark = wsl_mark(request)
     release = kernel_release(request)
+    asked = "uname" if at_real_root(request) else "procfs"
     out.fact(
         {
             "platform": record(
                 os=Found(_SYSTEMS.get(sys.platform) if at_real_root(request) else "linux", "process"),
                 **_distribution(request),
-                kernel_release=Found(release, "uname"),
+                kernel_release=Found(release, asked),
                 machine=_machine(request),
                 libc=_libc(request),
                 cpu_model=_cpu.model(request),
@@ -59,7 +60,7 @@ def collect(request: Request, out: Out) -> None:
                 shared_memory=_shared_memory(request),
                 container=Found(inside.name, inside.source) if inside else None,
                 container_evidence=Found(inside.evidence, inside.source) if inside else None,
-                wsl=Found(mark is not None, f"file {mark}" if mark else "uname") if release or mark else None,
+                wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
                 virtualization=virtualization(request, _cpu.flags(request)),
                 tegra_release=_tegra_release(request),
                 uid=Found(os.getuid(), "process") if at_real_root(request) and hasattr(os, "getuid") else None,

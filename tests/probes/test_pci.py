@@ -46,7 +46,7 @@ def test_h200_under_a_port(run_probe: RunProbe, build_root: BuildRoot) -> None:
     assert gpu.minor == 0
     assert gpu.name == "NVIDIA H200"
     assert gpu.uuid == "GPU-0a1b2c3d-0000-1111-2222-333344445555"
-    assert gpu.vbios == "96.00.cf.00.01"
+    assert gpu.vbios == "96.00.CF.00.01"
     assert gpu.gsp_firmware == "580.159.04"
     assert gpu.source_of("minor") == "procfs"
     assert gpu.source_of("pci_device_id") == "sysfs"
