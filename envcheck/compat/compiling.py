@@ -20,6 +20,7 @@ FIELDS = {
     "cuda": "cuda",
     "gpu": "gpus",
     "torch": "torch",
+    "release": "releases",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

@@ -18,6 +18,7 @@ from envcheck.compat.tables import (
     CudaRow,
     DriverBranchRow,
     GpuRow,
+    ReleaseRow,
     Row,
     SourceRow,
     Tables,
@@ -32,6 +33,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "cuda": CudaRow,
     "gpu": GpuRow,
     "torch": TorchRow,
+    "release": ReleaseRow,
 }
 
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")

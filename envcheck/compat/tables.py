@@ -185,6 +185,50 @@ class TorchRow(Row, frozen=True, kw_only=True):
         return f"torch/{self.version}"
 
 
+class ReleaseRow(Row, frozen=True, kw_only=True):
+    """Releases of one component that need the same things: a library, a framework, a package on top of one.
+
+    A *specifier* is a list of bounds that must all hold (``>=12.1,<13``); alternatives are separated by ``|``
+    (``==10.2|>=11.0,<=11.6``). Bounds compare by the leading numbers that they name: ``<=11.6`` admits 11.6.2.
+    """
+
+    name: str
+    """The component: ``cudnn``, ``tensorrt``, ``jetpack``, or a distribution by its name on PyPI."""
+    versions: str
+    """The releases that the row speaks of, as a specifier: ``==2.16.*``, ``>=0.4.26,<0.4.29``."""
+    build: str = ""
+    """Local tag of the build that the row speaks of (``cu118``), where a release has several; empty for the one on
+    PyPI, or the only one."""
+    cuda: str | None = None
+    """CUDA that it was built with, as ``12.3``; empty text for a build without GPU support. It is held against
+    drivers; the CUDA versions that may be beside it are in ``needs``."""
+    needs: dict[str, str] = {}
+    """Specifiers of other components: ``{cuda = ">=12.1,<13", cudnn = ">=8.9,<9", torch = "==2.5.1",
+    python = ">=3.9,<3.13", driver-linux = ">=525.60.13", driver-windows = …, gcc = …}``. A component that is not
+    named here is not constrained by this row."""
+    bundles: dict[str, str] = {}
+    """Components that come with it, and their versions: ``{cudnn = "9.3.0", nccl = "2.21.5"}``; another copy beside
+    it does no harm."""
+    os: tuple[Os, ...] = ()
+    """Systems that it runs on with a GPU; empty when the source does not say."""
+    machine: tuple[Machine, ...] = ()
+    targets: tuple[str, ...] = ()
+    """What it holds GPU code for: ``sm_90``, ``compute_90``."""
+    capability_min: str | None = None
+    """Least compute capability that it supports, where its documents say so (they outrank ``targets``)."""
+    capability_max: str | None = None
+    """Greatest one, where documented."""
+    capabilities: tuple[str, ...] = ()
+    """The only ones that it runs on, where that is a list."""
+    superseded: str = ""
+    """For a project that ended: one sentence with the last stack that works."""
+
+    @property
+    def id(self) -> str:
+        build = f"+{self.build}" if self.build else ""
+        return f"{self.name}/{self.versions}{build}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -196,6 +240,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     cuda: tuple[CudaRow, ...] = ()
     gpus: tuple[GpuRow, ...] = ()
     torch: tuple[TorchRow, ...] = ()
+    releases: tuple[ReleaseRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""
