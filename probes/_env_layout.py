@@ -54,7 +54,7 @@ def read_layout(request: Request, place: Place, prefix: str) -> Layout:
         system_packages=settings.get("include-system-site-packages", "").lower() == "true",
         minor=minor,
         version=versions.of_settings(settings) or versions.full(request, base, minor, program) or minor,
-        implementation=_implementation(request, prefix, settings),
+        implementation=_implementation(request, prefix, settings, program),
         manager=_manager(request, prefix, settings, virtual=virtual),
         externally_managed=False if virtual else exists(request, f"{stdlib}/{_MANAGED}") if stdlib else None,
         problem=place.problem or base_gone or _outgrown(minor, program, virtual=virtual),
@@ -119,10 +119,13 @@ def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str |
     return f"it was made for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
 
 
-def _implementation(request: Request, prefix: str, settings: dict[str, str]) -> str | None:
+def _implementation(request: Request, prefix: str, settings: dict[str, str], program: str | None) -> str | None:
     said = settings.get("implementation", "").lower()
     if re.fullmatch(r"[a-z]{1,20}", said):
         return said
+    named = versions.implementation_of_program(name_of(real(request, program))) if program else None
+    if named:
+        return named
     names = [
         name_of(path) for path in libraries(request, prefix, "site-packages") or libraries(request, prefix, "os.py")
     ]

@@ -58,21 +58,23 @@ def _python_path(request: Request) -> Iterator[str]:
 
 def _sites(request: Request, layout: Layout) -> Iterator[str]:
     if layout.virtual:
-        yield from _site_folders(request, layout.prefix, layout.minor)
+        yield from _site_folders(request, layout, layout.prefix)
     if layout.minor and (layout.system_packages or not layout.virtual):
         yield from _user_site(request, layout.minor)
         if layout.base:
-            yield from _site_folders(request, layout.base, layout.minor)
+            yield from _site_folders(request, layout, layout.base)
 
 
-def _site_folders(request: Request, prefix: str, minor: str | None) -> Iterator[str]:
+def _site_folders(request: Request, layout: Layout, prefix: str) -> Iterator[str]:
     """``site-packages``, and the folders that Debian uses in its stead."""
+    minor = layout.minor
+    other = "python" if layout.implementation == "pypy" else "pypy"
     for lib in ("lib64", "lib"):
         if lib == "lib64" and link_target(request, f"{prefix}/lib64") is not None:
             continue
         for name in list_names(request, f"{prefix}/{lib}") or []:
             match = LIBRARY.match(name)
-            if match and match.group(2) == minor:
+            if match and match.group(1) != other and match.group(2) == minor:
                 yield f"{prefix}/{lib}/{name}/site-packages"
     yield f"{prefix}/local/lib/python{minor}/dist-packages"
     if minor and minor.startswith("3"):

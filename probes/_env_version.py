@@ -9,7 +9,7 @@ from ._env_paths import real
 from ._kit import Request, list_names, read_text
 
 _SETTING = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
-_PROGRAM = re.compile(r"(?:python|pypy)(\d+\.\d+)")
+_PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
 _PATCHLEVEL = re.compile(r'^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"', re.MULTILINE)
 
 
@@ -31,7 +31,13 @@ def minor_of(version: str | None) -> str | None:
 def minor_of_program(name: str) -> str | None:
     """``3.12`` of ``python3.12``."""
     match = _PROGRAM.match(name)
-    return match.group(1) if match else None
+    return match.group(2) if match else None
+
+
+def implementation_of_program(name: str) -> str | None:
+    """``cpython`` of ``python3.12``, ``pypy`` of ``pypy3.10``; None for a name without a version."""
+    match = _PROGRAM.match(name)
+    return {"python": "cpython", "pypy": "pypy"}[match.group(1)] if match else None
 
 
 def full(request: Request, base: str | None, minor: str | None, program: str | None) -> str | None:

@@ -121,6 +121,16 @@ def test_pypy(tree: Tree) -> None:
     assert (read.implementation, read.version) == ("pypy", "3.10")
 
 
+def test_pypy_beside_cpython(tree: Tree) -> None:
+    tree.base("/usr", "3.9.2")
+    tree.program("/usr/bin/pypy3.9")
+    tree.link("/usr/bin/pypy3", "pypy3.9")
+    tree.file("/usr/lib/pypy3.9/os.py")
+    tree.at("/usr/lib/pypy3.9/site-packages").mkdir()
+    assert layout(tree, "/usr/bin/pypy3").implementation == "pypy"
+    assert layout(tree, "/usr/bin/python3").implementation == "cpython"
+
+
 def test_a_copied_interpreter_whose_base_is_gone(tree: Tree) -> None:
     tree.venv("/a", "/opt/py/bin/python3.11")
     for name in ("python", "python3"):

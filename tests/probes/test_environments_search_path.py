@@ -69,6 +69,15 @@ def test_lib64_comes_before_lib_where_they_differ(tree: Tree) -> None:
     assert folders(tree, "/usr") == ["/usr/lib64/python3.11/site-packages", "/usr/lib/python3.11/site-packages"]
 
 
+def test_pypy_and_cpython_of_one_version_keep_to_their_own(tree: Tree) -> None:
+    tree.base("/usr", "3.9.2")
+    tree.program("/usr/bin/pypy3.9")
+    tree.file("/usr/lib/pypy3.9/os.py")
+    tree.at("/usr/lib/pypy3.9/site-packages").mkdir()
+    assert folders(tree, "/usr/bin/pypy3.9") == ["/usr/lib/pypy3.9/site-packages"]
+    assert folders(tree, "/usr/bin/python3") == ["/usr/lib/python3.9/site-packages"]
+
+
 def test_the_user_folder_follows_its_variable_and_the_passwd_file(tree: Tree) -> None:
     tree.base("/opt/py")
     site = "/opt/py/lib/python3.11/site-packages"
