@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,11 +40,6 @@ DEATHS: dict[str, tuple[str, str, str]] = {
         "failed",
         "exited with status 1 before it was done while importing torch",
     ),
-    "line replaced": (
-        "import os; os.closerange(3, 64); files = [open('/dev/null', 'wb', 0) for _ in range(40)]",
-        "failed",
-        "exited with status 1 before it was done while importing torch",
-    ),
 }
 
 
@@ -58,6 +54,16 @@ def test_death_in_collect_is_a_row(probes: Any, kind: str, how: str) -> None:
     assert (run.title, run.fills) == ("Title of dies", ("variables",))
     assert probes.facts("dies") == {"half": "sent"}
     probes.assert_healthy("before", "later", "zlast")
+
+
+def test_facts_are_not_written_to_what_took_the_place_of_the_line(probes: Any, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    take_over = f"os.kept = [open({str(victim)!r}, 'ab', 0) for _ in range(80)]"
+    probes.add("dies", f"def collect(request, out):\n    {HALF}\n    import os; os.closerange(3, 64); {take_over}\n")
+    run = probes.run()["dies"]
+    assert (run.status, run.detail) == ("failed", "exited with status 1 before it was done while importing torch")
+    assert run.noise.endswith("OSError: the line to envcheck was closed")
+    assert victim.read_bytes() == b""
 
 
 LOAD_FAILURES = {

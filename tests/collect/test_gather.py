@@ -216,6 +216,16 @@ def test_missing_interpreter_is_a_row_for_each(probes: Any, interpreter: str, re
     assert open_descriptors() == before
 
 
+def test_slow_start_of_the_interpreter_is_not_the_probes_time(probes: Any, tmp_path: Path) -> None:
+    slow = tmp_path / "python"
+    slow.write_text(f'#!/bin/sh\nsleep 0.4\nexec {sys.executable} "$@"\n')
+    slow.chmod(0o755)
+    probes.add_healthy("a", "b", seconds=0.2)
+    runs = probes.run(interpreter=str(slow))
+    probes.assert_healthy("a", "b")
+    assert all(run.seconds < 0.2 for run in runs.values())
+
+
 def test_interpreter_that_is_none_is_a_row_for_each(probes: Any) -> None:
     probes.add_healthy("a", "b")
     for run in probes.run(interpreter="/bin/false").values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -80,12 +81,14 @@ def test_leftovers_of_a_hang_are_killed(probes: Any, what: str) -> None:
 
 
 def test_group_member_without_the_marker_is_killed(probes: Any) -> None:
-    probes.add("leaves", probe_that_leaves("subprocess.Popen(['sleep', '601'], env={'PATH': os.environ['PATH']})"))
+    seconds = f"{600 + random.random()}"
+    how = f"subprocess.Popen(['sleep', '{seconds}'], env={{'PATH': os.environ['PATH']}})"
+    probes.add("leaves", probe_that_leaves(how))
     assert probes.run()["leaves"].status == "ok"
     until = time.monotonic() + 1
-    while command_lines().count(b"sleep\x00601\x00") and time.monotonic() < until:
+    while f"sleep\0{seconds}\0".encode() in command_lines() and time.monotonic() < until:
         time.sleep(0.01)
-    assert b"sleep\x00601\x00" not in command_lines()
+    assert f"sleep\0{seconds}\0".encode() not in command_lines()
 
 
 def command_lines() -> list[bytes]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import resource
+import time
 from typing import Any
 
 import pytest
 
 from envcheck.collect import visible
 from envcheck.collect.noise import TAIL, Noise
+from envcheck.events import Progress
 
 
 @pytest.mark.parametrize("descriptor", [1, 2])
@@ -73,6 +75,20 @@ def test_each_probe_of_a_shared_child_keeps_its_own_noise(probes: Any) -> None:
         "by d",
         "at import of e",
     ]
+
+
+def test_noise_is_there_when_the_parent_comes_late(probes: Any) -> None:
+    """Words and noise then come in at once, and the end must not be heard before what was printed ahead of it."""
+    body = "def collect(request, out):\n    out.progress('x')\n    print('printed by', NAME)\n"
+    for name in ("a", "b"):
+        probes.add(name, body)
+
+    def be_late(event: object) -> None:
+        if isinstance(event, Progress):
+            time.sleep(0.1)
+
+    runs = probes.run(on_event=be_late)
+    assert [run.noise for run in runs.values()] == ["printed by a", "printed by b"]
 
 
 def test_probe_that_closed_its_output_is_heard(probes: Any) -> None:
