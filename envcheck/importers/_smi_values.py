@@ -49,7 +49,7 @@ _UNITS = {
     "ms": 1e-3,
     "s": 1.0,
 }
-"""Factor to the base unit. nvidia-smi up to R331 wrote MB for MiB."""
+"""Factor to the base unit. Old releases of nvidia-smi wrote MB for MiB."""
 
 _QUANTITY = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z%]{0,4})$")
 

@@ -187,7 +187,7 @@ def _toolkits(values: _Values) -> Listing[Toolkit] | None:
     version = _version(values, "cuda runtime version")
     if version is None:
         return None
-    return Listing(items=(Toolkit(source=SOURCE, path="nvcc on PATH", version=version, on_path=True),))
+    return Listing(items=(Toolkit(source=SOURCE, path="unknown folder", version=version, on_path=True),))
 
 
 def _cudnn_files(values: _Values) -> Listing[Library] | None:

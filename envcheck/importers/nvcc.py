@@ -24,6 +24,6 @@ def read(paste: Paste) -> Snapshot:
     for line in paste.lines:
         found = _RELEASE.search(line)
         if found:
-            toolkit = Toolkit(source=SOURCE, path="nvcc on PATH", version=found[2] or found[1], on_path=True)
+            toolkit = Toolkit(source=SOURCE, path="unknown folder", version=found[2] or found[1], on_path=True)
             return Snapshot(toolkits=Listing(items=(toolkit,)))
     return Snapshot()

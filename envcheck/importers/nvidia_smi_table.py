@@ -138,7 +138,7 @@ def _ecc(cell: str) -> Ecc | None:
 
 
 def _with_row(gpu: Gpu, cells: list[str]) -> Gpu:
-    """The second row has power and memory, the third (from R450 on) the MIG mode at its end."""
+    """The second row has power and memory, the third (not in old drivers) the MIG mode at its end."""
     memory = next((found for cell in cells if (found := _USED_OF_TOTAL.search(cell))), None)
     power = next((found for cell in cells if (found := _DRAW_OF_LIMIT.search(cell))), None)
     if memory:

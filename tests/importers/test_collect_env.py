@@ -44,7 +44,7 @@ def test_the_machine_of_a_recorded_report() -> None:
     assert release_in(H200) == "580.159.04"
     gpu = Gpu(source="pasted text", label="pasted-0", index=0, name="NVIDIA H200")
     assert snapshot.gpus == Listing(items=(gpu,), complete=True)
-    nvcc = Toolkit(source="pasted text", path="nvcc on PATH", version="13.0.88", on_path=True)
+    nvcc = Toolkit(source="pasted text", path="unknown folder", version="13.0.88", on_path=True)
     assert snapshot.toolkits == Listing(items=(nvcc,), complete=False)
     assert snapshot.variables is None, "CUDA_MODULE_LOADING was not set"
 

@@ -125,5 +125,5 @@ def test_nvccs_version() -> None:
     text = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n"
     toolkits = read_text(text).toolkits
     assert toolkits is not None
-    assert toolkits.items == (Toolkit(source=SOURCE, path="nvcc on PATH", version="12.1.105", on_path=True),)
+    assert toolkits.items == (Toolkit(source=SOURCE, path="unknown folder", version="12.1.105", on_path=True),)
     assert not toolkits.complete

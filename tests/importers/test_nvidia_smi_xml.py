@@ -152,7 +152,7 @@ def test_the_table_of_the_same_machine_agrees() -> None:
 
 
 def test_element_names_of_older_formats() -> None:
-    """DTD v10 and v11: one power section, throttle reasons, one number for SRAM, reset status."""
+    """One power section, throttle reasons, one number for SRAM, reset status."""
     found = one(
         "<power_readings><power_draw>49.44 W</power_draw><power_limit>255.00 W</power_limit>"
         "<default_power_limit>255.00 W</default_power_limit><enforced_power_limit>250.00 W</enforced_power_limit>"
