@@ -57,10 +57,9 @@ def load_binding() -> ModuleType:
     """The module ``pynvml`` of nvidia-ml-py; ImportError with the reason when another stands in its place."""
     try:
         import pynvml
-    except ImportError:
-        raise
     except Exception as error:
-        raise ImportError(f"pynvml (distribution nvidia-ml-py) is broken: {type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise ImportError(f"pynvml (of the distribution nvidia-ml-py) cannot be imported: {reason}") from error
     place = getattr(pynvml, "__file__", None) or "?"
     if hasattr(pynvml, "__path__"):
         raise ImportError(f"the deprecated distribution 'pynvml' hides nvidia-ml-py: {place}; uninstall pynvml")
