@@ -77,6 +77,7 @@ def be_harmless(alarm: int) -> None:
     except (ImportError, OSError, ValueError):
         pass
     faulthandler.enable(STANDARD_ERROR)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(alarm)
 
 
