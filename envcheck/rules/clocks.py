@@ -19,11 +19,19 @@ _WORTH_SAYING = 1.0
 """Seconds of throttling since the driver was loaded from which a note is made: shorter moments are nothing."""
 
 
+def _check_supply(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Check power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),)
+
+
+def _check_cooling(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Check fans, air flow and the temperature of the room", who="cluster-admin"),)
+
+
 def _watts(power: Power) -> str:
     return f"{power.limit:.0f} W of {power.limit_default:.0f} W by default"
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed)
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_supply)
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU is slowed down by its power supply or a lowered power limit.
 
@@ -57,9 +65,6 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
             message="The machine's power supply makes the GPU lower its clocks.",
             evidence=evidence,
             decided_by="driver-answered",
-            fixes=(
-                Fix(text="Check power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),
-            ),
         )
     if not lowered:
         return passed("Power does not slow it down", *evidence, decided_by="driver-answered")
@@ -81,7 +86,7 @@ def _raise_limit(gpu: Gpu, power: Power) -> tuple[Fix, ...]:
     return (Fix(text="Set the power limit back to its default", command=command, who="root", risk=risk),)
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed)
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_cooling)
 def thermal_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU is slowed down because it is hot.
 
@@ -111,7 +116,6 @@ def thermal_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
             message=f"Active now: {', '.join(active)}.",
             evidence=evidence,
             decided_by="driver-answered",
-            fixes=(Fix(text="Check fans, air flow and the temperature of the room", who="cluster-admin"),),
         )
     earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in _HEAT)
     if earlier >= _WORTH_SAYING:

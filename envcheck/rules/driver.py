@@ -12,7 +12,7 @@ from envcheck.rules.machine import (
     may_have_gpus,
     nvml_answers,
 )
-from envcheck.snapshot import ApiResult, Driver, Snapshot
+from envcheck.snapshot import Driver, Snapshot
 
 
 def _driver(facts: Facts) -> Driver:
@@ -64,9 +64,19 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
+def _realign(facts: Facts) -> tuple[Fix, ...]:
+    if any("/compat/" in (result.library or "") for result in naming("driver-library-mismatch", answers(facts))):
+        return fixes.drop_compat_library(facts)
+    if in_container(facts):
+        text = "Remove the driver's libraries (libcuda, libnvidia-*) from the image: the host's are put in at start"
+        return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
+    return fixes.reboot(facts)
+
+
 @rule(
     layer="driver",
     scope="node",
+    remedy=_realign,
     explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -103,7 +113,6 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         evidence=(*(shown(result) for result in failed), *releases),
         decided_by="driver-answered" if failed else "inferred",
         action="none" if in_container(facts) else "reboot",
-        fixes=_realign(facts, failed),
     )
 
 
@@ -136,15 +145,6 @@ def _drift(facts: Facts) -> str:
     if module and libraries and module not in libraries:
         return f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
     return "The driver says that the loaded module and the library that asked it are of different releases."
-
-
-def _realign(facts: Facts, failed: tuple[ApiResult, ...]) -> tuple[Fix, ...]:
-    if any("/compat/" in (result.library or "") for result in failed):
-        return fixes.drop_compat_library(facts)
-    if in_container(facts):
-        text = "Remove the driver's libraries (libcuda, libnvidia-*) from the image: the host's are put in at start"
-        return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
-    return fixes.reboot(facts)
 
 
 @rule(

@@ -28,7 +28,25 @@ def _failed_start(facts: Facts) -> ApiResult | None:
     return next((result for result in calls if result is not None and result.code != 0), None)
 
 
-@rule(layer="driver", scope="node", needs=("driver.cuda_init",), arises=_start_matters, required=True)
+def _ways_to_start(facts: Facts) -> tuple[Fix, ...]:
+    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
+    uvm = Fix(
+        text="Load the nvidia_uvm module and make its device node",
+        command=("sudo", "nvidia-modprobe", "-u", "-c=0"),
+        who="root",
+    )
+    log = Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root")
+    return (*((uvm,) if module and module.uvm_loaded is False else ()), log, *fixes.reboot(facts))
+
+
+@rule(
+    layer="driver",
+    scope="node",
+    needs=("driver.cuda_init",),
+    arises=_start_matters,
+    required=True,
+    remedy=_ways_to_start,
+)
 def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver cannot start CUDA on the GPUs.
 
@@ -71,8 +89,12 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
         message=f"{meaning[:1].upper()}{meaning[1:]}." + "".join(f" {hint}" for hint in hints),
         evidence=tuple(shown(result) for result in answers(facts)),
         decided_by="driver-answered",
-        fixes=_ways_to_start(facts) if error is None or error.problem == "gpu-init-failed" else (),
+        fixes=_ways_to_start(facts) if error is None or error.problem == "gpu-init-failed" else (_see(error.problem),),
     )
+
+
+def _see(problem: str) -> Fix:
+    return Fix(text=f"Mend what lies behind it: {problem}", command=("envcheck", "rule", problem))
 
 
 def _hints(facts: Facts) -> tuple[str, ...]:
@@ -85,17 +107,6 @@ def _hints(facts: Facts) -> tuple[str, ...]:
     if closed:
         found.append(f"This user may not open {', '.join(closed)}.")
     return tuple(found)
-
-
-def _ways_to_start(facts: Facts) -> tuple[Fix, ...]:
-    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
-    uvm = Fix(
-        text="Load the nvidia_uvm module and make its device node",
-        command=("sudo", "nvidia-modprobe", "-u", "-c=0"),
-        who="root",
-    )
-    log = Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root")
-    return (*((uvm,) if module and module.uvm_loaded is False else ()), log, *fixes.reboot(facts))
 
 
 def _not_started(facts: Facts) -> tuple[Gpu, ...]:

@@ -127,7 +127,6 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         "driver-not-installed",
         r"Found no NVIDIA driver on your system",
         r"\blibcuda\.so(?:\.1)?\b.*(?:cannot open shared object file|not found|dlerror)",
-        r"Could not load dynamic library 'libcuda\.so",
         r"libnvidia-ml\.so\.1: cannot open shared object file|NVML Shared Library Not Found",
     ),
     *_said(

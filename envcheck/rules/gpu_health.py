@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Missing
+from envcheck.checks import Fix, Missing
 from envcheck.rules import fixes
 from envcheck.rules.api import Action, Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import answers, naming, shown
@@ -148,6 +148,10 @@ _ADVICE: dict[Action, str] = {
 }
 
 
+def _reset(_facts: Facts) -> tuple[Fix, ...]:
+    return (fixes.reset(None),)
+
+
 def _known_to_driver(gpu: Gpu, facts: Facts) -> bool:
     return listed(gpu, facts) or bool(gpu.errors)
 
@@ -157,6 +161,7 @@ def _known_to_driver(gpu: Gpu, facts: Facts) -> bool:
     scope="node",
     per="gpu",
     arises=_known_to_driver,
+    remedy=_reset,
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:

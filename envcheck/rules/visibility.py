@@ -21,11 +21,29 @@ def _driver_is_fine(_subject: Snapshot, facts: Facts) -> bool:
     return (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus)
 
 
+def _prohibited(facts: Facts) -> bool:
+    return bool(facts.own_gpus) and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus)
+
+
+def _show_again(facts: Facts) -> tuple[Fix, ...]:
+    value = facts.variable(VISIBLE)
+    unset = Fix(text=f"Unset {VISIBLE}, or name GPUs that exist; in a batch job, ask the scheduler for a GPU")
+    if value in _NONE:
+        return (unset,)
+    if any(node.openable is False for node in gpu_nodes(facts) or ()):
+        return (Fix(text="Let this user open the device nodes: by group, or through the job scheduler", who="root"),)
+    if _prohibited(facts):
+        return (Fix(text="Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
+    log = Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root")
+    return (unset, log) if value is not None else (log,)
+
+
 @rule(
     layer="container",
     scope="container",
     needs=("driver.cuda_init",),
     arises=_driver_is_fine,
+    remedy=_show_again,
     explains=("gpu-init-failed",),
 )
 def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -64,7 +82,6 @@ def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=_why(facts, value),
         evidence=(*variable, *(shown(result) for result in refused), *count),
         decided_by="driver-answered",
-        fixes=_show_again(facts, value),
     )
 
 
@@ -79,28 +96,8 @@ def _why(facts: Facts, value: str | None) -> str:
     return "The driver answers, but CUDA enumerates no device."
 
 
-def _prohibited(facts: Facts) -> bool:
-    return bool(facts.own_gpus) and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus)
-
-
 def _as_set(name: str, value: str) -> Evidence:
     return Evidence(what=name, value=value or "(empty)", source="environment")
-
-
-def _show_again(facts: Facts, value: str | None) -> tuple[Fix, ...]:
-    if value is not None:
-        return (Fix(text=f"Unset {VISIBLE}, or name GPUs that exist; in a batch job, ask the scheduler for a GPU"),)
-    if any(node.openable is False for node in gpu_nodes(facts) or ()):
-        return (
-            Fix(text="Let this user open the GPU's device nodes: by group, or through the job scheduler", who="root"),
-        )
-    if _prohibited(facts):
-        return (
-            Fix(text="Set the GPUs' compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),
-        )
-    return (
-        Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root"),
-    )
 
 
 class Entry(NamedTuple):

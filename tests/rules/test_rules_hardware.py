@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from envcheck.snapshot import Ecc, Gpu, GpuFabric, MigInstance, RowRemap, Snapshot
@@ -22,7 +24,7 @@ from tests.rules.machines import (
 )
 
 T4 = geforce("Tesla T4", "7.5", "10de:1eb8")
-CARD = {"name": "NVIDIA A100 80GB PCIe", "compute_capability": "8.0", "fabric": None}
+CARD: dict[str, Any] = {"name": "NVIDIA A100 80GB PCIe", "compute_capability": "8.0", "fabric": None}
 """A card with NVLinks on a bridge, on no switch."""
 
 

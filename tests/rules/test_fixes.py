@@ -1,0 +1,241 @@
+"""Fixes: commands that fit the environment's manager and the distribution, the user's own way out first."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.checks import Fix
+from envcheck.snapshot import Distribution, Environment, Framework, Platform, Snapshot
+from tests.rules.machines import (
+    DOCKER,
+    UBUNTU,
+    VENV,
+    but,
+    check_of,
+    driver,
+    geforce,
+    h200,
+    judge,
+    kernel,
+    machine,
+    not_loaded,
+    on_the_bus,
+    torch,
+    unloaded,
+    venv,
+    with_venv,
+    without_driver,
+)
+
+CPU_BUILD = torch("2.5.1+cpu", None)
+INDEX = "https://download.pytorch.org/whl/"
+
+
+def mend(environment: Environment, release: str = "550.54.14", *found: object, **changes: object) -> tuple[Fix, ...]:
+    """The fixes for the CPU build in this environment, on an H200 with this driver."""
+    snapshot = machine(*found, driver=driver(release, cuda=None), kernel=kernel(release=release))  # type: ignore[arg-type]
+    return check_of("cpu-only-build", but(with_venv(snapshot, environment), **changes)).fixes
+
+
+def test_pip_by_the_environments_own_interpreter() -> None:
+    (fix,) = mend(venv(CPU_BUILD))
+    assert fix.command == (
+        f"{VENV}/bin/python",
+        "-m",
+        "pip",
+        "install",
+        "--force-reinstall",
+        "torch==2.5.1",
+        "--index-url",
+        f"{INDEX}cu124",
+    )
+    assert (fix.who, bool(fix.risk)) == ("user", True)
+
+
+def test_uv() -> None:
+    (fix,) = mend(venv(CPU_BUILD, manager="uv"))
+    assert fix.command == (
+        "uv",
+        "pip",
+        "install",
+        "--python",
+        VENV,
+        "--reinstall",
+        "torch==2.5.1",
+        "--torch-backend=cu124",
+    )
+
+
+def test_conda_for_what_conda_installed() -> None:
+    package = Distribution(name="pytorch", version="2.5.1", channel="conda", build="py3.12_cpu_0")
+    environment = venv(CPU_BUILD, manager="conda", prefix="/opt/conda/envs/ml", distributions=(package,))
+    (fix,) = mend(environment)
+    assert fix.command == (
+        "conda",
+        "install",
+        "--prefix",
+        "/opt/conda/envs/ml",
+        "--channel",
+        "conda-forge",
+        "pytorch-gpu",
+        "cuda-version=12.4",
+    )
+
+
+def test_pip_for_what_pip_installed_into_a_conda_environment() -> None:
+    (fix,) = mend(venv(CPU_BUILD, manager="conda"))
+    assert "--index-url" in fix.command
+
+
+def test_a_virtual_environment_first_where_the_system_forbids_pip() -> None:
+    first, second = mend(
+        venv(CPU_BUILD, manager="system", externally_managed=True, executable="/usr/bin/python3", prefix="/usr")
+    )
+    assert first.command == ("/usr/bin/python3", "-m", "venv", ".venv")
+    assert second.command[:5] == (".venv/bin/python", "-m", "pip", "install", "torch==2.5.1")
+
+
+def test_the_companions_of_torch_come_along() -> None:
+    together = tuple(
+        Distribution(name=name, version=version, channel="pip")
+        for name, version in (("torch", "2.5.1+cpu"), ("torchvision", "0.20.1+cpu"), ("numpy", "2.1"))
+    )
+    (fix,) = mend(venv(CPU_BUILD, distributions=together))
+    assert "torchvision" in fix.command
+    assert "torchaudio" not in fix.command
+    assert "numpy" not in fix.command
+
+
+@pytest.mark.parametrize(
+    ("release", "backend"),
+    [
+        ("550.54.14", "cu124"),
+        ("580.65.06", "cu124"),
+        ("535.183.01", "cu121"),
+        ("450.80.02", "cu118"),
+    ],
+)
+def test_the_build_is_one_that_the_driver_speaks(release: str, backend: str) -> None:
+    assert mend(venv(CPU_BUILD), release)[0].command[-1] == f"{INDEX}{backend}"
+
+
+def test_the_newest_release_where_the_installed_one_has_no_build_that_fits() -> None:
+    blackwell = geforce("NVIDIA GeForce RTX 5090", "12.0", "10de:2b85")
+    (fix,) = mend(venv(CPU_BUILD), "580.65.06", blackwell)
+    wanted = next(word for word in fix.command if word.startswith("torch=="))
+    assert wanted != "torch==2.5.1"
+    assert fix.command[-1].startswith(f"{INDEX}cu1")
+
+
+def test_a_page_where_nothing_is_known_to_fit() -> None:
+    (fix,) = mend(venv(torch("2.5.1+cpu", None)), "390.87")
+    assert fix.command == ()
+    assert "pytorch.org" in fix.text
+    other = with_venv(machine(), venv(Framework(name="jax", version="0.4.30", cpu_only=True)))
+    assert check_of("cpu-only-build", other).fixes[0].command == ()
+
+
+def test_builds_for_the_python_that_is_there() -> None:
+    old = mend(venv(torch("2.13.0+cpu", None), python="3.9.18"))[0]
+    assert "torch==2.13.0" not in old.command
+    assert any(word.startswith("torch==2.") for word in old.command)
+
+
+def test_wsl_gets_linux_wheels_by_windows_driver_numbers() -> None:
+    wsl = Platform(os="linux", container="none", wsl=True, machine="x86_64")
+    (fix,) = mend(venv(CPU_BUILD), "551.88", platform=wsl)
+    assert fix.command[-1] == f"{INDEX}cu124"
+
+
+def test_the_users_own_way_comes_before_the_administrators() -> None:
+    snapshot = machine(driver=driver("570.86.10", cuda=None), kernel=kernel(release="570.86.10"))
+    new = torch("2.11.0+cu130", "13.0", gpu_code=("sm_90",))
+    found = check_of("driver-too-old", with_venv(snapshot, venv(new)))
+    assert [fix.who for fix in found.fixes] == ["user", "root"]
+    assert found.fixes[0].command[-1] == f"{INDEX}cu128"
+    assert found.fixes[1].command == ("sudo", "ubuntu-drivers", "install")
+    assert "580" in found.fixes[1].text
+
+
+def on(platform: Platform) -> Snapshot:
+    return without_driver(platform=platform)
+
+
+def distribution(name: str, *like: str) -> Platform:
+    return but(UBUNTU, distribution=name, distribution_like=like)
+
+
+@pytest.mark.parametrize(
+    ("platform", "command"),
+    [
+        (UBUNTU, ("sudo", "ubuntu-drivers", "install")),
+        (distribution("linuxmint", "ubuntu", "debian"), ("sudo", "ubuntu-drivers", "install")),
+        (distribution("debian"), ("sudo", "apt-get", "install", "nvidia-driver")),
+        (distribution("rhel", "fedora"), ()),
+        (distribution("rocky", "rhel", "centos", "fedora"), ()),
+        (distribution("opensuse-leap", "suse"), ()),
+        (distribution("arch"), ()),
+    ],
+)
+def test_the_driver_is_installed_by_the_distributions_means(platform: Platform, command: tuple[str, ...]) -> None:
+    (fix,) = check_of("driver-not-installed", on(platform)).fixes
+    assert (fix.command, fix.who) == (command, "root")
+    assert command or "docs.nvidia.com" in fix.text
+    assert fix.risk
+
+
+def test_the_driver_of_a_container_is_the_hosts_and_of_wsl_windows() -> None:
+    new = with_venv(machine(driver=driver("470.82.01", cuda=None), platform=DOCKER), venv(torch()))
+    (*_, host) = check_of("driver-too-old", new).fixes
+    assert (host.who, host.command) == ("cluster-admin", ())
+    assert "host" in host.text
+    wsl = Platform(os="linux", container="none", wsl=True, machine="x86_64")
+    (*_, windows) = check_of("driver-too-old", but(new, platform=wsl)).fixes
+    assert "in Windows" in windows.text
+    assert windows.command == ()
+
+
+def test_an_older_branch_is_not_to_be_had_by_updating() -> None:
+    old = geforce("NVIDIA GeForce GTX 1080 Ti", "6.1", "10de:1b06")
+    ignored = but(on_the_bus(old), name=old.name)
+    snapshot = machine(
+        ignored, driver=driver("595.58.03", nvml=None, cuda_init=None), kernel=kernel(0, release="595.58.03")
+    )
+    (fix,) = check_of("gpu-unsupported-by-driver", snapshot).fixes
+    assert "R580" in fix.text
+    assert "ubuntu-drivers" not in fix.command
+
+
+@pytest.mark.parametrize(
+    ("platform", "command"),
+    [
+        (UBUNTU, ("sudo", "update-initramfs", "-u")),
+        (distribution("fedora"), ("sudo", "dracut", "--force")),
+        (distribution("arch"), ()),
+    ],
+)
+def test_the_initial_ramdisk_is_rebuilt_by_the_distributions_means(
+    platform: Platform, command: tuple[str, ...]
+) -> None:
+    snapshot = not_loaded(kernel=unloaded(nouveau_loaded=True), platform=platform)
+    taken = but(snapshot, gpus__items=(on_the_bus(h200(), "nouveau"),))
+    assert check_of("nouveau-loaded", taken).fixes[0].command == command
+
+
+def test_a_bus_id_that_is_none_is_put_into_no_command() -> None:
+    odd = h200(pci_bus_id="0000:01:00.0; reboot", mig__enabled=True, mig__instances=(), power__limit=300.0)
+    for each in judge(machine(odd)):
+        for fix in each.fixes:
+            assert all("reboot" not in word for word in fix.command)
+            assert "; reboot" not in fix.text
+
+
+def test_nothing_that_ends_work_is_a_users_command() -> None:
+    """A reset or a restart is described, with its price, for who may do it."""
+    broken = machine(h200(recovery_action="gpu_reset", ecc__volatile_uncorrected=1, row_remap__pending=True))
+    fixes = [fix for each in judge(broken) for fix in each.fixes]
+    assert fixes
+    for fix in fixes:
+        assert fix.who == "root"
+        assert fix.risk
+        assert not any("reset" in word for word in fix.command)
