@@ -13,6 +13,7 @@ from tests.rules.machines import (
     but,
     check_of,
     driver,
+    error,
     geforce,
     h200,
     judge,
@@ -195,6 +196,14 @@ def test_the_driver_of_a_container_is_the_hosts_and_of_wsl_windows() -> None:
     assert windows.command == ()
 
 
+def test_no_module_is_loaded_inside_wsl() -> None:
+    said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    pasted = but(error(said), platform=Platform(source="pasted text", os="linux", wsl=True))
+    (fix,) = check_of("driver-not-loaded", pasted).fixes
+    assert fix.command == ()
+    assert "Windows" in fix.text
+
+
 def test_an_older_branch_is_not_to_be_had_by_updating() -> None:
     old = geforce("NVIDIA GeForce GTX 1080 Ti", "6.1", "10de:1b06")
     ignored = but(on_the_bus(old), name=old.name)
@@ -214,9 +223,7 @@ def test_an_older_branch_is_not_to_be_had_by_updating() -> None:
         (distribution("arch"), ()),
     ],
 )
-def test_the_initial_ramdisk_is_rebuilt_by_the_distributions_means(
-    platform: Platform, command: tuple[str, ...]
-) -> None:
+def test_the_initial_ramdisk_is_rebuilt_by_its_own_tool(platform: Platform, command: tuple[str, ...]) -> None:
     snapshot = not_loaded(kernel=unloaded(nouveau_loaded=True), platform=platform)
     taken = but(snapshot, gpus__items=(on_the_bus(h200(), "nouveau"),))
     assert check_of("nouveau-loaded", taken).fixes[0].command == command
