@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ._env_interpreter import Place, locate
-from ._env_paths import absolute, is_program, is_there, printable, real
+from ._env_paths import absolute, is_program, is_there, real
 from ._kit import Request
 
 _NAMES = ("python3", "python")
@@ -63,7 +63,7 @@ def _at(request: Request, why: str, text: str) -> Candidate:
 
 def _by_name(request: Request, name: str) -> Candidate:
     """A program name such as ``python3.11``, looked up as a shell would."""
-    place = Place(problem=f"{printable(name)} is neither here nor on PATH")
+    place = Place(problem="it is neither in the current folder nor on PATH")
     for path in _programs(request, (name,)):
         place = locate(request, path)
         if not place.system:

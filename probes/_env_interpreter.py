@@ -33,7 +33,7 @@ _ELF = b"\x7fELF"
 
 @dataclass(frozen=True)
 class Place:
-    """Where an environment is; ``problem`` says why it cannot be examined, or cannot run."""
+    """Where an environment is; ``problem`` says why it cannot be examined, or cannot run ("it": what was named)."""
 
     executable: str | None = None
     prefix: str | None = None
@@ -47,9 +47,8 @@ def locate(request: Request, path: str) -> Place:
     if is_folder(request, path):
         return _from_folder(request, path)
     if not is_there(request, path):
-        return Place(problem=f"{printable(path)} does not exist")
-    root = pyenv.root_of_shim(request, path)
-    return _from_program(request, path) if root is None else _from_shim(request, path, root)
+        return Place(problem="it does not exist")
+    return _from_file(request, path, "it")
 
 
 def libraries(request: Request, prefix: str, landmark: str) -> list[str]:
@@ -77,7 +76,7 @@ def _from_folder(request: Request, folder: str) -> Place:
     known = is_file(request, f"{folder}/pyvenv.cfg") or is_folder(request, f"{folder}/conda-meta")
     program = _program_in(request, folder)
     if program is not None:
-        place = locate(request, program)
+        place = _from_file(request, program, printable(program))
         prefix = folder if known else place.prefix
         return Place(executable=place.executable or program, prefix=prefix, problem=place.problem)
     return Place(prefix=folder if known else None, problem=_no_program(request, folder))
@@ -92,16 +91,20 @@ def _program_in(request: Request, folder: str) -> str | None:
 
 
 def _no_program(request: Request, folder: str) -> str:
-    shown = printable(folder)
     if is_folder(request, f"{folder}/Scripts"):
-        return f"{shown} is laid out for Windows (Scripts/python.exe); it cannot be examined from Linux"
+        return "it is laid out for Windows (Scripts/python.exe) and cannot be examined from Linux"
     if is_file(request, f"{folder}/pyvenv.cfg"):
-        return f"{shown} has lost its interpreter (there is no bin/python)"
+        return "it has lost its interpreter (there is no bin/python)"
     if is_folder(request, f"{folder}/conda-meta"):
-        return f"the conda environment {shown} holds no Python"
+        return "it is a conda environment without Python"
     inner = next((name for name in (".venv", "venv") if is_file(request, f"{folder}/{name}/pyvenv.cfg")), None)
-    hint = f"; {shown}/{inner} is one" if inner else ""
-    return f"{shown} is a folder without a Python environment (there is no bin/python){hint}"
+    hint = f"; {printable(folder)}/{inner} is one" if inner else ""
+    return f"it is a folder without a Python environment (there is no bin/python){hint}"
+
+
+def _from_file(request: Request, path: str, shown: str) -> Place:
+    root = pyenv.root_of_shim(request, path)
+    return _from_program(request, path, shown) if root is None else _from_shim(request, path, root)
 
 
 def _from_shim(request: Request, path: str, root: str) -> Place:
@@ -110,15 +113,17 @@ def _from_shim(request: Request, path: str, root: str) -> Place:
         return Place(executable=path, problem=problem)
     if target == pyenv.SYSTEM:
         return Place(executable=path, problem=f"the pyenv shim {printable(path)} selects no version", system=True)
-    return _from_program(request, target)
+    return _from_program(request, target, printable(target))
 
 
-def _from_program(request: Request, path: str) -> Place:
-    problem = _why_not(request, path)
+def _from_program(request: Request, path: str, shown: str) -> Place:
+    """``shown``: how a sentence calls the program, unless its virtual environment is what was named."""
     prefix = _virtual_prefix(request, path)
+    shown = printable(path) if prefix else shown
+    problem = _why_not(request, path, shown)
     if prefix is None and problem is None:
         prefix = base_prefix(request, path)
-        problem = None if prefix else f"the standard library of {printable(path)} was not found"
+        problem = None if prefix else f"{shown} has lost its standard library"
     return Place(executable=path, prefix=prefix, problem=problem)
 
 
@@ -127,16 +132,16 @@ def _virtual_prefix(request: Request, program: str) -> str | None:
     return next((place for place in (parent(folder), folder) if is_file(request, f"{place}/pyvenv.cfg")), None)
 
 
-def _why_not(request: Request, path: str) -> str | None:
+def _why_not(request: Request, path: str, shown: str) -> str | None:
     """Why the file cannot be a working interpreter, or None."""
     target = real(request, path)
     if not is_there(request, target):
         return f"its base interpreter {printable(target)} is gone"
     if link_target(request, target) is not None:
-        return f"{printable(path)} is a link that leads in a circle"
+        return f"{shown} is a link that leads in a circle"
     if not is_program(request, target):
-        return f"{printable(path)} is not {'executable' if is_file(request, target) else 'a file'}"
-    return _why_no_python(request, printable(path), target)
+        return f"{shown} is not {'executable' if is_file(request, target) else 'a file'}"
+    return _why_no_python(request, shown, target)
 
 
 def _why_no_python(request: Request, shown: str, target: str) -> str | None:

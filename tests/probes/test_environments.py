@@ -117,7 +117,7 @@ def test_another_environment_is_named_beside_those_asked_for(tree: Tree, examine
 
 def test_an_environment_that_is_gone_is_still_the_one_that_was_meant(examined: Examined) -> None:
     item = examined(variables={"VIRTUAL_ENV": "/gone", "PATH": "/usr/bin"})[0]
-    assert (item.key, item.judged, item.problem) == ("/gone", True, "/gone does not exist")
+    assert (item.key, item.judged, item.problem) == ("/gone", True, "it does not exist")
     assert item.distributions is None
     assert item.frameworks is None
 
@@ -138,7 +138,7 @@ def test_a_name_is_looked_up_on_path(tree: Tree, examined: Examined) -> None:
 
 def test_a_name_that_is_nowhere(examined: Examined) -> None:
     (item,) = examined(python=["python9"], variables={"PATH": "/usr/bin"})
-    assert (item.key, item.problem) == ("python9", "python9 is neither here nor on PATH")
+    assert (item.key, item.problem) == ("python9", "it is neither in the current folder nor on PATH")
 
 
 def test_a_name_that_is_a_folder_here(tree: Tree, examined: Examined) -> None:

@@ -63,14 +63,12 @@ def test_folders_that_hold_an_interpreter(tree: Tree) -> None:
 
 
 def test_what_does_not_exist(tree: Tree) -> None:
-    assert found(tree, "/nowhere/python").problem == "/nowhere/python does not exist"
+    assert found(tree, "/nowhere/python").problem == "it does not exist"
 
 
 def test_a_folder_that_is_no_environment(tree: Tree) -> None:
     tree.file("/data/readme")
-    assert found(tree, "/data") == Place(
-        problem="/data is a folder without a Python environment (there is no bin/python)"
-    )
+    assert found(tree, "/data") == Place(problem="it is a folder without a Python environment (there is no bin/python)")
 
 
 def test_a_project_folder_is_answered_with_its_environment(tree: Tree) -> None:
@@ -87,7 +85,7 @@ def test_a_base_that_is_gone_is_named(tree: Tree) -> None:
 
 def test_an_environment_without_a_program(tree: Tree) -> None:
     tree.file("/a/pyvenv.cfg", "home = /usr/bin\n")
-    assert found(tree, "/a") == Place(None, "/a", "/a has lost its interpreter (there is no bin/python)")
+    assert found(tree, "/a") == Place(None, "/a", "it has lost its interpreter (there is no bin/python)")
 
 
 def test_an_environment_laid_out_for_windows(tree: Tree) -> None:
@@ -99,18 +97,18 @@ def test_an_environment_laid_out_for_windows(tree: Tree) -> None:
 def test_a_conda_environment_without_python(tree: Tree) -> None:
     tree.file("/conda/envs/c/conda-meta/history")
     place = found(tree, "/conda/envs/c")
-    assert (place.prefix, place.problem) == ("/conda/envs/c", "the conda environment /conda/envs/c holds no Python")
+    assert (place.prefix, place.problem) == ("/conda/envs/c", "it is a conda environment without Python")
 
 
 @pytest.mark.parametrize(
     ("content", "mode", "sentence"),
     [
-        (PROGRAM, 0o644, "/x/python3 is not executable"),
-        (b"#!/bin/sh\nexec python3\n", 0o755, "/x/python3 is a script, which is never run here"),
-        (b"hello", 0o755, "/x/python3 is not a program for Linux"),
-        (b"", 0o755, "/x/python3 is not a program for Linux"),
-        (b"MZ\x90\0", 0o755, "/x/python3 is not a program for Linux"),
-        (PROGRAM, 0o755, "the standard library of /x/python3 was not found"),
+        (PROGRAM, 0o644, "it is not executable"),
+        (b"#!/bin/sh\nexec python3\n", 0o755, "it is a script, which is never run here"),
+        (b"hello", 0o755, "it is not a program for Linux"),
+        (b"", 0o755, "it is not a program for Linux"),
+        (b"MZ\x90\0", 0o755, "it is not a program for Linux"),
+        (PROGRAM, 0o755, "it has lost its standard library"),
     ],
 )
 def test_a_program_that_is_no_working_interpreter(tree: Tree, content: bytes, mode: int, sentence: str) -> None:
@@ -123,25 +121,25 @@ def test_a_program_that_is_no_working_interpreter(tree: Tree, content: bytes, mo
 def test_a_launcher_of_another_name_is_no_python(tree: Tree) -> None:
     tree.program("/usr/bin/mise")
     tree.link("/shims/python3", "/usr/bin/mise")
-    assert found(tree, "/shims/python3").problem == (
-        "/shims/python3 leads to /usr/bin/mise, which is no Python by its name"
-    )
+    assert found(tree, "/shims/python3").problem == ("it leads to /usr/bin/mise, which is no Python by its name")
 
 
 def test_links_in_a_circle(tree: Tree) -> None:
     tree.link("/x/python3", "python")
     tree.link("/x/python", "python3")
-    assert found(tree, "/x/python").problem == "/x/python is a link that leads in a circle"
+    assert found(tree, "/x/python").problem == "it is a link that leads in a circle"
 
 
 def test_a_pipe_is_never_opened(tree: Tree) -> None:
     tree.at("/x").mkdir()
     os.mkfifo(tree.at("/x/python3"), 0o755)
-    assert found(tree, "/x/python3").problem == "/x/python3 is not a file"
+    assert found(tree, "/x/python3").problem == "it is not a file"
 
 
 def test_control_characters_of_a_path_stay_out_of_the_sentence(tree: Tree) -> None:
-    assert found(tree, "/no\x1b[31mwhere").problem == "/no[31mwhere does not exist"
+    tree.file("/x\x1b[31m/bin/python3", b"#!/bin/sh\n", 0o755)
+    problem = found(tree, "/x\x1b[31m").problem
+    assert problem == "/x[31m/bin/python3 is a script, which is never run here; name the interpreter itself"
 
 
 # --- pyenv --------------------------------------------------------------------------------------------------------
