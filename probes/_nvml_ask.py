@@ -144,7 +144,7 @@ class Device:
             self.failures.setdefault((call, code), api_result(self.nvml, call, code))
 
     def not_supported(self, record: dict[str, Any]) -> list[str]:
-        """The refused fields that ``record`` lacks; a group of which all was asked for in vain stands for its fields."""
+        """The refused fields that ``record`` lacks; a group of which all was refused stands for its fields."""
         refused = {field for field in self.refused if not _holds(record, field)}
         shown: list[str] = []
         for field in self.asked:

@@ -183,7 +183,7 @@ def _line(gpu: Gpu, smi: ET.Element, line: Line) -> Iterator[str]:
 def _summed(smi: ET.Element, place: str, *, uncorrected: bool) -> int | None:
     counts = [
         int(item.text or "")
-        for item in smi.find(place) or ()
+        for item in smi.findall(f"{place}/*")
         if item.tag.startswith(("sram_", "dram_"))
         and ("uncorrectable" in item.tag) is uncorrected
         and re.fullmatch(r"[0-9]+", item.text or "")
