@@ -44,12 +44,12 @@ class Child:
         self._on_lines = on_lines
         self._selector = selector
         self._open: set[int] = set()
-        self._unsent = b""
+        self._unsent = _encoded(order) + b"\n"
         self._hung_up = False
         self._process = self._start(interpreter)
-        self._tell(_encoded(order))
         self.pid = self._process.pid
         self._watch_end()
+        self._send()
 
     def _start(self, interpreter: str) -> subprocess.Popen[bytes]:
         if not interpreter:
@@ -95,7 +95,8 @@ class Child:
 
     def run_probe(self, name: str) -> None:
         """Let it run a probe, once it is through with the last one."""
-        self._tell(name.encode())
+        self._unsent += name.encode() + b"\n"
+        self._send()
 
     def hang_up(self) -> None:
         """Tell it that there is nothing more to do."""
@@ -134,10 +135,6 @@ class Child:
                 if not parts[-1]:
                     self._close(descriptor)
         return b"".join(parts)
-
-    def _tell(self, line: bytes) -> None:
-        self._unsent += line + b"\n"
-        self._send()
 
     def _send(self) -> None:
         """Send what the pipe takes now, and the rest when the selector says that it takes more."""
@@ -180,9 +177,17 @@ def own_path() -> list[str]:
     Not the working folder, which may hold anything; and what PYTHONPATH adds comes last, so that it cannot stand in
     for what envcheck was installed with.
     """
-    added = set(os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    added = _of_pythonpath()
     entries = [entry for entry in sys.path if Path(entry).is_absolute() and not _is_working_folder(entry)]
-    return sorted(entries, key=added.__contains__)
+    return sorted(entries, key=lambda entry: Path(entry).resolve() in added)
+
+
+def _of_pythonpath() -> frozenset[Path]:
+    entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    try:
+        return frozenset(Path(entry).resolve() for entry in entries)
+    except OSError:  # an entry is relative to a working folder that is gone
+        return frozenset()
 
 
 def _is_working_folder(entry: str) -> bool:

@@ -14,7 +14,7 @@ _FAULTS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS
 def describe(returncode: int) -> tuple[DeathStatus, str]:
     """Status and words for ``subprocess``'s return code: the exit status, or minus the number of the signal."""
     if returncode >= 0:
-        return "failed", f"exited with status {returncode} before it was done"
+        return "failed", f"exited with status {returncode}"
     name = signal_name(-returncode)
     return "crashed", f"crashed: {name}" if name in _FAULTS else f"killed by {name}"
 

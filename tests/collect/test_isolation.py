@@ -103,7 +103,8 @@ def test_own_packages_come_before_those_of_pythonpath(
     for where in ("own", "added"):
         (tmp_path / where).mkdir()
         (tmp_path / where / "planted_package.py").write_text(f"WHERE = {where!r}\n")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "added"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", "added")
     monkeypatch.setattr(sys, "path", [str(tmp_path / "added"), *sys.path, str(tmp_path / "own")])
     probes.add("look", LOOK)
     probes.run()
@@ -123,6 +124,7 @@ def test_path_of_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch: pyte
     folder = tmp_path / "gone"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    monkeypatch.setenv("PYTHONPATH", "relative")
     monkeypatch.setattr(sys, "path", ["", "relative", str(tmp_path)])
     folder.rmdir()
     assert child.own_path() == [str(tmp_path)]
