@@ -100,6 +100,8 @@ def test_damaged_metadata_costs_only_itself(tree: Tree) -> None:
     tree.file(f"{SITE}/a-b-c.dist-info/METADATA", b"\xff\xfe\0" * 100)
     tree.file(f"{SITE}/x-y-z.dist-info/METADATA", "Name: \x1b[31mred\nVersion: 1\n")
     tree.file(f"{SITE}/.dist-info/METADATA", "")
+    tree.file(f"{SITE}/empty-1.0.egg-info/SOURCES.txt", "")
+    tree.file(f"{SITE}/nameless.egg-info/PKG-INFO", "Version: 1\n")
     tree.file(f"{SITE}/bytes-1.0.dist-info/METADATA", b"\xff\xfe\0" * 100)
     tree.file(f"{SITE}/bytes-1.0.dist-info/INSTALLER", b"p\x1b]0;x\x07ip\xff" * 50)
     tree.file(f"{SITE}/bytes-1.0.dist-info/direct_url.json", b"[" * 60000)

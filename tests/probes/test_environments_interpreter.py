@@ -189,6 +189,17 @@ def test_a_version_that_is_not_installed(pyenv: Tree) -> None:
     assert place.prefix is None
 
 
+def test_a_version_without_the_program(pyenv: Tree) -> None:
+    pyenv.program("/home/me/.pyenv/shims/python2", SHIM)
+    place = found(pyenv, "/home/me/.pyenv/shims/python2", PYENV_VERSION="3.9.18")
+    assert place.problem == "pyenv selects 3.9.18 (PYENV_VERSION), which holds no python2"
+
+
+def test_without_any_choice_the_system_decides(pyenv: Tree) -> None:
+    pyenv.at("/home/me/.pyenv/version").unlink()
+    assert found(pyenv, "/home/me/.pyenv/shims/python3").system
+
+
 def test_a_version_cannot_lead_out_of_the_versions_folder(pyenv: Tree) -> None:
     place = found(pyenv, "/home/me/.pyenv/shims/python3", PYENV_VERSION="../../../../usr")
     assert place.prefix is None
