@@ -19,12 +19,18 @@ def _fixes(facts: Facts) -> tuple[Fix, ...]:
     return (*install_fitting_build(facts), *update_driver(facts))
 
 
+def _driver_is_apart(subject: FrameworkSubject, facts: Facts) -> bool:
+    """On a Jetson the driver is part of the system software and has other release numbers."""
+    platform = facts.snapshot.platform
+    return built_for_cuda(subject, facts) and not (platform and platform.tegra_release)
+
+
 @rule(
     layer="driver",
     scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
-    arises=built_for_cuda,
+    arises=_driver_is_apart,
     required=True,
     remedy=_fixes,
 )
@@ -105,7 +111,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
-    arises=built_for_cuda,
+    arises=_driver_is_apart,
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version, and runs it all the same.

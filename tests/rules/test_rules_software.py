@@ -75,6 +75,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
         with_venv(machine(), venv(torch(version="0.1.0", cuda=None, cpu_only=None))),
         ("skipped",),
     ),
+    ("driver-too-old", "a Jetson", on("35.4", torch(), platform=but(UBUNTU, tegra_release="36.4.0")), ()),
     ("driver-too-old", "driver not known", machine(driver=None), ("skipped",)),
     ("driver-too-old", "unreadable", machine(driver=driver("newest", cuda=None)), ("unknown",)),
     ("driver-older-than-toolkit", "older, one major", on("535.183.01", torch()), ("note",)),
