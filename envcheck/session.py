@@ -62,9 +62,7 @@ def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
     specs, left_out = _plan(request)
-    parts = gather(
-        specs, _probe_request(request), scopes=request.scopes, on_event=on_event, deadline_s=request.timeout
-    )
+    parts = gather(specs, _probe_request(request), scopes=request.scopes, on_event=on_event, deadline_s=request.timeout)
     return merge([*parts, Snapshot(runs=left_out)])
 
 

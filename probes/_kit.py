@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Callable, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Dict  # noqa: UP035  the alias below is read by Python 3.8 too
 
-Request = Dict[str, Any]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Request = Dict[str, Any]  # noqa: UP006
 
 TEXT_LIMIT = 1 << 20
 """No file that a probe reads as text is meant to be longer than this."""
@@ -21,7 +24,7 @@ class Out:
         self._status = "ok"
         self._detail = ""
 
-    def fact(self, part: Dict[str, Any]) -> None:
+    def fact(self, part: dict[str, Any]) -> None:
         """Send a part of the Snapshot."""
         self._send({"fact": part})
 
@@ -37,7 +40,7 @@ class Out:
         """Say that the probe came to its end; the bootstrap calls it."""
         self._send({"done": {"status": self._status, "detail": self._detail}})
 
-    def _send(self, message: Dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         self._write(json.dumps({"probe": self._probe, **message}).encode() + b"\n")
 
 
@@ -47,7 +50,7 @@ def below(request: Request, path: str) -> str:
     return path if root == "/" else os.path.join(root, path.lstrip("/"))
 
 
-def read_text(request: Request, path: str, limit: int = TEXT_LIMIT) -> Optional[str]:
+def read_text(request: Request, path: str, limit: int = TEXT_LIMIT) -> str | None:
     """The text of a file, at most ``limit`` bytes of it, or None when it cannot be read.
 
     Only regular files are opened (procfs and sysfs files are), so that no pipe or device can hold the probe up.
@@ -62,13 +65,13 @@ def read_text(request: Request, path: str, limit: int = TEXT_LIMIT) -> Optional[
         return None
 
 
-def read_line(request: Request, path: str) -> Optional[str]:
+def read_line(request: Request, path: str) -> str | None:
     """The stripped text of a one-line file, or None."""
     text = read_text(request, path, 65536)
     return None if text is None else text.strip("\n\0 ")
 
 
-def read_int(request: Request, path: str) -> Optional[int]:
+def read_int(request: Request, path: str) -> int | None:
     """The number in a file, decimal or ``0x`` hexadecimal, or None."""
     text = read_line(request, path)
     try:
@@ -77,7 +80,7 @@ def read_int(request: Request, path: str) -> Optional[int]:
         return None
 
 
-def list_names(request: Request, path: str) -> Optional[List[str]]:
+def list_names(request: Request, path: str) -> list[str] | None:
     """The sorted names in a folder, or None when it cannot be listed."""
     try:
         return sorted(os.listdir(below(request, path)))
@@ -90,7 +93,7 @@ def exists(request: Request, path: str) -> bool:
     return os.path.lexists(below(request, path))
 
 
-def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> Optional[bytes]:
+def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> bytes | None:
     """The bytes of a regular file, at most ``limit`` of them, or None when it cannot be read."""
     place = below(request, path)
     try:

@@ -11,6 +11,7 @@ from typing import Any
 
 from ._cuda_api import SONAME, DriverApi, open_api
 from ._cuda_devices import CudaDevice, api_result
+from ._device_making import give_up_making_devices
 from ._kit import Out, Request
 from ._loaded import is_missing, why_not_loadable
 
@@ -38,6 +39,7 @@ NO_DEVICE = 100
 
 
 def collect(_request: Request, out: Out) -> None:
+    give_up_making_devices()
     try:
         api = open_api()
     except OSError as error:

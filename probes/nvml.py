@@ -9,6 +9,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from ._device_making import give_up_making_devices
 from ._kit import Out, Request, list_names
 from ._loaded import is_missing, mapped, why_not_loadable
 from ._nvml_ask import LIBRARY_NOT_FOUND, SUCCESS, UNKNOWN_HERE, Call, Device, api_result, attempt
@@ -35,6 +36,7 @@ CUDA_VERSION_CALLS: tuple[Call, ...] = (("nvmlSystemGetCudaDriverVersion_v2",), 
 
 def collect(request: Request, out: Out) -> None:
     """Send the driver's facts, then a fact for every GPU, then how they are joined and that the list is complete."""
+    give_up_making_devices()
     nvml = load_binding()
     out.progress("nvmlInit")
     started = initialise(nvml)

@@ -53,6 +53,18 @@ def finding(libraries: Path | None) -> dict[str, str | None]:
     return {"LD_LIBRARY_PATH": None if libraries is None else str(libraries)}
 
 
+@pytest.mark.parametrize("probe", ["nvml", "cuda"])
+def test_asking_makes_no_device_node(probe: str, driver: tuple[str, Path]) -> None:
+    node = Path("/dev/nvidiactl")
+    if node.exists():
+        pytest.skip(f"{node} exists already")
+    run_child(probe, variables=finding(driver[1]))
+    made = node.exists()
+    if made:
+        node.unlink()
+    assert not made
+
+
 def test_nvml_without_a_kernel_module(driver: tuple[str, Path]) -> None:
     release, libraries = driver
     ran = run_child("nvml", variables=finding(libraries))
