@@ -1,0 +1,67 @@
+"""``envcheck check`` on a real machine: what PyTorch's own collector says of it, and a verdict that is no false alarm."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.importers import read_text
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> str:
+    """The interpreter whose environment holds PyTorch."""
+    for candidate in (sys.executable, shutil.which("python3")):
+        if (
+            candidate
+            and subprocess.run([candidate, "-c", "import torch"], check=False, capture_output=True).returncode == 0
+        ):
+            return candidate
+    pytest.skip("no PyTorch here")
+
+
+@pytest.fixture(scope="module")
+def report(interpreter: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "envcheck", "check", "--json", "--python", interpreter]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def test_the_verdict_is_pass_or_warnings_alone(report: dict[str, Any]) -> None:
+    assert report["verdict"] in ("pass", "warn"), report["headline"]
+    statuses = {check["rule"]: check["status"] for check in report["checks"]}
+    for required in ("gpu-init-failed", "no-nvidia-gpu", "driver-too-old", "gpu-code-missing"):
+        assert statuses[required] == "pass"
+
+
+def test_no_two_sources_disagree(report: dict[str, Any]) -> None:
+    assert report["snapshot"].get("disagreements", []) == []
+
+
+def test_the_facts_are_those_of_collect_env(report: dict[str, Any], interpreter: str) -> None:
+    command = [interpreter, "-m", "torch.utils.collect_env"]
+    pasted = read_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    snapshot = report["snapshot"]
+    (judged,) = [env for env in snapshot["environments"]["items"] if env.get("judged")]
+    (torch,) = [framework for framework in judged["frameworks"]["items"] if framework["name"] == "torch"]
+    assert pasted.environments and pasted.driver and pasted.gpus and pasted.platform
+    theirs = pasted.environments.items[0]
+    assert theirs.frameworks
+    framework = theirs.frameworks.items[0]
+    assert (torch["version"], torch["cuda"]) == (framework.version, framework.cuda)
+    assert judged["python"] == theirs.python
+    assert snapshot["driver"]["release"] == pasted.driver.release
+    assert [gpu["name"] for gpu in snapshot["gpus"]["items"]] == [gpu.name for gpu in pasted.gpus.items]
+    assert snapshot["platform"]["libc"].split()[1] == (pasted.platform.libc or "").replace("-", " ").split()[1]
+    installed = {found["name"]: found["version"] for found in judged["distributions"]}
+    for found in theirs.distributions or ():
+        assert installed.get(found.name) == found.version, found.name

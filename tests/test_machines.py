@@ -1,0 +1,90 @@
+"""Recorded and constructed machines, judged: the verdict, the root cause and the page that a person reads.
+
+``tests/machines/*.json`` were recorded by ``envcheck check --json``; each says on what. Those in ``constructed`` were
+made from the facts of a public dump, which each names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from envcheck.checks import Report
+from envcheck.report import Options, render
+from envcheck.session import Request, judge
+from envcheck.snapshot import Snapshot
+
+FOLDER = Path(__file__).parent / "machines"
+
+RECORDED = {
+    "h200": "H200 (sm_90, 140 GiB), idle, no errors",
+    "h200x4": "4 x H200 (sm_90, 140 GiB), idle, no errors",
+    "h200x4-two-by-variable": "2 of 4 x H200",
+    "h200x4-two-by-nodes": "2 of 4 x H200",
+}
+"""What the GPU row of the page says."""
+
+CONSTRUCTED = {
+    "container-lost-gpu": "container-lost-gpu",
+    "driver-too-old": "driver-too-old",
+    "fabric-manager": "fabric-manager-not-running",
+    "forward-compat": "forward-compat-unsupported",
+    "gpu-lost": "gpu-lost",
+    "h100-torch-without-code": "gpu-code-missing",
+    "library-mismatch": "driver-library-mismatch",
+    "module-missing": "kernel-module-missing",
+    "nouveau": "nouveau-loaded",
+    "secure-boot": "secure-boot-blocks-module",
+    "windows-cpu-only": "cpu-only-build",
+}
+"""The root cause."""
+
+
+class Recording(msgspec.Struct):
+    snapshot: Snapshot
+    recorded: str = ""
+    built_from: str = ""
+
+
+def load(name: str) -> Recording:
+    return msgspec.json.decode((FOLDER / f"{name}.json").read_bytes(), type=Recording)
+
+
+def report_on(name: str) -> Report:
+    return judge(load(name).snapshot, Request())
+
+
+def test_every_file_is_tried_and_says_where_it_comes_from() -> None:
+    assert {file.stem for file in FOLDER.glob("*.json")} == set(RECORDED)
+    assert {file.stem for file in (FOLDER / "constructed").glob("*.json")} == set(CONSTRUCTED)
+    for name in RECORDED:
+        assert "2026" in load(name).recorded or "h200x4.json" in load(name).recorded
+    for name in CONSTRUCTED:
+        assert "#" in load(f"constructed/{name}").built_from
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_healthy_machine_passes_without_a_remark(name: str) -> None:
+    report = report_on(name)
+    assert (report.verdict, report.exit_code) == ("pass", 0)
+    assert [check.id for check in report.checks if check.status not in ("pass", "skipped")] == []
+    assert report.snapshot is not None
+    assert report.snapshot.disagreements == ()
+    page = render(report, "text", Options())
+    assert RECORDED[name] in page
+    assert "on paper" in page.splitlines()[0]
+
+
+@pytest.mark.parametrize("name", CONSTRUCTED)
+def test_a_broken_machine_has_its_root_cause_named(name: str) -> None:
+    report = report_on(f"constructed/{name}")
+    assert (report.verdict, report.exit_code, report.primary) == ("fail", 1, CONSTRUCTED[name])
+    check = report.check(report.primary_check)
+    assert check is not None
+    assert check.evidence
+    assert check.fixes
+    page = render(report, "text", Options())
+    assert page.startswith("FAIL")
+    assert len(page.splitlines()) <= 24
