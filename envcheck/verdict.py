@@ -85,8 +85,10 @@ def _headline(decision: Verdict, cause: Check | None, checks: Sequence[Check], r
             check for check in checks if check.rule in required and check.status in ("unknown", "skipped")
         ]
         text = f"no verdict: {open_questions[0].message}" if open_questions else "no verdict: nothing could be checked"
-    else:
+    elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = "GPU, driver and frameworks fit on paper"
+    else:
+        text = "GPU and driver fit on paper; no framework was judged"
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
 
 

@@ -122,6 +122,12 @@ def _open(number: int) -> str:
 
 
 def _health(group: Group) -> str:
-    """``no errors`` only where a check about each GPU passed."""
+    """``no errors`` only where the state of each GPU was read and a check about it passed."""
     judged = {check.subject.key for check in group.checks if check.status in ("pass", "note")}
-    return "no errors" if all(judged & set(gpu.identities()) for gpu in group.gpus) else ""
+    healthy = all(judged & set(gpu.identities()) and _state_was_read(gpu) for gpu in group.gpus)
+    return "no errors" if healthy else ""
+
+
+def _state_was_read(gpu: Gpu) -> bool:
+    """Whether somebody asked how the GPU is, and not just what it is."""
+    return any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.temperature, gpu.throttle))

@@ -64,7 +64,7 @@ def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
     remarks = []
     if frameworks_in(judged_environment(report)) and not import_tried(report):
         remarks += [] if "on paper" in report.headline else ["on paper"]
-        remarks += ["not tried: --deep"] if examined_here(report) else []
+        remarks += ["nothing was run"] if examined_here(report) else []
     headline = report.headline + (f" ({'; '.join(remarks)})" if remarks else "")
     return title_lines("PASS", "pass", headline, "", pen, room.title)
 
@@ -76,7 +76,7 @@ def import_tried(report: Report) -> bool:
 
 def examined_here(report: Report) -> bool:
     """Whether the report is about a machine that was looked at, and could be tried out; not pasted, not assumed."""
-    return not report.assumed and any(run.status != "skipped" for run in report.probes)
+    return not report.assumed and any(run.fills and run.status != "skipped" for run in report.probes)
 
 
 def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:

@@ -13,6 +13,7 @@ from envcheck.snapshot import (
     Disagreement,
     Driver,
     DriverLibrary,
+    Ecc,
     Environment,
     Framework,
     Gpu,
@@ -105,6 +106,7 @@ def gpu(number: int, name: str = "NVIDIA H200", capability: str = "9.0", memory:
         "utilisation": 0.0,
         "processes": (),
     }
+    fields["ecc"] = Ecc(source="nvml", enabled=True, volatile_uncorrected=0)
     return Gpu(**(fields | more))
 
 
