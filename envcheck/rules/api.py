@@ -128,8 +128,13 @@ def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") 
 def seen(what: str, record: Record, field: str) -> Evidence:
     """Evidence: the field of a record, with the place where it was read."""
     value = getattr(record, field)
-    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return Evidence(what=what, value=shown, source=record.source_of(field))
+    return Evidence(what=what, value=_shown(value), source=record.source_of(field))
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
+        return " ".join(value)
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 S = TypeVar("S", bound=Subject)
