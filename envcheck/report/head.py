@@ -6,13 +6,15 @@ import re
 from collections.abc import Sequence
 
 from envcheck.checks import Check, Evidence, Report
+from envcheck.report.clean import clean
 from envcheck.report.deaths import DIED, probe_end
 from envcheck.report.findings import Finding, Outline
 from envcheck.report.fixes import fix_lines
-from envcheck.report.lines import labelled, labelled_items, tagged, title_lines
+from envcheck.report.lines import LABEL, labelled, labelled_items, tagged, title_lines
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.room import Room
 from envcheck.report.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
+from envcheck.report.wrap import width
 
 
 def verdict_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
@@ -87,8 +89,17 @@ def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:
         *(labelled("why", check.message, pen, room.why) if _adds(check.message, check.title) else []),
         *fix_lines(check, pen, room),
         *_likewise(finding, pen),
+        *_documented(check, pen, room),
         *_also(outline.consequences(finding), pen, room),
     ]
+
+
+def _documented(check: Check, pen: Pen, room: Room) -> list[Line]:
+    """Where it is documented: the first page that the check cites, else the rule's own; an address is never cut."""
+    pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
+    own = f"envcheck rule {check.rule}"
+    shown = next((page for page in pages if width(page) <= pen.width - LABEL), own)
+    return labelled("docs", shown, pen, 1) if room.docs else []
 
 
 def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
