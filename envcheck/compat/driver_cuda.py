@@ -72,6 +72,19 @@ def driver_speaks(tables: Tables, driver: DriverRelease, os: Os = "linux") -> Cu
     return CudaVersion.parse(row.cuda) if row else None
 
 
+def speaks_at_least(tables: Tables, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+    """The CUDA that a driver speaks; of one newer than the data, what the newest known branch speaks."""
+    spoken = driver_speaks(tables, driver, os)
+    if spoken is not None:
+        return spoken
+    kind = "windows" if os in _WINDOWS_DRIVERS else os
+    rows = [row for row in tables.drivers if row.os == kind and row.cuda]
+    newest = max(rows, key=lambda row: row.branch, default=None)
+    if newest is None or driver.branch <= (newest.until or newest.branch):
+        return None
+    return CudaVersion.parse(newest.cuda)
+
+
 def branch_of(tables: Tables, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
     """The row of the driver's branch."""
     kind = "windows" if os in _WINDOWS_DRIVERS else os

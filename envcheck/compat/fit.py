@@ -11,7 +11,7 @@ from envcheck.compat.tables import Row, Tables
 
 FitVerdict: TypeAlias = Literal["compatible", "incompatible", "unknown"]
 
-_WEAKEST_FIRST: tuple[Confidence, ...] = ("weak", "medium", "high")
+WEAKEST_FIRST: tuple[Confidence, ...] = ("weak", "medium", "high")
 
 
 class Fit(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,5 +46,5 @@ def conclude(tables: Tables, verdict: FitVerdict, reason: str, *rows: Row | None
         rows=tuple(dict.fromkeys(row.id for row in cited)),
         sources=tables.cite(*cited),
         nearest_change=change,
-        confidence=min((row.confidence for row in cited), key=_WEAKEST_FIRST.index, default="high"),
+        confidence=min((row.confidence for row in cited), key=WEAKEST_FIRST.index, default="high"),
     )

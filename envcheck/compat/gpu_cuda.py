@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from envcheck.compat.fit import Fit, conclude
-from envcheck.compat.gpu_code import capability_row
+from envcheck.compat.gpu_code import capability_row, runs_natively
 from envcheck.compat.tables import CudaRow, Tables
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
@@ -46,3 +48,23 @@ def targets_of(tables: Tables, cuda: CudaVersion) -> tuple[CodeTarget, ...]:
 
 def _version(row: CudaRow) -> CudaVersion:
     return CudaVersion.parse(row.version) or CudaVersion(0, 0)
+
+
+def cuda_serves(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
+    """Whether software built with ``cuda`` can hold native code for the GPU, if only for an older one of its major.
+
+    A toolkit older than the GPU's major leaves PTX alone, which a newer driver may compile; its own libraries hold no
+    code for the GPU, so that this counts as incompatible.
+    """
+    fit = cuda_targets(tables, gpu, cuda)
+    if not fit.bad:
+        return fit
+    serving = [target for target in targets_of(tables, cuda) if runs_natively(tables, target, gpu)]
+    if serving:
+        row = next(row for row in tables.cuda if row.version == str(cuda))
+        reason = f"CUDA {cuda} has no target {gpu.sm}, but its code for {max(serving)} runs on it"
+        return conclude(tables, "compatible", reason, row, capability_row(tables, gpu))
+    if fit.nearest_change.startswith("CUDA >="):
+        reason = f"{fit.reason}; of what is built with {cuda} only PTX could run there, and its libraries hold no code"
+        return msgspec.structs.replace(fit, reason=reason)
+    return fit

@@ -43,6 +43,21 @@ def driver_drives(
     )
 
 
+def module_drives(tables: Tables, gpu: ComputeCapability, flavour: Flavour, *, model: GpuRow | None = None) -> Fit:
+    """Whether a flavour of the kernel module drives a GPU, by a driver release that drives it at all."""
+    capability, architecture = capability_row(tables, gpu), architecture_of(tables, gpu)
+    if capability is None or architecture is None:
+        return conclude(tables, "unknown", f"the matrix does not know which kernel modules drive {gpu.sm}")
+    wrong = _wrong_flavour(tables, gpu, flavour, capability, architecture, model)
+    if wrong is not None:
+        return wrong
+    if architecture.kernel_module is None:
+        reason = f"the matrix does not know which kernel modules drive {_named(gpu, architecture)}"
+        return conclude(tables, "unknown", reason, capability)
+    reason = f"the {flavour} kernel module drives {_named(gpu, architecture)}"
+    return conclude(tables, "compatible", reason, capability, architecture)
+
+
 def architecture_of(tables: Tables, gpu: ComputeCapability) -> ArchitectureRow | None:
     name = str(gpu)
     return next((row for row in tables.architectures if name in row.capabilities), None)

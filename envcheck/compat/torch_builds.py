@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from packaging.version import Version
-
 from envcheck.compat.driver_cuda import driver_runs_cuda
 from envcheck.compat.gpu_code import runs_natively
+from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, Tables, TorchBuild, TorchRow
 from envcheck.compat.torch_python import python_runs_torch, torch_row
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
@@ -49,7 +48,7 @@ def builds_that_fit(
     ``gpus`` does the GPUs.
     """
     rows = tables.torch if version is None else [row for row in (torch_row(tables, version),) if row]
-    newest_first = sorted(rows, key=lambda row: Version(row.version), reverse=True)
+    newest_first = sorted(rows, key=_age, reverse=True)
     installable = [
         row for row in newest_first if python is None or python_runs_torch(tables, row.version, python, os, machine).ok
     ]
@@ -71,3 +70,8 @@ def _driver_fits(tables: Tables, build: TorchBuild, driver: DriverRelease | None
 def _code_fits(tables: Tables, build: TorchBuild, gpus: Sequence[ComputeCapability]) -> bool:
     targets = targets_of(build)
     return all(any(runs_natively(tables, target, gpu) for target in targets) for gpu in gpus)
+
+
+def _age(row: TorchRow) -> tuple[int, ...]:
+    version = parse_version(row.version)
+    return version.numbers if version else ()

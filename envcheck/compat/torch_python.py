@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from packaging.version import InvalidVersion, Version
-
 from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, Tables, TorchRow
 
 
@@ -20,7 +19,7 @@ def python_runs_torch(
     """Whether PyPI has a wheel of this release for ``python`` (``3.12`` or ``3.12.4``) on this system."""
     row = torch_row(tables, torch_version)
     asked, low = _minor(python), _minor(row.python_min) if row else None
-    newest = _newest_python(row, os, machine) if row else None
+    newest = newest_python(row, os, machine) if row else None
     high = _minor(newest)
     if row is None or asked is None or low is None or high is None:
         reason = f"the matrix does not know which Pythons torch {torch_version} has wheels for"
@@ -32,7 +31,8 @@ def python_runs_torch(
     return conclude(tables, "incompatible", f"{span}, not for {python}", row, change=change)
 
 
-def _newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
+def newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
+    """The newest CPython with a wheel of this release on a system."""
     if os == "windows":
         return row.python_max_windows or row.python_max
     if machine == "aarch64":
@@ -41,18 +41,12 @@ def _newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
 
 
 def _release(version: str) -> str | None:
-    try:
-        parsed = Version(version)
-    except InvalidVersion:
+    parsed = parse_version(version)
+    if parsed is None or parsed.pre or parsed.post is not None:
         return None
-    if parsed.is_prerelease or parsed.is_postrelease:
-        return None
-    return ".".join(str(part) for part in (*parsed.release, 0, 0)[:3])
+    return ".".join(str(part) for part in (*parsed.numbers, 0, 0)[:3])
 
 
 def _minor(python: str | None) -> tuple[int, ...] | None:
-    try:
-        release = Version(python or "").release
-    except InvalidVersion:
-        return None
-    return release[:2] if len(release) > 1 else None
+    parsed = parse_version(python or "")
+    return parsed.numbers[:2] if parsed and len(parsed.numbers) > 1 else None

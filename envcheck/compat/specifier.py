@@ -1,0 +1,178 @@
+"""Versions as people write them, and the specifiers that rows of the matrix set on them.
+
+A specifier is a list of bounds that must all hold (``>=12.1,<13``); alternatives are separated by ``|``
+(``==10.2|>=11.0,<=11.6``). A bound compares by the leading numbers that it names: ``<=11.6`` admits 11.6.2, ``<13``
+admits 12.9 and not 13.0, and ``==2.16`` is ``==2.16.*``. A version that names too few numbers stands for a family
+(``12`` for every 12.x), and a family is admitted wholly, in part, or not at all.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+Cover: TypeAlias = Literal["all", "some", "none"]
+"""How much of what a version stands for a specifier admits."""
+
+_VERSION = re.compile(
+    r"v?(?P<numbers>[0-9]{1,9}(?:\.[0-9]{1,9}){0,5})"
+    r"(?:[-_. ]?(?P<pre>a|b|c|rc|alpha|beta|pre|preview|dp|ea|dev)[-_. ]?[0-9]*(?:[-_.]?dev[0-9]*)?"
+    r"|(?:[-_.]?(?:post|rev)[-_.]?|-)(?P<post>[0-9]{1,9}))?"
+    r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?",
+    re.IGNORECASE,
+)
+_BOUND = re.compile(r"(==|!=|>=|<=|~=|>|<)\s*([^\s,|]+)")
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+class Scheme(NamedTuple):
+    """How a component numbers its releases."""
+
+    numbers: int = 3
+    """Numbers that name one release; with fewer, a version stands for all that start so."""
+    builds: bool = False
+    """Whether further numbers count builds of the release, which people leave out."""
+
+
+PLAIN = Scheme()
+
+
+class Version(NamedTuple):
+    """A version of anything."""
+
+    numbers: tuple[int, ...]
+    pre: bool = False
+    """A pre-release of these numbers: it comes before them."""
+    post: int | None = None
+    local: str = ""
+    """What follows the plus sign: the build of a release."""
+    scheme: Scheme = PLAIN
+
+    @property
+    def family(self) -> bool:
+        """Whether it stands for several releases."""
+        return len(self.numbers) < self.scheme.numbers and not self.pre and self.post is None
+
+    def __str__(self) -> str:
+        return ".".join(map(str, self.numbers)) + (f".post{self.post}" if self.post is not None else "")
+
+
+@cache
+def parse_version(text: str, scheme: Scheme = PLAIN) -> Version | None:
+    """Read ``2.5.1+cu124``, ``0.0.28.post3`` or ``2.27.3-1``; None for what is no version."""
+    match = _VERSION.fullmatch(text.strip())
+    if match is None:
+        return None
+    return Version(
+        numbers=tuple(map(int, match["numbers"].split("."))),
+        pre=match["pre"] is not None,
+        post=int(match["post"]) if match["post"] else None,
+        local=(match["local"] or "").lower(),
+        scheme=scheme,
+    )
+
+
+class Bound(NamedTuple):
+    """One comparison."""
+
+    operator: str
+    numbers: tuple[int, ...]
+    post: int | None = None
+    prefix: bool = False
+    """Written with ``.*``: pre-releases are meant too."""
+
+    def cover(self, version: Version) -> Cover:
+        """How much of ``version`` is admitted."""
+        own, its = version.numbers, self.numbers
+        if len(own) < len(its):
+            if version.family:
+                return self._cover_family(own)
+            if version.scheme.builds:
+                its = its[: len(own)]
+        own = (own + (0,) * len(its))[: len(its)]
+        if own != its or len(its) < len(self.numbers):
+            return _said(_COMPARE[self.operator](own, its))
+        return self._cover_equal(version)
+
+    def _cover_equal(self, version: Version) -> Cover:
+        """The numbers are the same; what follows them decides, unless the version has further numbers."""
+        beyond = any(version.numbers[len(self.numbers) :])
+        if version.pre and not beyond and not self.prefix:
+            return _said(self.operator in ("<=", "!="))
+        if self.post is not None and not beyond:
+            return _said(_COMPARE[self.operator](-1 if version.post is None else version.post, self.post))
+        return _said(self.operator in ("==", ">=", "<="))
+
+    def _cover_family(self, own: tuple[int, ...]) -> Cover:
+        start, rest = self.numbers[: len(own)], self.numbers[len(own) :]
+        if own != start:
+            return _said(_COMPARE[self.operator](own, start))
+        if not any(rest) and self.post is None and self.operator in (">=", "<"):
+            return _said(self.operator == ">=")
+        return "some"
+
+
+class Specifier(NamedTuple):
+    """Alternatives, each a list of bounds that must all hold."""
+
+    alternatives: tuple[tuple[Bound, ...], ...]
+
+    def cover(self, version: Version) -> Cover:
+        """How much of ``version`` is admitted."""
+        found = [_all_hold(bounds, version) for bounds in self.alternatives]
+        return "all" if "all" in found else "some" if "some" in found else "none"
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        return tuple(bound for bounds in self.alternatives for bound in bounds)
+
+    @property
+    def names_post(self) -> bool:
+        """Whether it tells post-releases apart."""
+        return any(bound.post is not None for bound in self.bounds)
+
+
+@cache
+def parse_specifier(text: str) -> Specifier:
+    """Read a specifier of the matrix; a bare version is ``==``. Raises ValueError for what is none."""
+    return Specifier(tuple(_bounds(part) for part in text.split("|")))
+
+
+def _bounds(text: str) -> tuple[Bound, ...]:
+    found: list[Bound] = []
+    for piece in text.split(","):
+        match = _BOUND.fullmatch(piece.strip())
+        if match:
+            found += _bound(match[1], match[2], text)
+        else:
+            found += _bound("==", piece.strip(), text)
+    return tuple(found)
+
+
+def _bound(operator: str, value: str, text: str) -> list[Bound]:
+    version = parse_version(value.removesuffix(".*"))
+    if version is None:
+        raise ValueError(f"{value!r} in {text!r} is no version")
+    if operator == "~=":
+        return [Bound(">=", version.numbers, version.post), Bound("==", version.numbers[:-1], prefix=True)]
+    return [Bound(operator, version.numbers, version.post, value.endswith(".*"))]
+
+
+def _all_hold(bounds: tuple[Bound, ...], version: Version) -> Cover:
+    found = {bound.cover(version) for bound in bounds}
+    return "none" if "none" in found else "some" if "some" in found else "all"
+
+
+def _said(holds: bool) -> Cover:  # noqa: FBT001 - a Boolean is all there is to say
+    return "all" if holds else "none"
