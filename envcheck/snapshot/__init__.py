@@ -1,0 +1,106 @@
+"""What a machine looks like: frozen records, no I/O.
+
+Three things are kept apart. *Nobody looked*: the section or field is ``None``. *Looked and absent*: said inside the
+record (``installed=False``, an empty list that is ``complete``, a name in ``Gpu.not_supported``). *Present*: the value.
+
+Every record says where it was read (``source``); where one field was read elsewhere than the rest of its record,
+``read`` names that field's own source. Values are kept as the machine said them (versions as text); units are base
+units: bytes, bytes per second, hertz, watts, degrees Celsius, seconds.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
+from envcheck.snapshot.gpus import (
+    Clocks,
+    Ecc,
+    Fabric,
+    Gpu,
+    GpuFabric,
+    GpuLink,
+    Memory,
+    Mig,
+    MigInstance,
+    NvLink,
+    Pcie,
+    Power,
+    Process,
+    RowRemap,
+    Temperature,
+    Throttle,
+)
+from envcheck.snapshot.runs import Disagreement, Measurement, ObservedError, ProbeRun, Reading
+from envcheck.snapshot.software import Distribution, Environment, Framework, Library, Toolkit, Variables
+from envcheck.snapshot.system import (
+    DeviceNode,
+    Driver,
+    DriverLibrary,
+    Kernel,
+    KernelLog,
+    KernelMessage,
+    KernelModule,
+    Platform,
+)
+
+__all__ = [
+    "ApiResult",
+    "Clocks",
+    "DeviceNode",
+    "Disagreement",
+    "Distribution",
+    "Driver",
+    "DriverLibrary",
+    "Ecc",
+    "Environment",
+    "Fabric",
+    "Framework",
+    "Gpu",
+    "GpuFabric",
+    "GpuLink",
+    "Identified",
+    "Kernel",
+    "KernelLog",
+    "KernelMessage",
+    "KernelModule",
+    "Library",
+    "Listing",
+    "Measurement",
+    "Memory",
+    "Mig",
+    "MigInstance",
+    "NvLink",
+    "ObservedError",
+    "Pcie",
+    "Platform",
+    "Power",
+    "ProbeRun",
+    "Process",
+    "Reading",
+    "Record",
+    "RowRemap",
+    "Snapshot",
+    "Temperature",
+    "Throttle",
+    "Toolkit",
+    "Variables",
+]
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A machine. Every section is ``None`` until somebody looked."""
+
+    platform: Platform | None = None
+    kernel: Kernel | None = None
+    driver: Driver | None = None
+    gpus: Listing[Gpu] | None = None
+    fabric: Fabric | None = None
+    toolkits: Listing[Toolkit] | None = None
+    libraries: Listing[Library] | None = None
+    environments: Listing[Environment] | None = None
+    variables: Variables | None = None
+    measurements: tuple[Measurement, ...] = ()
+    observed_errors: tuple[ObservedError, ...] = ()
+    runs: tuple[ProbeRun, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()

@@ -1,0 +1,51 @@
+"""Records, where each fact of them was read, and lists that say whether they are complete."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A group of facts read together."""
+
+    source: str = ""
+    read: dict[str, str] = {}
+
+    def source_of(self, field: str) -> str:
+        """Where ``field`` was read."""
+        return self.read.get(field, self.source)
+
+
+class Identified(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A record that several sources may describe; two with a common identity are the same thing."""
+
+    def identities(self) -> tuple[str, ...]:
+        """Everything that identifies the thing, most lasting first; never an index."""
+        raise NotImplementedError
+
+
+Item = TypeVar("Item", bound=Identified)
+
+
+class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
+    """A list of things. Absence may be concluded only from a ``complete`` one."""
+
+    items: tuple[Item, ...] = ()
+    complete: bool = False
+
+
+class ApiResult(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What a call into a driver library returned: ``nvmlInit`` 9 DRIVER_NOT_LOADED."""
+
+    call: str
+    code: int
+    """The library's own status number; 0 is success, -1 is "the library could not be loaded"."""
+    name: str = ""
+    """The status by name, as in ``CUDA_ERROR_SYSTEM_NOT_READY``."""
+    text: str = ""
+    """What the library, or the loader, says about it."""
+    library: str | None = None
+    """Real path of the library file that answered."""
+    seconds: float | None = None
