@@ -88,7 +88,7 @@ def _headline(decision: Verdict, cause: Check | None, checks: Sequence[Check], r
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = "GPU, driver and frameworks fit on paper"
     else:
-        text = "GPU and driver fit on paper; no framework was judged"
+        text = "GPU and driver fit; no framework was judged"
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
 
 

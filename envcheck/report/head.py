@@ -99,7 +99,8 @@ def _documented(check: Check, pen: Pen, room: Room) -> list[Line]:
     pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
     own = f"envcheck rule {check.rule}"
     shown = next((page for page in pages if width(page) <= pen.width - LABEL), own)
-    return labelled("docs", shown, pen, 1) if room.docs else []
+    asked_for = check.layer == "request"
+    return labelled("docs", shown, pen, 1) if room.docs and not asked_for else []
 
 
 def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 
 from envcheck.checks import SCHEMA_VERSION, Report
-from envcheck.compat.fit import Fit
+from envcheck.compat.question.answer import Answer
 from envcheck.errors import UsageError
 
-SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Fit}
+SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer}
 """The outputs that have a schema."""
 
 
