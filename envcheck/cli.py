@@ -59,7 +59,7 @@ def _run(argv: Sequence[str]) -> int:
     options = parse(argv, os.environ)
     if options.version:
         return _version()
-    verbs = {"check": _check, "explain": _explain, "rule": _rule, "schema": _schema}
+    verbs = {"check": _check, "explain": _explain, "rule": _rule, "schema": _schema, "matrix": _matrix}
     return verbs[options.verb or "check"](options)
 
 
@@ -115,6 +115,16 @@ def _rule(options: Namespace) -> int:
         raise UsageError(f"there is no rule {options.name!r}; envcheck rule lists them")
     print(rule_page(rule), end="")
     return ExitCode.OK
+
+
+def _matrix(options: Namespace) -> int:
+    from envcheck import matrix_verbs
+
+    form = options.format or "text"
+    output = matrix_verbs.check(options.components, form, _shown(options))
+    print(output.text, end="")
+    sys.stdout.flush()
+    return output.status
 
 
 def _schema(options: Namespace) -> int:
@@ -189,8 +199,8 @@ def _shown(options: Namespace) -> ReportOptions:
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     return Options(
         color=_color(options),
-        verbose=options.verbose,
-        quiet=options.quiet,
+        verbose=getattr(options, "verbose", False),
+        quiet=getattr(options, "quiet", False),
         ascii=options.ascii or not unicode,
         home=os.environ.get("HOME", ""),
     )

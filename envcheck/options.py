@@ -56,9 +56,29 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     rule.add_argument("name", nargs="?", metavar="NAME", help="name of the rule; without it, the list")
     schema = verbs.add_parser("schema", help="print the JSON Schema of an output")
     schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default) or fit")
-    for verb in (check, explain):
+    matrix = verbs.add_parser("matrix", help="what fits together, without a machine")
+    for verb in (check, explain, *_add_matrix_verbs(matrix)):
         _read_variables(verb, variables)
     return parser
+
+
+def _add_matrix_verbs(matrix: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """The verbs of ``envcheck matrix``."""
+    verbs = matrix.add_subparsers(dest="matrix_verb", metavar="VERB", parser_class=Parser, required=True)
+    check = verbs.add_parser(
+        "check",
+        help="do these components fit together?",
+        epilog="Exit status: 0 compatible, 1 incompatible, 2 wrong usage, 3 unknown.",
+    )
+    check.add_argument(
+        "components",
+        nargs="+",
+        metavar="NAME==VERSION",
+        help="driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
+        "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
+    )
+    _add_page_options(check, ("text", "json"))
+    return [check]
 
 
 def _add_subject_options(verb: argparse.ArgumentParser) -> None:
@@ -100,9 +120,7 @@ def _add_judging_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_output_options(verb: argparse.ArgumentParser) -> None:
-    group = verb.add_argument_group("output")
-    group.add_argument("--format", choices=("text", "json", "summary"), help="what to print (default: text)")
-    group.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
+    group = _add_page_options(verb, ("text", "json", "summary"))
     group.add_argument(
         "-o",
         "--output",
@@ -112,6 +130,13 @@ def _add_output_options(verb: argparse.ArgumentParser) -> None:
     )
     group.add_argument("-v", "--verbose", action="store_true", help="every check with its evidence, fixes and sources")
     group.add_argument("-q", "--quiet", action="store_true", help="print only the verdict and its cause")
+
+
+def _add_page_options(verb: argparse.ArgumentParser, formats: Sequence[str]) -> argparse._ArgumentGroup:
+    """How a page is printed."""
+    group = verb.add_argument_group("output")
+    group.add_argument("--format", choices=formats, help="what to print (default: text)")
+    group.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     group.add_argument(
         "--color",
         choices=("auto", "always", "never"),
@@ -119,6 +144,7 @@ def _add_output_options(verb: argparse.ArgumentParser) -> None:
         help="colour (default: auto; NO_COLOR is honoured)",
     )
     group.add_argument("--ascii", action="store_true", help="print no character outside ASCII of envcheck's own")
+    return group
 
 
 def _read_variables(verb: argparse.ArgumentParser, variables: Mapping[str, str]) -> None:

@@ -167,6 +167,8 @@ class TorchRow(Row, frozen=True, kw_only=True):
     default_cuda_aarch64: str | None = None
     """CUDA of the wheel on PyPI for Linux aarch64; empty text where that is a CPU build."""
     builds: tuple[TorchBuild, ...] = ()
+    all_builds: bool = True
+    """Whether ``builds`` lists every CUDA build there is, for each system that it speaks of."""
     python_min: str | None = None
     """Oldest CPython 3 with a wheel, as ``3.9``."""
     python_max: str | None = None

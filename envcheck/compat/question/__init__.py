@@ -1,0 +1,26 @@
+"""Questions about compatibility: components by the names people use, answered by the relations and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.compat.question.answer import Answer, Reason
+from envcheck.compat.question.judgement import overall
+from envcheck.compat.question.judging import judge
+from envcheck.compat.question.reading import read_question
+from envcheck.compat.tables import Tables
+from envcheck.components import Component
+
+_ORDER = ("incompatible", "unknown", "compatible")
+
+
+def ask(tables: Tables, components: Sequence[Component]) -> Answer:
+    """Whether ``components`` fit together; raise UsageError for what no question can be made of."""
+    question = read_question(tables, components)
+    fits = [judgement.fit for judgement in judge(tables, question)]
+    reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in fits]
+    return Answer(
+        verdict=overall(fits),
+        reasons=tuple(sorted(dict.fromkeys(reasons), key=lambda reason: _ORDER.index(reason.verdict))),
+        assumed=dict(question.assumed),
+    )

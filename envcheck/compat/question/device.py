@@ -1,0 +1,122 @@
+"""One build of a component against the GPUs that were named: by its documents, and by the code that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.gpu_code import code_runs_on, runs_natively
+from envcheck.compat.gpu_cuda import cuda_targets
+from envcheck.compat.question.candidates import Candidate
+from envcheck.compat.question.hardware import speaks
+from envcheck.compat.question.judgement import Judgement, agree, retell
+from envcheck.compat.question.question import AskedGpu, Question
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow, Tables
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+
+
+def judge_device(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+    """Whether the build runs on each GPU; nothing where its row says nothing of GPUs."""
+    for gpu in question.gpus:
+        fit = _documented(tables, candidate, row, gpu)
+        if fit is None or (fit.ok and row.targets and not _bounded(row)):
+            fit = _by_code(tables, question, candidate, row, gpu) or fit or _by_toolkit(tables, candidate, row, gpu)
+        if fit is not None:
+            yield Judgement((candidate.name, "gpu"), fit)
+
+
+def _documented(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What the documents say of compute capabilities."""
+    refused = _refused(row, gpu)
+    if refused is not None:
+        what, change = refused
+        reason = f"{candidate.label} {what}; {gpu.label} has {gpu.capability}"
+        return conclude(tables, "incompatible", reason, row, change=change)
+    if row.capability_min is None and not row.capabilities:
+        return None
+    if not _bounded(row) and _newer_than_toolkit(tables, row, gpu):
+        reason = f"{candidate.label} was built with CUDA {row.cuda}, which is older than {gpu.capability.sm}"
+        return conclude(tables, "unknown", reason, row)
+    reason = f"{candidate.label} supports compute capability {gpu.capability} of {gpu.label}"
+    return conclude(tables, "compatible", reason, row)
+
+
+def _refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
+    """What documents require that the GPU does not have, and the change that would help."""
+    if row.capabilities and str(gpu.capability) not in row.capabilities:
+        listed = ", ".join(row.capabilities)
+        return f"supports compute capability {listed}", f"a GPU of compute capability {listed}"
+    least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
+    if least is not None and gpu.capability < least:
+        return f"needs compute capability {least} or higher", f"a GPU of compute capability >= {least}"
+    if greatest is not None and gpu.capability > greatest:
+        return f"supports compute capability up to {greatest}", f"a GPU of compute capability <= {greatest}"
+    return None
+
+
+def _bounded(row: ReleaseRow) -> bool:
+    """Whether documents say on which GPUs it runs, at both ends."""
+    return bool(row.capabilities) or row.capability_max is not None
+
+
+def _newer_than_toolkit(tables: Tables, row: ReleaseRow, gpu: AskedGpu) -> bool:
+    cuda = CudaVersion.parse(row.cuda)
+    return cuda is not None and cuda_targets(tables, gpu.capability, cuda).nearest_change.startswith("CUDA >=")
+
+
+def _by_code(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What the GPU code that it holds says. Where no driver is named, one that compiles its PTX is no constraint."""
+    targets = [target for text in row.targets if (target := CodeTarget.parse(text))]
+    if not targets or candidate.cuda:
+        return None
+    cuda = CudaVersion.parse(row.cuda)
+    spoken: Sequence[CudaVersion | None] = speaks(tables, question) or (cuda,)
+    fits = [
+        (str(version), code_runs_on(tables, targets, gpu.capability, driver_speaks=version, built_with=cuda))
+        for version in spoken
+    ]
+    fit = agree(fits, question.labels.get("driver", ""))
+    if fit.bad and _supported_below(row, gpu, targets):
+        return None
+    if fit.ok and not question.drivers and not question.compat and not _native(tables, targets, gpu):
+        reason = (
+            f"{candidate.label} has only PTX for {gpu.label}, for a driver that speaks CUDA {cuda} or newer to compile"
+        )
+    else:
+        reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
+    return retell(tables, fit, reason, row)
+
+
+def _native(tables: Tables, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
+    return any(runs_natively(tables, target, gpu.capability) for target in targets)
+
+
+def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarget]) -> bool:
+    """Whether documents promise a GPU that is older than some of the code: they outrank what was found in files."""
+    return row.capability_min is not None and gpu.capability <= max(target.capability for target in targets)
+
+
+def _by_toolkit(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """A toolkit that has dropped a GPU can have left no code for it."""
+    built = [CudaVersion.parse(row.cuda)] if row.cuda else _admitted(tables, row)
+    fits = [cuda_targets(tables, gpu.capability, cuda) for cuda in built if cuda]
+    if not fits or not all(fit.bad for fit in fits):
+        return None
+    reason = f"{candidate.label} on {gpu.label}: {fits[0].reason}"
+    dropped = all(fit.nearest_change.startswith("CUDA <=") for fit in fits)
+    fit = msgspec.structs.replace(fits[0], verdict="incompatible" if dropped else "unknown")
+    return retell(tables, fit, reason, row)
+
+
+def _admitted(tables: Tables, row: ReleaseRow) -> list[CudaVersion | None]:
+    """The toolkits that it may be used with."""
+    if "cuda" not in row.needs:
+        return []
+    spec = parse_specifier(row.needs["cuda"])
+    known = [known.version for known in tables.cuda if known.toolkit]
+    return [
+        CudaVersion.parse(text) for text in known if (version := parse_version(text)) and spec.cover(version) != "none"
+    ]

@@ -1,0 +1,66 @@
+"""What a relation said about some of the named components, and how several such answers make one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from envcheck.compat.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
+from envcheck.compat.tables import Row, Tables
+
+
+class Judgement(NamedTuple):
+    """A Fit, and the names of the components that it is about."""
+
+    about: tuple[str, ...]
+    """Two or more for a relation; one where a component itself is not known."""
+    fit: Fit
+
+
+def overall(fits: Iterable[Fit]) -> FitVerdict:
+    """Incompatible if any is, else unknown if any is or there is none, else compatible."""
+    verdicts = {fit.verdict for fit in fits}
+    if "incompatible" in verdicts:
+        return "incompatible"
+    return "compatible" if verdicts == {"compatible"} else "unknown"
+
+
+def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
+    """One answer for all members of a family: theirs where they agree, else unknown with those that fit.
+
+    ``what`` is the family as it was written: ``cuda==12``.
+    """
+    fits = [fit for _, fit in members]
+    verdicts = {fit.verdict for fit in fits}
+    if len(verdicts) == 1:
+        return fits[-1]
+    groups = (("fits", "compatible"), ("does not fit", "incompatible"), ("is not known", "unknown"))
+    parts = [f"{_listed(members, verdict)} {word}" for word, verdict in groups if verdict in verdicts]
+    sources = tuple(dict.fromkeys(source for fit in fits for source in fit.sources))
+    rows = tuple(dict.fromkeys(row for fit in fits for row in fit.rows))
+    return Fit(verdict="unknown", reason=f"{what} leaves it open: {'; '.join(parts)}", rows=rows, sources=sources)
+
+
+def _listed(members: Sequence[tuple[str, Fit]], verdict: FitVerdict) -> str:
+    return ", ".join(label for label, fit in members if fit.verdict == verdict)
+
+
+def soften(fit: Fit) -> Fit:
+    """A weak source decides nothing."""
+    if fit.confidence != "weak" or fit.verdict == "unknown":
+        return fit
+    reason = f"only a weak source says so, which decides nothing: {fit.reason}"
+    return msgspec.structs.replace(fit, verdict="unknown", reason=reason)
+
+
+def retell(tables: Tables, fit: Fit, reason: str, *rows: Row | None) -> Fit:
+    """``fit`` in other words: as sure as it and as ``rows``, and citing both."""
+    own = conclude(tables, fit.verdict, reason, *rows, change=fit.nearest_change)
+    return msgspec.structs.replace(
+        own,
+        rows=tuple(dict.fromkeys((*own.rows, *fit.rows))),
+        sources=tuple(dict.fromkeys((*own.sources, *fit.sources))),
+        confidence=min(own.confidence, fit.confidence, key=WEAKEST_FIRST.index),
+    )

@@ -1,0 +1,122 @@
+"""All judgements about a question: hardware pairs, each component's rows, and what nothing speaks of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from envcheck.compat.fit import Fit, FitVerdict
+from envcheck.compat.question.candidates import Candidate, release_candidates
+from envcheck.compat.question.engine import NAME as ENGINE
+from envcheck.compat.question.engine import judge_engine
+from envcheck.compat.question.hardware import judge_hardware
+from envcheck.compat.question.implied import with_implied
+from envcheck.compat.question.judgement import Judgement, agree, overall, soften
+from envcheck.compat.question.names import PLATFORM
+from envcheck.compat.question.question import Question
+from envcheck.compat.question.rows import rows_of
+from envcheck.compat.question.software import judge_candidate
+from envcheck.compat.question.torch import NAME as TORCH
+from envcheck.compat.question.torch import torch_readings
+from envcheck.compat.specifier import Version
+from envcheck.compat.tables import Tables
+
+_TOLD_BY_OTHERS = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these that no row of releases covers may be known all the same."""
+
+
+class Option(NamedTuple):
+    """One way to read a named component, and what is said of it so read."""
+
+    label: str
+    judgements: Sequence[Judgement]
+
+
+def judge(tables: Tables, question: Question) -> list[Judgement]:
+    """Everything that the matrix says of a question, weak sources set aside."""
+    full = with_implied(tables, question)
+    found = [*full.problems, *judge_hardware(tables, full), *judge_engine(tables, full)]
+    for name, versions in full.versions.items():
+        options = [option for version in versions for option in _options(tables, full, name, version)]
+        found += _joined(full, name, options)
+    found += _alone(full, found)
+    return [Judgement(about, soften(fit)) for about, fit in found]
+
+
+def _options(tables: Tables, question: Question, name: str, version: Version) -> list[Option]:
+    """The releases that a version stands for, each in the build that fits best."""
+    if name == TORCH:
+        return _torch_options(tables, question, version)
+    if not rows_of(tables, name):
+        return []
+    candidates = release_candidates(tables, question, name, version)
+    if not candidates:
+        return [] if name in _TOLD_BY_OTHERS else [_uncovered(name, version)]
+    return _best([_expanded(tables, question, candidate) for candidate in candidates])
+
+
+def _torch_options(tables: Tables, question: Question, version: Version) -> list[Option]:
+    options = []
+    for reading in torch_readings(tables, question, version):
+        problem = [Judgement((TORCH, *reading.about), reading.problem)] if reading.problem else []
+        candidates = [candidate._replace(rows=(*candidate.rows, *reading.rows)) for candidate in reading.candidates]
+        best = _best([_expanded(tables, question, candidate) for candidate in candidates])
+        options.append(Option(reading.label, [*problem, *(item for option in best for item in option.judgements)]))
+    return options or [_uncovered(TORCH, version)]
+
+
+def _expanded(tables: Tables, question: Question, candidate: Candidate) -> list[Option]:
+    """A candidate as one option, or as one for each release of a family that its rows tell apart."""
+    if not candidate.partial:
+        return [Option(candidate.label, judge_candidate(tables, question, candidate))]
+    members = [candidate._replace(rows=(*candidate.rows, row)) for row in candidate.partial]
+    return [
+        Option(f"{candidate.name} {row.versions}", judge_candidate(tables, question, member))
+        for row, member in zip(candidate.partial, members, strict=True)
+    ]
+
+
+def _best(builds: Sequence[list[Option]]) -> list[Option]:
+    """The build with the fewest objections; the first of equals."""
+    return min(builds, key=_objections, default=[])
+
+
+def _objections(options: list[Option]) -> tuple[int, int]:
+    verdicts = [judgement.fit.verdict for option in options for judgement in option.judgements]
+    return verdicts.count("incompatible"), verdicts.count("unknown")
+
+
+def _joined(question: Question, name: str, options: Sequence[Option]) -> list[Judgement]:
+    """What all readings of a component agree on; unknown, with those that fit, where they do not."""
+    spoken = [option for option in options if option.judgements]
+    verdicts = {_verdict(option) for option in spoken}
+    if len(verdicts) <= 1:
+        return list(spoken[-1].judgements) if spoken else []
+    about = dict.fromkeys(other for option in spoken for judgement in option.judgements for other in judgement.about)
+    members = [(option.label, Fit(verdict=_verdict(option), reason="")) for option in spoken]
+    return [Judgement(tuple(about), agree(members, question.labels[name]))]
+
+
+def _verdict(option: Option) -> FitVerdict:
+    return overall(judgement.fit for judgement in option.judgements)
+
+
+def _uncovered(name: str, version: Version) -> Option:
+    fit = Fit(verdict="unknown", reason=f"the matrix does not know {name} {version}")
+    return Option(f"{name} {version}", [Judgement((name,), fit)])
+
+
+def _alone(question: Question, found: Iterable[Judgement]) -> list[Judgement]:
+    """What no relation speaks of. Where something runs is no component; python is none where nothing is Python's."""
+    related = {name for judgement in found if len(judgement.about) > 1 for name in judgement.about}
+    named = {name for judgement in found if len(judgement.about) == 1 for name in judgement.about}
+    left = [name for name in question.labels if name not in related | named | PLATFORM]
+    if not related and not named:
+        return [_unrelated(" and ".join(question.labels.values()), list(question.labels))]
+    return [_unrelated(question.labels[name], [name]) for name in left]
+
+
+def _unrelated(what: str, names: Sequence[str]) -> Judgement:
+    return Judgement(
+        tuple(names[:1]), Fit(verdict="unknown", reason=f"nothing in the matrix relates {what} to anything else here")
+    )

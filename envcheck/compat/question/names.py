@@ -1,0 +1,63 @@
+"""What people call components, and how each component numbers its releases."""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.compat.specifier import PLAIN, Scheme
+
+_ALIASES = {
+    "pytorch": "torch",
+    "tf": "tensorflow",
+    "trt": "tensorrt",
+    "trt-engine": "tensorrt-engine",
+    "cuda-toolkit": "cuda",
+    "cudatoolkit": "cuda",
+    "nvidia-driver": "driver",
+    "compute-capability": "gpu",
+    "l4t-core": "l4t",
+    "jetson-linux": "l4t",
+    "g++": "gcc",
+    "arch": "machine",
+    "cpython": "python",
+    "flash-attention": "flash-attn",
+    "mxnet-gpu": "mxnet",
+}
+
+_BUILDS = Scheme(3, builds=True)
+_MINORS = Scheme(2, builds=True)
+
+_SCHEMES = {
+    "cuda": _MINORS,
+    "nvcc": _MINORS,
+    "cuda-compat": _MINORS,
+    "python": _MINORS,
+    "glibc": _MINORS,
+    "ubuntu": _MINORS,
+    "jetpack": Scheme(2),
+    "deepstream": Scheme(2),
+    "l4t": Scheme(3),
+    "cudnn": _BUILDS,
+    "nccl": _BUILDS,
+    "tensorrt": _BUILDS,
+    "tensorrt-engine": _BUILDS,
+    "driver": Scheme(2, builds=True),
+    "gcc": Scheme(1, builds=True),
+}
+
+HARDWARE = frozenset({"driver", "gpu", "cuda-compat"})
+"""Naming one of these says that a GPU is to be used."""
+
+PLATFORM = frozenset({"os", "machine"})
+"""Naming one of these says where; nothing need depend on it."""
+
+
+def canonical(name: str) -> str:
+    """The one name of a component; ``name`` as the grammar of components, or a row, writes it."""
+    plain = re.sub(r"[._]+", "-", name.lower())
+    return _ALIASES.get(plain, plain)
+
+
+def scheme(name: str) -> Scheme:
+    """How the component of this canonical name numbers its releases."""
+    return _SCHEMES.get(name, PLAIN)

@@ -1,0 +1,68 @@
+"""The rows of a component, found by name; read once for the Tables that are asked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import NamedTuple
+
+from envcheck.compat.question.names import canonical
+from envcheck.compat.specifier import Bound, Version, parse_specifier
+from envcheck.compat.tables import ReleaseRow, Tables
+
+
+class _Index(NamedTuple):
+    tables: Tables
+    rows: dict[str, list[ReleaseRow]]
+    names: frozenset[str]
+
+
+_NAMED_BY_TORCH = ("torch", "python", "cudnn", "nccl", "triton")
+"""What rows of PyTorch speak of."""
+
+_latest: list[_Index] = []
+"""The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
+
+
+def rows_of(tables: Tables, name: str) -> list[ReleaseRow]:
+    """The rows of a component, by its canonical name."""
+    return _index(tables).rows.get(name, [])
+
+
+def is_known(tables: Tables, name: str) -> bool:
+    """Whether any row speaks of a component, be it only as something that another one needs."""
+    return name in _index(tables).names
+
+
+def known_versions(tables: Tables, name: str) -> list[Version]:
+    """The versions that rows of a component name, ascending; those between them are covered by the same rows."""
+    if name == "torch":
+        texts = [f"=={row.version}" for row in tables.torch]
+    else:
+        texts = [row.versions for row in rows_of(tables, name)]
+    bounds = {bound for text in texts for bound in parse_specifier(text).bounds if _is_release(bound)}
+    return sorted({Version(bound.numbers, post=bound.post) for bound in bounds}, key=_age)
+
+
+def _is_release(bound: Bound) -> bool:
+    """Whether the version that a bound names is itself admitted by it."""
+    return bound.operator in ("==", ">=", "<=")
+
+
+def _age(version: Version) -> tuple[tuple[int, ...], int]:
+    return version.numbers, -1 if version.post is None else version.post
+
+
+def _index(tables: Tables) -> _Index:
+    if not _latest or _latest[0].tables is not tables:
+        _latest[:] = [_read(tables)]
+    return _latest[0]
+
+
+def _read(tables: Tables) -> _Index:
+    rows: dict[str, list[ReleaseRow]] = defaultdict(list)
+    names = set(_NAMED_BY_TORCH)
+    for row in tables.releases:
+        name = canonical(row.name)
+        rows[name].append(row)
+        names.update((name, *map(canonical, row.needs), *map(canonical, row.bundles)))
+    return _Index(tables, dict(rows), frozenset(names))

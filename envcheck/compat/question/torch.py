@@ -1,0 +1,162 @@
+"""PyTorch's releases as candidates: which build a version means here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+
+from envcheck.compat.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
+from envcheck.compat.question.candidates import Candidate, release_candidates
+from envcheck.compat.question.question import Question
+from envcheck.compat.specifier import Version, parse_version
+from envcheck.compat.tables import ReleaseRow, Tables, TorchBuild, TorchRow
+from envcheck.compat.torch_builds import builds
+from envcheck.compat.torch_python import newest_python
+from envcheck.versions import CudaVersion
+
+NAME = "torch"
+
+
+class Reading(NamedTuple):
+    """One release that a version stands for."""
+
+    label: str
+    candidates: list[Candidate]
+    rows: tuple[ReleaseRow, ...] = ()
+    """What else is known of the release, whatever its build."""
+    problem: Fit | None = None
+    """Why no build, or not the one that was written, is known."""
+    about: tuple[str, ...] = ()
+    """What else the problem is about."""
+
+
+def torch_readings(tables: Tables, question: Question, version: Version) -> list[Reading]:
+    """The releases that ``version`` stands for, each with the builds that are meant.
+
+    That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
+    else's build, is no release.
+    """
+    if version.pre or version.post is not None:
+        return []
+    start = [str(number) for number in version.numbers]
+    rows = [row for row in tables.torch if row.version.split(".")[: len(start)] == start]
+    return [_reading(tables, question, row, version) for row in rows]
+
+
+def _reading(tables: Tables, question: Question, row: TorchRow, version: Version) -> Reading:
+    exact = parse_version(row.version)
+    plain = release_candidates(tables, question, NAME, exact) if exact else []
+    further = plain[0].rows if plain else ()
+    if version.local:
+        candidates, problem, about = _tagged(tables, question, row, version.local)
+    elif question.cuda:
+        candidates, problem, about = _for_cuda(tables, question, row)
+    else:
+        candidates, problem, about = _default(tables, question, row)
+    return Reading(f"torch {row.version}", candidates, further, problem, about)
+
+
+_Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
+
+
+def _tagged(tables: Tables, question: Question, row: TorchRow, tag: str) -> _Found:
+    if tag == "cpu":
+        return [_cpu(row, question)], None, ()
+    known = builds(row, question.os, question.machine)
+    cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
+    found = [build for build in known if cuda and build.cuda == str(cuda)]
+    if found:
+        return [_of_build(row, found[0], question)], None, ()
+    reason = f"the matrix knows no build +{tag} of torch {row.version} for {_where(question)}{_there_are(known)}"
+    unlisted = Candidate(NAME, f"torch {row.version}+{tag}", (_release(row, question),), cuda=cuda)
+    return [unlisted], conclude(tables, "unknown", reason, row), ()
+
+
+def _for_cuda(tables: Tables, question: Question, row: TorchRow) -> _Found:
+    known = builds(row, question.os, question.machine)
+    wanted = {str(cuda) for cuda in question.cuda}
+    found = [_of_build(row, build, question) for build in known if build.cuda in wanted]
+    if found:
+        return found, None, ()
+    reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
+    verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
+    nearest = f"CUDA {known[0].cuda}" if known else ""
+    return [], conclude(tables, verdict, reason, row, change=nearest), ("cuda",)
+
+
+def default_cuda(row: TorchRow, question: Question) -> str | None:
+    """CUDA of the wheel on PyPI for the system in question; empty text for a CPU build, None when not known."""
+    if question.os == "windows":
+        return ""
+    if question.os == "macos":
+        return None
+    return row.default_cuda if question.machine == "x86_64" else row.default_cuda_aarch64
+
+
+def _default(tables: Tables, question: Question, row: TorchRow) -> _Found:
+    cuda = default_cuda(row, question)
+    if cuda is None:
+        reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
+        return [], conclude(tables, "unknown", reason, row), ()
+    if not cuda:
+        return [_cpu(row, question)], None, ()
+    found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
+    return [_of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)], None, ()
+
+
+def _where(question: Question) -> str:
+    return f"{question.os} {question.machine}"
+
+
+def _there_are(known: Sequence[TorchBuild]) -> str:
+    return f"; there are {', '.join(_tag(build) for build in known)}" if known else ""
+
+
+def _tag(build: TorchBuild) -> str:
+    return "cu" + build.cuda.replace(".", "")
+
+
+def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
+    default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
+    release = msgspec.structs.replace(
+        _release(row, question),
+        build=_tag(build),
+        cuda=build.cuda,
+        targets=build.targets,
+        bundles=_bundles(row) if default else {},
+        confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
+    )
+    return Candidate(NAME, f"torch {row.version}+{_tag(build)}", (release,))
+
+
+def _cpu(row: TorchRow, question: Question) -> Candidate:
+    release = msgspec.structs.replace(_release(row, question), build="cpu", cuda="")
+    return Candidate(NAME, f"torch {row.version}+cpu", (release,))
+
+
+def _release(row: TorchRow, question: Question) -> ReleaseRow:
+    """What holds for every build of a release."""
+    return ReleaseRow(
+        name=NAME,
+        versions=f"=={row.version}",
+        needs=_needs(row, question),
+        source=row.source,
+        confidence=row.confidence,
+    )
+
+
+def _needs(row: TorchRow, question: Question) -> dict[str, str]:
+    needs: dict[str, str] = {}
+    newest = newest_python(row, question.os, question.machine)
+    if row.python_min and newest:
+        needs["python"] = "|".join((f">={row.python_min},<={newest}", *(f"=={also}" for also in row.python_also)))
+    if row.triton and (question.os, question.machine) == ("linux", "x86_64"):
+        needs["triton"] = row.triton
+    return needs
+
+
+def _bundles(row: TorchRow) -> dict[str, str]:
+    pins = {"cudnn": row.cudnn, "nccl": row.nccl}
+    return {name: version for name, version in pins.items() if version}

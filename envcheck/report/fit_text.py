@@ -1,0 +1,58 @@
+"""The answer of ``envcheck matrix check`` as a page for people: the verdict, why, what would fit, what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.compat.fit import FitVerdict
+from envcheck.compat.question.answer import Answer, Reason
+from envcheck.report import Options
+from envcheck.report.pen import Line, Pen, Span, Style
+
+_INDENT = " " * 2
+_COLUMN = 6
+"""Columns of the word before a reason."""
+
+_WORDS: dict[FitVerdict, tuple[str, Style]] = {
+    "compatible": ("ok", "pass"),
+    "incompatible": ("NO", "fail"),
+    "unknown": ("?", "unknown"),
+}
+_MOST_SOURCES = 4
+"""Sources shown for a reason; JSON has all."""
+
+
+def render(answer: Answer, options: Options) -> str:
+    """``answer`` as text, ending in a newline."""
+    pen = Pen(options)
+    style = _WORDS[answer.verdict][1]
+    lines: list[Line] = [(Span(answer.verdict.upper(), style),)]
+    for reason in answer.reasons:
+        lines += [(), *_reason(pen, reason)]
+    if answer.suggestions:
+        lines += [(), (Span("What would fit:", "title"),)]
+        lines += [line for text in answer.suggestions for line in _filled(pen, text, _INDENT)]
+    if answer.assumed:
+        assumed = ", ".join(f"{name}: {value}" for name, value in answer.assumed.items())
+        lines += [(), *_filled(pen, f"Taken for granted: {assumed}", "")]
+    return pen.show(lines)
+
+
+def _reason(pen: Pen, reason: Reason) -> Iterator[Line]:
+    word, style = _WORDS[reason.verdict]
+    margin = _INDENT + " " * _COLUMN
+    first, *rest = pen.fill(reason.message, pen.width - len(margin)) or [""]
+    yield Span(_INDENT), Span(f"{word:<{_COLUMN}}", style), Span(first)
+    for line in rest:
+        yield Span(margin), Span(line)
+    for source in reason.sources[:_MOST_SOURCES]:
+        for line in pen.fill(f"{source.title} <{source.address}>, read {source.read}", pen.width - len(margin)):
+            yield Span(margin), Span(line, "dim")
+    left = len(reason.sources) - _MOST_SOURCES
+    if left > 0:
+        yield Span(margin), Span(f"and {left} more (--json has all)", "dim")
+
+
+def _filled(pen: Pen, text: str, margin: str) -> Iterator[Line]:
+    for line in pen.fill(text, pen.width - len(margin)):
+        yield Span(margin), Span(line)

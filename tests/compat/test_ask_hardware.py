@@ -1,0 +1,184 @@
+"""Driver, CUDA, nvcc, GPU and kernel module against each other. A comma stands for a blank in a GPU's name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compat.asking import answer, shown
+
+COMPATIBLE = """
+driver==525.60.13 cuda==12.4
+driver==525.60.13 cuda==12.0
+driver==525 cuda==12
+driver==535 cuda==12.4
+driver==450.80.02 cuda==11.8
+driver==450.36.06 cuda==11.0
+driver==440.33.01 cuda==10.2
+driver==440.33 cuda==10.2
+driver==418.39 cuda==10.1
+driver==418.87.00 cuda==10.1
+driver==410.48 cuda==10.0
+driver==396.26 cuda==9.2
+driver==384.81 cuda==9.0
+driver==375.26 cuda==8.0
+driver==580.65.06 cuda==13.0
+driver==580 cuda==13
+driver==565.57.01 cuda==12.7
+driver==700.10.01 cuda==13.0
+driver==700.10.01 cuda==8.0
+driver>=535 cuda==12.4
+driver==528.33 cuda==12.0 os==windows
+driver==452.39 cuda==11.8 os==windows
+driver==452.39 cuda==11.8 os==wsl
+driver==580.88 cuda==13.0 os==windows
+driver==470.256.02 gpu==Tesla,K80
+driver==390.157 gpu==sm_20
+driver==580.95.05 gpu==GTX,1080,Ti
+driver==580 gpu==V100
+driver==570.86.10 gpu==RTX,5090
+driver==520.61.05 gpu==RTX,4090
+driver==450.51.05 gpu==A100
+driver==455.23.05 gpu==GeForce,RTX,3090
+driver==410.48 gpu==T4
+driver==535 gpu==H100 kernel-module==open
+driver==535 gpu==H100 kernel-module==proprietary
+gpu==V100 kernel-module==proprietary
+gpu==B200 kernel-module==open
+gpu==GTX,1660 kernel-module==open
+cuda==11.8 gpu==RTX,4090
+cuda==12.8 gpu==RTX,5090
+cuda==11.0 gpu==A100
+cuda==11.8 gpu==NVIDIA,H100,80GB,HBM3
+cuda==12.9 gpu==V100
+cuda==11.8 gpu==K80
+cuda==10.2 gpu==sm_30
+cuda==12.9 gpu==B300
+nvcc==12.8 gpu==sm_120
+nvcc==11.4 gpu==Jetson,AGX,Orin
+nvcc==13.0 gpu==sm_110
+nvcc==12.6 driver==535.54.03
+cuda==cu124 driver==550
+driver==550 cuda==12.4.1
+cuda==12 gpu==H100
+cuda>=12 gpu==H100
+driver==550 cuda==12.4 gpu==9.0
+driver==550 cuda==12.4 gpu==A100,80GB gpu==T4
+"""
+
+INCOMPATIBLE = """
+driver==525.60.11 cuda==12.4
+driver==525.53 cuda==12.0
+driver==470.256.02 cuda==12.0
+driver==470 cuda==12
+driver==450.80.01 cuda==11.8
+driver==450.36.06 cuda==11.1
+driver==418.87.00 cuda==10.2
+driver==390.157 cuda==9.2
+driver==384.80 cuda==9.0
+driver==575.57.08 cuda==13.0
+driver==570 cuda==13
+driver==470 cuda==13.9
+driver==550 cuda==14.2
+driver==527.40 cuda==12.0 os==windows
+driver==452.38 cuda==11.8 os==windows
+driver==579.99 cuda==13.0 os==wsl
+driver==495.29.05 gpu==K80
+driver==550 gpu==Tesla,K80
+driver==396.26 gpu==sm_21
+driver==590.44.01 gpu==GTX,1080
+driver==590 gpu==V100
+driver>=590 gpu==TITAN,V
+driver==565.57.01 gpu==RTX,5090
+driver==515.65.01 gpu==RTX,4090
+driver==450 gpu==RTX,3090
+driver==440 gpu==A100
+driver==575 gpu==B300
+gpu==V100 kernel-module==open
+gpu==GTX,1080 kernel-module==open
+gpu==RTX,5090 kernel-module==proprietary
+gpu==B200 kernel-module==proprietary
+driver==580 gpu==B200 kernel-module==proprietary
+cuda==12.6 gpu==RTX,5090
+cuda==12 gpu==K80
+cuda==10.2 gpu==A100
+cuda==11.7 gpu==H100
+cuda==13.0 gpu==V100
+cuda==13 gpu==GTX,1080,Ti
+cuda==11.0 gpu==sm_30
+nvcc==12.6 gpu==sm_120
+nvcc==11.7 gpu==RTX,4090
+nvcc==11.0 gpu==RTX,3090
+nvcc==13.0 gpu==sm_70
+nvcc==12.8 gpu==GB10
+nvcc==13.0 driver==570
+driver==590 cuda==12.4 gpu==V100
+driver==550 cuda==12.4 gpu==H100 gpu==K80
+"""
+
+UNKNOWN = """
+driver==450.80 cuda==11.8
+driver==525.60 cuda==12.0
+driver==387.26 cuda==9.1
+driver==527.41 cuda==12.0 os==windows
+driver==580 cuda==13.0 gpu==V10
+driver==550 gpu==Voodoo,3
+driver==550 gpu==sm_130
+driver==nonsense cuda==12.4
+driver==550 cuda==99
+driver==590 cuda==14.2
+cuda==12 gpu==RTX,5090
+cuda>=11 gpu==H100
+driver>=580 gpu==V100
+driver>=520 cuda==12.4
+nvcc==12.7 gpu==H100
+driver==540.4.0 gpu==Jetson,AGX,Orin
+driver==550 python==3.12
+driver==550
+os==linux machine==x86_64
+driver==550 cuda==12.4 os==beos
+driver==550 cuda==12.4 frobnicator==1.0
+nvcc==12.9 gpu==sm_110
+driver==470 gpu==RTX,4090 os==windows
+"""
+
+
+def questions(table: str) -> list[str]:
+    return table.strip().splitlines()
+
+
+@pytest.mark.parametrize("question", questions(COMPATIBLE))
+def test_fits(question: str) -> None:
+    found = answer(question)
+    assert found.verdict == "compatible", shown(found)
+    assert all(reason.sources for reason in found.reasons)
+
+
+@pytest.mark.parametrize("question", questions(INCOMPATIBLE))
+def test_does_not_fit(question: str) -> None:
+    found = answer(question)
+    assert found.verdict == "incompatible", shown(found)
+    assert found.reasons[0].verdict == "incompatible"
+    assert found.reasons[0].sources
+
+
+@pytest.mark.parametrize("question", questions(UNKNOWN))
+def test_nobody_can_tell(question: str) -> None:
+    found = answer(question)
+    assert found.verdict == "unknown", shown(found)
+    assert found.reasons
+
+
+def test_what_is_taken_for_granted_is_said() -> None:
+    found = answer("driver==535 cuda==12.4")
+    assert found.assumed == {"driver": "the newest release of R535", "os": "linux", "machine": "x86_64"}
+    assert answer("driver==535.54.03 cuda==12.4 os==linux machine==x86_64").assumed == {}
+
+
+def test_machines_with_arm_processors_are_known() -> None:
+    for gpu in ("GH200", "Jetson,AGX,Orin", "sm_87", "GB10"):
+        assert answer(f"gpu=={gpu} cuda==13.0").assumed["machine"] == "aarch64"
+
+
+def test_members_that_disagree_are_told_apart() -> None:
+    found = answer("cuda==12 gpu==RTX,5090")
+    assert found.reasons[0].message.startswith("cuda==12 leaves it open: 12.8, 12.9 fits; 12.0, 12.1")

@@ -1,0 +1,140 @@
+"""PyTorch: its wheel on PyPI, its other builds, and what each runs on. A comma stands for a blank in a GPU's name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compat.asking import answer, shown
+
+COMPATIBLE = """
+torch==2.5.1 driver==535.54.03 gpu==H100 python==3.12
+torch==2.5.1+cu118 driver==470.57.02
+torch==2.5.1+cu118 driver==450.80.02
+torch==2.5.1 cuda==11.8
+torch==2.5.1 cuda==12.1
+torch==2.5.1 cuda==12
+torch==2.5.1 cuda==11.8 driver==470.57.02
+torch==2.5.1 python==3.13
+torch==2.5.1 python==3.9.18
+torch==2.9.0 python==3.14
+torch==1.4.0 python==2.7
+torch==1.12.1 python==3.10
+torch==2.15.0 python==3.15
+torch==2.8.0 gpu==V100
+torch==2.8.0 gpu==RTX,5090 driver==570
+torch==2.7.0+cu128 gpu==RTX,5090 driver==570.86.10
+torch==2.7.0 cuda==12.8 gpu==RTX,5090
+torch==2.10.0+cu126 gpu==GTX,1080,Ti
+torch==1.12.1 gpu==K80
+torch==2.5.1+cu118 gpu==K80
+torch==1.13.1 gpu==A100
+torch==1.13.1 gpu==RTX,4090
+torch==1.8.1+cu111 gpu==RTX,3090
+torch==1.7.1+cu110 gpu==RTX,3090
+torch==2.0.1 gpu==RTX,4090 driver==525.60.13
+torch==2.1.0 gpu==H100
+torch==2.8.0 gpu==B300
+torch==2.11.0 gpu==DGX,Spark
+torch==2.11.0 machine==aarch64 gpu==GH200
+torch==2.5.1+cu124 machine==aarch64 gpu==GH200
+torch==2.5.1+cu124 os==windows gpu==RTX,4090 driver==551.61
+torch==2.5.1 os==windows cuda==12.4 gpu==RTX,4090
+torch==2.5.1 os==wsl gpu==RTX,4090
+torch==2.5.1 os==windows python==3.12
+torch==2.5 gpu==RTX,4090
+torch==2.5 python==3.12
+pytorch==2.5.1 driver==550
+torch==2.5.1 triton==3.1.0
+torch==2.5.1 cudnn==9.1.0
+torch==2.5.1 cudnn==9.1.0.70
+torch==2.5.1 nccl==2.21.5
+torch>=2.1 gpu==RTX,4090
+torch==2.11.0 driver==580.65.06
+torch==2.15.0 driver==580.65.06
+"""
+
+INCOMPATIBLE = """
+torch==2.5.1 driver==470.256.02
+torch==2.5.1 driver==525.60.11
+torch==2.5.1+cu118 driver==440.33.01
+torch==2.5.1 cuda==11.7
+torch==2.5.1 cuda==13.0
+torch==2.0.0 cuda==12.1
+torch==2.5.1 python==3.8
+torch==2.5.1 python==3.14
+torch==1.5.0 python==2.7
+torch==2.1.2 python==3.12
+torch==2.15.0 python==3.10
+torch==2.5.1 os==windows python==3.13
+torch==2.5.1 machine==aarch64 python==3.13
+torch==2.5.1 gpu==RTX,5090
+torch==2.7.0 gpu==RTX,5090
+torch==2.11.0 gpu==V100
+torch==2.8.0 gpu==GTX,1080
+torch==2.8.0+cu128 gpu==P100
+torch==1.12.1 gpu==A100
+torch==1.12.1 gpu==RTX,3090
+torch==2.1.0 gpu==K80
+torch==2.5.1 gpu==GTX,770
+torch==2.5.1 gpu==Jetson,AGX,Orin
+torch==2.11.0 gpu==Jetson,AGX,Orin
+torch==2.11.0 machine==aarch64 gpu==T4
+torch==2.5.1 machine==aarch64 gpu==GH200
+torch==2.10.0 machine==aarch64 driver==580
+torch==2.5.1 os==windows gpu==RTX,4090
+torch==2.5.1+cpu gpu==H100
+torch==2.5.1+cpu driver==550
+torch==2.11.0 driver==575.57.08
+torch==2.5.1 triton==3.0.0
+torch==2.5.1+cu121 gpu==B200
+torch==2.5.1 driver==550 gpu==K80
+"""
+
+UNKNOWN = """
+torch==2.5.1
+torch==99.0 driver==550
+torch==2.5.1+cu126 driver==550
+torch==2.5.1+cu126 gpu==H100
+torch==2.7.0.dev20250131+cu128 gpu==RTX,5090
+torch==2.5.0a0+872d972e41.nv24.8 gpu==H100
+torch==2.5.1+rocm6.2 gpu==H100
+torch==2.7 gpu==RTX,5090 cuda==12
+torch==2 python==3.9
+torch>=2.6 gpu==RTX,5090
+torch==2.5.1 os==macos gpu==H100
+torch==2.5.1 python==3
+torch==2.5.1 driver==550 gpu==Voodoo,3
+torch==1.5.0 gpu==V100
+torch==2.5.1 driver==550 frobnicator==1.0
+"""
+
+
+def questions(table: str) -> list[str]:
+    return table.strip().splitlines()
+
+
+@pytest.mark.parametrize("question", questions(COMPATIBLE))
+def test_fits(question: str) -> None:
+    found = answer(question)
+    assert found.verdict == "compatible", shown(found)
+    assert all(reason.sources for reason in found.reasons)
+
+
+@pytest.mark.parametrize("question", questions(INCOMPATIBLE))
+def test_does_not_fit(question: str) -> None:
+    found = answer(question)
+    assert found.verdict == "incompatible", shown(found)
+    assert found.reasons[0].sources
+
+
+@pytest.mark.parametrize("question", questions(UNKNOWN))
+def test_nobody_can_tell(question: str) -> None:
+    found = answer(question)
+    assert found.verdict == "unknown", shown(found)
+    assert found.reasons
+
+
+def test_the_build_is_named() -> None:
+    assert "torch 2.5.1+cu118" in answer("torch==2.5.1 cuda==11.8").reasons[0].message
+    assert "torch 2.5.1+cu124" in answer("torch==2.5.1 driver==550").reasons[0].message
+    assert "there are cu124, cu121, cu118" in answer("torch==2.5.1 cuda==11.7").reasons[0].message
