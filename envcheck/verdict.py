@@ -31,9 +31,10 @@ def conclude(
     duration: float = 0.0,
 ) -> Report:
     """Build the report on ``checks``; ``rules`` are those that were put."""
-    required = frozenset(rule.name for rule in rules if rule.required)
+    put = tuple(rules)
+    required = frozenset(rule.name for rule in put if rule.required)
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
-    decision = verdict(ordered, required)
+    decision = verdict(ordered, required, needs_machine=any(rule.scope == "node" for rule in put))
     cause = primary(ordered)
     slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
     return Report(
@@ -56,17 +57,25 @@ def conclude(
     )
 
 
-def verdict(checks: Sequence[Check], required: frozenset[str]) -> Verdict:
-    """Fail if any fail, else warn if any, else unknown unless a required check passed and none is unknown."""
-    statuses = {check.status for check in checks if not check.ignored}
+def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine: bool = True) -> Verdict:
+    """Fail if any fail, else warn if any, else unknown if a required check is unknown or none passed, else pass.
+
+    Where the machine itself is out of scope (``needs_machine`` is False) and there is none to hold the software
+    against, it is enough that something was checked and nothing found.
+    """
+    counted = [check for check in checks if not check.ignored]
+    statuses = {check.status for check in counted}
     if "fail" in statuses:
         return "fail"
     if "warn" in statuses:
         return "warn"
-    decisive = {check.status for check in checks if not required or check.rule in required or check.layer == "request"}
-    if "unknown" in decisive or not decisive & {"pass", "note"}:
-        return "unknown"
-    return "pass"
+    decisive = {check.status for check in counted if not required or _decides(check, required)}
+    passed = decisive & {"pass", "note"} or (not needs_machine and statuses & {"pass", "note"})
+    return "pass" if passed and "unknown" not in decisive else "unknown"
+
+
+def _decides(check: Check, required: frozenset[str]) -> bool:
+    return check.rule in required or check.layer == "request"
 
 
 def exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
@@ -87,8 +96,10 @@ def _headline(decision: Verdict, cause: Check | None, checks: Sequence[Check], r
         text = f"no verdict: {open_questions[0].message}" if open_questions else "no verdict: nothing could be checked"
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = "GPU, driver and frameworks fit on paper"
-    else:
+    elif any(check.rule in required and check.status == "pass" for check in checks):
         text = "GPU and driver fit; no framework was judged"
+    else:
+        text = "Nothing is wrong in itself; no GPU or driver here to hold it against"
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
 
 

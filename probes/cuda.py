@@ -21,7 +21,7 @@ PROBE = {
     "seconds": 10.0,
     "seconds_per_gpu": 3.0,
     "uses": "driver",
-    "scopes": ["node", "container"],
+    "scopes": ["node", "container", "env"],
     "fills": [
         "driver.cuda_init",
         "driver.cuda_device_count",

@@ -20,8 +20,8 @@ PROBE = {
     "early": True,
     "seconds": 10.0,
     "uses": "files",
-    "scopes": ["node", "container"],
-    "fills": ["kernel"],
+    "scopes": ["node", "container", "env"],
+    "fills": ["kernel", "driver.release"],
 }
 
 _MODULES = "/proc/modules"
@@ -57,7 +57,7 @@ def collect(request: Request, out: Out) -> None:
     section["nvidia"] = _nvidia(request, modules)
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
     section.update(_device_nodes(request))
-    out.fact({"kernel": section})
+    out.fact({"kernel": section, **_release(section["nvidia"])})
     # The log may be long: what was found before is sent first.
     out.fact({"kernel": {"source": section["source"], "log": kernel_log(request)}})
 
@@ -105,6 +105,14 @@ def _nvidia_loaded(request: Request, modules: frozenset[str] | None) -> Found | 
     if found and not found.value and (tegra := _loaded(request, modules, "nvgpu")) and tegra.value:
         return Found(True, f"{tegra.source} (nvgpu)")
     return found
+
+
+def _release(module: dict[str, Any]) -> dict[str, Any]:
+    """The driver's release by the module that runs: there too where no NVML can be asked."""
+    place = module.get("read", {}).get("version", module.get("source"))
+    if place != f"file {_VERSION}" or "version" not in module:
+        return {}
+    return {"driver": {"source": place, "release": module["version"]}}
 
 
 def _running_version(request: Request) -> dict[str, Found]:

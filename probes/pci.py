@@ -17,8 +17,20 @@ PROBE = {
     "early": True,
     "seconds": 10.0,
     "uses": "files",
-    "scopes": ["node", "container"],
-    "fills": ["gpus", "fabric"],
+    "scopes": ["node", "container", "env"],
+    "fills": [
+        "gpus.items",
+        "gpus.complete",
+        "gpus.pci_bus_id",
+        "gpus.pci_device_id",
+        "gpus.kernel_driver",
+        "gpus.minor",
+        "gpus.numa_node",
+        "gpus.pcie.generation_max",
+        "gpus.pcie.width_max",
+        "fabric.nvswitches",
+        "fabric.manager_running",
+    ],
 }
 
 _DEVICES = "/sys/bus/pci/devices"

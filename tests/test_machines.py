@@ -14,7 +14,7 @@ import pytest
 from envcheck.checks import Report
 from envcheck.report import Options, render
 from envcheck.session import Request, judge
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import ApiResult, Gpu, Listing, Snapshot
 
 FOLDER = Path(__file__).parent / "machines"
 
@@ -75,6 +75,36 @@ def test_a_healthy_machine_passes_without_a_remark(name: str) -> None:
     page = render(report, "text", Options())
     assert RECORDED[name] in page
     assert "on paper" in page.splitlines()[0]
+
+
+def test_a_container_without_nvml_is_judged_by_what_is_left() -> None:
+    found = load("h200").snapshot
+    assert found.driver
+    assert found.gpus
+    driver = msgspec.structs.replace(
+        found.driver,
+        release=found.kernel.nvidia.version if found.kernel and found.kernel.nvidia else None,
+        nvml=ApiResult(source="nvml", call="nvmlInit", code=-1, name="LIBRARY_NOT_FOUND"),
+        nvml_version=None,
+    )
+    runs = tuple(
+        msgspec.structs.replace(run, status="absent", detail="libnvidia-ml.so.1 is not installed")
+        if run.name == "nvml"
+        else run
+        for run in found.runs
+    )
+    gpus = Listing(items=tuple(without(gpu, "nvml") for gpu in found.gpus.items), complete=True)
+    report = judge(msgspec.structs.replace(found, driver=driver, gpus=gpus, runs=runs), Request())
+    assert report.verdict == "pass"
+    statuses = {check.rule: check.status for check in report.checks}
+    assert (statuses["driver-too-old"], statuses["uncorrected-ecc"]) == ("pass", "skipped")
+    assert "no errors" not in render(report, "text", Options())
+
+
+def without(gpu: Gpu, source: str) -> Gpu:
+    """The GPU less all that was read at ``source``."""
+    gone = [name for name, place in gpu.read.items() if place == source]
+    return msgspec.structs.replace(gpu, **{name: () if name == "not_supported" else None for name in gone})
 
 
 @pytest.mark.parametrize("name", CONSTRUCTED)

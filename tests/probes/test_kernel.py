@@ -61,6 +61,20 @@ def test_ubuntu_with_the_open_module(run_probe: RunProbe, build_root: BuildRoot)
     assert by_path["/dev/nvidiactl"].minor is None
 
 
+@pytest.mark.parametrize(
+    ("tree", "release"), [("ubuntu-580-open", True), ("rhel", True), ("nouveau", False), ("jetson-orin", False)]
+)
+def test_the_release_of_the_running_driver(
+    tree: str, release: bool, run_probe: RunProbe, build_root: BuildRoot
+) -> None:
+    snapshot, _ = run_probe("kernel", {"root": build_root(tree)})
+    assert snapshot.kernel
+    assert snapshot.kernel.nvidia
+    told = snapshot.driver.release if snapshot.driver else None
+    assert told == (snapshot.kernel.nvidia.version if release else None)
+    assert bool(told) is release
+
+
 def test_rhel_with_the_proprietary_module(run_probe: RunProbe, build_root: BuildRoot) -> None:
     nvidia = module(run_probe, build_root("rhel"))
     assert (nvidia.loaded, nvidia.version, nvidia.flavour) == (True, "535.216.03", "proprietary")
