@@ -121,7 +121,10 @@ def _matrix(options: Namespace) -> int:
     from envcheck import matrix_verbs
 
     form = options.format or "text"
-    output = matrix_verbs.check(options.components, form, _shown(options))
+    if options.matrix_verb == "check":
+        output = matrix_verbs.check(options.components, form, _shown(options))
+    else:
+        output = matrix_verbs.show(options.component, form, _shown(options))
     print(output.text, end="")
     sys.stdout.flush()
     return output.status

@@ -1,4 +1,7 @@
-"""The verbs of ``envcheck matrix``: ask the compatibility matrix without a machine, and look things up in it."""
+"""The verbs of ``envcheck matrix``: ask the compatibility matrix without a machine, and look things up in it.
+
+Each verb imports its renderer late: ``matrix check`` is called in loops, and should not cost more than it must.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,8 @@ from typing import NamedTuple
 
 from envcheck.compat.fit import FitVerdict
 from envcheck.compat.load import tables
-from envcheck.compat.question import ask
 from envcheck.components import Component, parse_components
+from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.report import Options
 
@@ -28,19 +31,36 @@ class Output(NamedTuple):
 
 def check(texts: Sequence[str], form: str, options: Options) -> Output:
     """Whether components fit together. Raises UsageError for what is no question."""
-    answer = ask(tables(), _components(texts))
-    return Output(_rendered(answer, form, options), _STATUS[answer.verdict])
+    from envcheck.compat.question import ask  # noqa: PLC0415
+    from envcheck.report import fit_json, fit_text  # noqa: PLC0415
+
+    components = [component for text in texts for component in parse_components(text)]
+    answer = ask(tables(), components)
+    text = fit_json.render(answer) if form == "json" else fit_text.render(answer, options)
+    return Output(text, _STATUS[answer.verdict])
 
 
-def _components(texts: Sequence[str]) -> list[Component]:
-    return [component for text in texts for component in parse_components(text)]
+def show(text: str, form: str, options: Options) -> Output:
+    """What the matrix knows of a component. Raises UsageError for what names none."""
+    from envcheck.compat.lookup import Page, look_up  # noqa: PLC0415
+    from envcheck.report import fit_json, matrix_page  # noqa: PLC0415
 
-
-def _rendered(answer: object, form: str, options: Options) -> str:
+    component = _one_component(text)
+    page = look_up(tables(), component)
+    status = ExitCode.OK if page else ExitCode.UNKNOWN
     if form == "json":
-        from envcheck.report import fit_json  # noqa: PLC0415 - one of the two is needed
+        return Output(fit_json.render(page or Page(component=str(component))), status)
+    if page is None:
+        return Output(f"The matrix knows nothing of {component}.\n", status)
+    return Output(matrix_page.render(page, options), status)
 
-        return fit_json.render(answer)
-    from envcheck.report import fit_text  # noqa: PLC0415 - one of the two is needed
 
-    return fit_text.render(answer, options)  # type: ignore[arg-type]
+def _one_component(text: str) -> Component:
+    """``NAME==VERSION``, or a name alone."""
+    if not any(sign in text for sign in "=<>~!"):
+        named = parse_components(f"{text}==0")
+        return named[0]._replace(bounds=())
+    found = parse_components(text)
+    if len(found) != 1:
+        raise UsageError(f"{text}: name one component")
+    return found[0]

@@ -77,8 +77,13 @@ def _add_matrix_verbs(matrix: argparse.ArgumentParser) -> list[argparse.Argument
         help="driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
         "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
     )
-    _add_page_options(check, ("text", "json"))
-    return [check]
+    show = verbs.add_parser(
+        "show", help="what the matrix knows of a component", epilog="Exit status: 0 known, 2 wrong usage, 3 unknown."
+    )
+    show.add_argument("component", metavar="NAME[==VERSION]", help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …")
+    for verb in (check, show):
+        _add_page_options(verb, ("text", "json"))
+    return [check, show]
 
 
 def _add_subject_options(verb: argparse.ArgumentParser) -> None:

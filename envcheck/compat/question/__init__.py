@@ -8,6 +8,7 @@ from envcheck.compat.question.answer import Answer, Reason
 from envcheck.compat.question.judgement import overall
 from envcheck.compat.question.judging import judge
 from envcheck.compat.question.reading import read_question
+from envcheck.compat.question.suggest import suggest, superseded
 from envcheck.compat.tables import Tables
 from envcheck.components import Component
 
@@ -17,10 +18,14 @@ _ORDER = ("incompatible", "unknown", "compatible")
 def ask(tables: Tables, components: Sequence[Component]) -> Answer:
     """Whether ``components`` fit together; raise UsageError for what no question can be made of."""
     question = read_question(tables, components)
-    fits = [judgement.fit for judgement in judge(tables, question)]
+    judgements = judge(tables, question)
+    fits = [judgement.fit for judgement in judgements]
+    verdict = overall(fits)
+    changes = suggest(tables, components, question, judgements) if verdict == "incompatible" else ()
     reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in fits]
     return Answer(
-        verdict=overall(fits),
+        verdict=verdict,
         reasons=tuple(sorted(dict.fromkeys(reasons), key=lambda reason: _ORDER.index(reason.verdict))),
+        suggestions=(*changes, *superseded(tables, question)),
         assumed=dict(question.assumed),
     )

@@ -12,7 +12,8 @@ from envcheck.compat.question.engine import judge_engine
 from envcheck.compat.question.hardware import judge_hardware
 from envcheck.compat.question.implied import with_implied
 from envcheck.compat.question.judgement import Judgement, agree, overall, soften
-from envcheck.compat.question.names import PLATFORM
+from envcheck.compat.question.module import judge_module
+from envcheck.compat.question.names import COMPILERS, PLATFORM
 from envcheck.compat.question.question import Question
 from envcheck.compat.question.rows import rows_of
 from envcheck.compat.question.software import judge_candidate
@@ -35,19 +36,37 @@ class Option(NamedTuple):
 def judge(tables: Tables, question: Question) -> list[Judgement]:
     """Everything that the matrix says of a question, weak sources set aside."""
     full = with_implied(tables, question)
-    found = [*full.problems, *judge_hardware(tables, full), *judge_engine(tables, full)]
+    found = [*full.problems, *judge_hardware(tables, full)]
+    found += [*judge_module(tables, full), *judge_engine(tables, full)]
     for name, versions in full.versions.items():
         options = [option for version in versions for option in _options(tables, full, name, version)]
         found += _joined(full, name, options)
+    found += _compiling(tables, full)
     found += _alone(full, found)
     return [Judgement(about, soften(fit)) for about, fit in found]
+
+
+def _compiling(tables: Tables, question: Question) -> list[Judgement]:
+    """Host compilers and the CUDA that was named, where no nvcc was."""
+    if "nvcc" in question.versions or not COMPILERS & question.versions.keys():
+        return []
+    options = [
+        option
+        for version in question.versions.get("cuda", ())
+        if rows_of(tables, "nvcc")
+        for option in _options(tables, question, "nvcc", version)
+    ]
+    found = _joined(
+        question._replace(labels={**question.labels, "nvcc": question.labels.get("cuda", "")}), "nvcc", options
+    )
+    return [Judgement(("cuda", *about[1:]), fit) for about, fit in found if COMPILERS & set(about)]
 
 
 def _options(tables: Tables, question: Question, name: str, version: Version) -> list[Option]:
     """The releases that a version stands for, each in the build that fits best."""
     if name == TORCH:
         return _torch_options(tables, question, version)
-    if not rows_of(tables, name):
+    if name == ENGINE or not rows_of(tables, name):
         return []
     candidates = release_candidates(tables, question, name, version)
     if not candidates:

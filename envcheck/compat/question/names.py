@@ -43,7 +43,12 @@ _SCHEMES = {
     "tensorrt-engine": _BUILDS,
     "driver": Scheme(2, builds=True),
     "gcc": Scheme(1, builds=True),
+    "clang": Scheme(1, builds=True),
+    "msvc": _MINORS,
 }
+
+COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
+"""Host compilers: they matter to the toolkit that compiles, so that a CUDA version beside one means the toolkit."""
 
 HARDWARE = frozenset({"driver", "gpu", "cuda-compat"})
 """Naming one of these says that a GPU is to be used."""

@@ -57,12 +57,10 @@ def _version(
 def _need(tables: Tables, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
     verdict = _VERDICTS[parse_specifier(spec).cover(version)]
     wanted = readable(name, spec)
-    reason = f"{candidate.label} needs {wanted}; this is {version}"
     if verdict == "compatible":
-        return conclude(tables, verdict, reason, row)
-    if verdict == "unknown":
-        reason += ", of which some are"
-    return conclude(tables, verdict, reason, row, change=wanted)
+        return conclude(tables, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
+    which = f"some {name} {version} are, others are not" if verdict == "unknown" else f"this is {version}"
+    return conclude(tables, verdict, f"{candidate.label} needs {wanted}; {which}", row, change=wanted)
 
 
 def _driver(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, key: str) -> Iterator[Judgement]:
@@ -81,9 +79,10 @@ def _driver(tables: Tables, question: Question, candidate: Candidate, row: Relea
 def _driver_need(tables: Tables, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
     spec = row.needs[key]
     verdict = _VERDICTS[parse_specifier(spec).cover(Version(tuple(driver)))]
-    reason = f"{candidate.label} needs {readable('driver', spec)}; this is {driver}"
-    change = "" if verdict == "compatible" else readable("driver", spec)
-    return conclude(tables, verdict, reason, row, change=change)
+    wanted = readable("driver", spec)
+    if verdict == "compatible":
+        return conclude(tables, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)
+    return conclude(tables, verdict, f"{candidate.label} needs {wanted}; this is {driver}", row, change=wanted)
 
 
 def _cuda(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:

@@ -176,7 +176,7 @@ def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
 
 
 def _read_version(draft: _Draft, name: str, component: Component) -> None:
-    if name != "torch" and name not in _READ_BY_OTHERS and not is_known(draft.tables, name):
+    if not is_known(draft.tables, name):
         draft.unknown(name, f"the matrix has no component called {component.name}")
         return
     members = version_members(draft.tables, name, component)
@@ -185,9 +185,6 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
         return
     draft.versions[name] = members
 
-
-_READ_BY_OTHERS = frozenset({"python", "gcc", "tensorrt-engine"})
-"""Known by relations of their own, whatever rows there are."""
 
 _READERS: dict[str, Callable[[_Draft, str, Component], None]] = {
     "os": _read_os,

@@ -16,8 +16,8 @@ class _Index(NamedTuple):
     names: frozenset[str]
 
 
-_NAMED_BY_TORCH = ("torch", "python", "cudnn", "nccl", "triton")
-"""What rows of PyTorch speak of."""
+_NAMED_ELSEWHERE = ("torch", "python", "cudnn", "nccl", "triton", "tensorrt", "gcc")
+"""What other tables, or relations, speak of."""
 
 _latest: list[_Index] = []
 """The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
@@ -60,7 +60,7 @@ def _index(tables: Tables) -> _Index:
 
 def _read(tables: Tables) -> _Index:
     rows: dict[str, list[ReleaseRow]] = defaultdict(list)
-    names = set(_NAMED_BY_TORCH)
+    names = set(_NAMED_ELSEWHERE)
     for row in tables.releases:
         name = canonical(row.name)
         rows[name].append(row)

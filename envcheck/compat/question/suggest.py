@@ -1,0 +1,196 @@
+"""The nearest change of one component that would make everything fit. Every suggestion was asked before it is made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+
+from envcheck.compat.question.candidates import release_candidates
+from envcheck.compat.question.forward import NAME as FORWARD
+from envcheck.compat.question.judgement import Judgement, overall
+from envcheck.compat.question.judging import judge
+from envcheck.compat.question.names import canonical
+from envcheck.compat.question.question import Question
+from envcheck.compat.question.reading import read_question
+from envcheck.compat.question.rows import known_versions
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import Os, Tables
+from envcheck.compat.torch_builds import builds
+from envcheck.components import Bound, Component
+from envcheck.versions import DriverRelease
+
+_DRIVER_HINT = re.compile(r"driver (?:>= |R)([0-9][0-9.]*)")
+
+_MOST_TRIED = 40
+"""Changes of one component that are tried, nearest first."""
+
+
+def suggest(
+    tables: Tables, components: Sequence[Component], question: Question, judgements: Sequence[Judgement]
+) -> tuple[str, ...]:
+    """Single changes with which the answer is compatible, for each component that has a part in what does not fit."""
+    objected = {name for judgement in judgements if judgement.fit.bad for name in judgement.about}
+    found: list[str] = []
+    for place, component in enumerate(components):
+        name = canonical(component.name)
+        if name not in objected:
+            continue
+        if name == FORWARD and _fits(tables, [*components[:place], *components[place + 1 :]]):
+            found.append(f"no {FORWARD}")
+            continue
+        for value in islice(_values(tables, question, name, judgements), _MOST_TRIED):
+            changed = [*components[:place], _exactly(component, value), *components[place + 1 :]]
+            if _fits(tables, changed):
+                found.append(_told(tables, question, components, place, value))
+                break
+    return tuple(found)
+
+
+def superseded(tables: Tables, question: Question) -> tuple[str, ...]:
+    """For projects that ended: the last stack that works, as their rows tell it."""
+    rows = (
+        row
+        for name, versions in question.versions.items()
+        for version in versions
+        for candidate in release_candidates(tables, question, name, version)
+        for row in (*candidate.rows, *candidate.partial)
+    )
+    return tuple(dict.fromkeys(row.superseded for row in rows if row.superseded))
+
+
+def _fits(tables: Tables, components: Sequence[Component]) -> bool:
+    fits = [judgement.fit for judgement in judge(tables, read_question(tables, components))]
+    return overall(fits) == "compatible"
+
+
+def _exactly(component: Component, value: str) -> Component:
+    return component._replace(bounds=(Bound("==", value),))
+
+
+def _values(tables: Tables, question: Question, name: str, judgements: Sequence[Judgement]) -> Iterator[str]:
+    """What could stand in the place of a component, nearest first."""
+    writer = _WRITERS.get(name)
+    if name == "driver":
+        yield from _drivers(tables, question, [judgement.fit.nearest_change for judgement in judgements])
+    elif writer:
+        yield from writer(tables, question)
+    elif name in question.versions:
+        known = [str(version) for version in known_versions(tables, name)]
+        yield from _nearest(known, _older(known, question.versions[name][0]))
+
+
+def _older(known: Sequence[str], version: Version) -> int:
+    """How many of the known versions are older."""
+    return sum(1 for text in known if (other := parse_version(text)) and other.numbers < version.numbers)
+
+
+def _nearest(known: Sequence[str], place: int) -> Iterator[str]:
+    """The members of an ascending sequence by their distance from a place in it, older ones first."""
+    order = sorted(range(len(known)), key=lambda at: (at - place + 0.5 if at >= place else place - at - 0.5, at))
+    yield from (known[at] for at in order)
+
+
+def _drivers(tables: Tables, question: Question, hints: Sequence[str]) -> Iterator[str]:
+    """What the relations themselves ask for; then other minimums from the named release up, and branches down."""
+    present = question.drivers[0]
+    for hint in hints:
+        match = _DRIVER_HINT.fullmatch(hint)
+        if match:
+            yield match[1]
+    releases = sorted(release for text in _named_drivers(tables, question) if (release := DriverRelease.parse(text)))
+    yield from (str(release) for release in releases if release > present)
+    kind = "windows" if question.windows_driver else "linux"
+    branches = sorted({row.branch for row in tables.drivers if row.os == kind}, reverse=True)
+    yield from (str(branch) for branch in branches if branch < present.branch)
+
+
+def _named_drivers(tables: Tables, question: Question) -> Iterator[str | None]:
+    for cuda in tables.cuda:
+        yield cuda.driver_windows if question.windows_driver else cuda.driver_linux
+        if not question.windows_driver:
+            yield cuda.bundled_driver
+    for row in tables.releases:
+        spec = row.needs.get("driver-windows" if question.windows_driver else "driver-linux")
+        for bound in parse_specifier(spec).bounds if spec else ():
+            if bound.operator in (">=", "=="):
+                yield ".".join(map(str, bound.numbers))
+
+
+def _toolkits(name: str) -> Callable[[Tables, Question], Iterator[str]]:
+    def write(tables: Tables, question: Question) -> Iterator[str]:
+        known = [row.version for row in tables.cuda if row.toolkit]
+        yield from _nearest(known, _older(known, question.versions[name][0]))
+
+    return write
+
+
+def _pythons(tables: Tables, question: Question) -> Iterator[str]:
+    texts = {row.python_min for row in tables.torch} | {row.python_max for row in tables.torch}
+    minors = [version.numbers[1] for text in texts if text and (version := parse_version(text))]
+    known = [f"3.{minor}" for minor in range(min(minors, default=0), max(minors, default=0) + 1)]
+    present = question.versions["python"][0]
+    yield from _nearest(known, _older(known, present))
+
+
+def _torches(tables: Tables, question: Question) -> Iterator[str]:
+    """Other builds of the release, newest CUDA first; then the wheels on PyPI of other releases."""
+    version = question.versions["torch"][-1]
+    known = [row.version for row in tables.torch]
+    own = [row for row in tables.torch if row.version.startswith(str(version))]
+    for row in own:
+        yield from (f"{row.version}+{_tag(build.cuda)}" for build in builds(row, question.os, question.machine))
+    yield from _nearest(known, _older(known, version))
+
+
+def _tag(cuda: str) -> str:
+    return "cu" + cuda.replace(".", "")
+
+
+def _engines(_tables: Tables, question: Question) -> Iterator[str]:
+    yield from (str(version) for version in question.versions.get("tensorrt", ()))
+
+
+def _runtimes(tables: Tables, question: Question) -> Iterator[str]:
+    yield from (str(version) for version in question.versions.get("tensorrt-engine", ()))
+    known = [str(version) for version in known_versions(tables, "tensorrt")]
+    yield from _nearest(known, _older(known, question.versions["tensorrt"][0]))
+
+
+def _modules(_tables: Tables, question: Question) -> Iterator[str]:
+    yield "proprietary" if question.flavour == "open" else "open"
+
+
+def _systems(_tables: Tables, question: Question) -> Iterator[str]:
+    """Another system has other driver releases: it is no change of one component when a driver is named."""
+    if not question.drivers:
+        systems: tuple[Os, ...] = ("linux", "wsl", "windows")
+        yield from (system for system in systems if system != question.os)
+
+
+_WRITERS: dict[str, Callable[[Tables, Question], Iterator[str]]] = {
+    "cuda": _toolkits("cuda"),
+    "nvcc": _toolkits("nvcc"),
+    "cuda-compat": _toolkits("cuda-compat"),
+    "python": _pythons,
+    "torch": _torches,
+    "tensorrt": _runtimes,
+    "tensorrt-engine": _engines,
+    "kernel-module": _modules,
+    "os": _systems,
+}
+
+
+def _told(tables: Tables, question: Question, components: Sequence[Component], place: int, value: str) -> str:
+    """A change in words; a driver counts as a minimum where the newest known branch fits too."""
+    name = canonical(components[place].name)
+    if name == "kernel-module":
+        return f"the {value} kernel module"
+    if name != "driver":
+        return f"{name} {value}"
+    if "." not in value:
+        return f"driver R{value}"
+    kind = "windows" if question.windows_driver else "linux"
+    newest = max((row.until or row.branch for row in tables.drivers if row.os == kind), default=0)
+    changed = [*components[:place], _exactly(components[place], str(newest)), *components[place + 1 :]]
+    return f"driver >= {value}" if _fits(tables, changed) else f"driver {value}"

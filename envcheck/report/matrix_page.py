@@ -1,0 +1,99 @@
+"""A page of ``envcheck matrix show`` for people: what the matrix knows of one component, and where that is from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from envcheck.compat.lookup import Page
+from envcheck.report import Options
+from envcheck.report.pen import Line, Pen, Span
+
+_INDENT = "  "
+_COLUMN = 26
+"""Columns of the name of a fact."""
+
+_TITLES = {
+    "default_cuda": "CUDA of PyPI's wheel",
+    "default_cuda_aarch64": "… for aarch64",
+    "python_min": "Python from",
+    "python_max": "Python to",
+    "python_max_windows": "… on Windows",
+    "python_max_aarch64": "… on aarch64",
+    "python_also": "and Python",
+    "cudnn": "cuDNN, pinned",
+    "nccl": "NCCL, pinned",
+    "triton": "Triton, pinned",
+    "cuda": "CUDA",
+    "driver_linux": "least driver, Linux",
+    "driver_windows": "least driver, Windows",
+    "disputed_linux": "… by another document",
+    "disputed_windows": "… by another document",
+    "ptx": "PTX ISA",
+    "pairs": "made for this release",
+    "sms": "SMs",
+    "first_cuda": "first CUDA",
+    "last_cuda": "last CUDA",
+    "os": "OS",
+    "ended": "end of life",
+    "device_ids": "PCI devices",
+}
+"""Names of facts where the field's own would not do."""
+
+_EMPTY = {"default_cuda_aarch64": "a CPU build", "default_cuda": "a CPU build", "cuda": "none, a CPU build"}
+
+_UNITS = {"memory": (1e9, "GB"), "bandwidth": (1e9, "GB/s")}
+_FLOPS = (1e12, "TFLOP/s")
+
+
+def render(page: Page, options: Options) -> str:
+    """``page`` as text, ending in a newline."""
+    pen = Pen(options)
+    lines: list[Line] = [(Span(page.component, "title"),)]
+    if page.known:
+        lines += _indented(pen, ", ".join(page.known), _INDENT)
+    for facts in page.facts:
+        lines += [(), *(line for name, value in facts.items() for line in _fact(pen, name, value))]
+    if page.sources:
+        lines += [(), (Span("Sources", "title"),)]
+    for source in page.sources:
+        lines += _indented(pen, f"{source.title} <{source.address}>, read {source.read}", _INDENT)
+    return pen.show(lines)
+
+
+def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:
+    title = _TITLES.get(name) or name.replace("_", " ")
+    if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+        yield Span(_INDENT), Span(title)
+        for item in value:
+            yield from _indented(pen, _inline(item), _INDENT * 2)
+        return
+    margin = len(_INDENT) + _COLUMN
+    first, *rest = pen.fill(_text(name, value), pen.width - margin) or [""]
+    yield Span(_INDENT), Span(f"{title:<{_COLUMN - 1}} "), Span(first)
+    for line in rest:
+        yield Span(" " * margin), Span(line)
+
+
+def _inline(item: Mapping[str, Any]) -> str:
+    """A record on one line: its values without their names, which say themselves what they are."""
+    return "  ".join(_text(name, value) for name, value in item.items() if value not in ("", []))
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {_text(f'{name} {key}', inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        items = [str(item) for item in value]
+        return (", " if any(" " in item for item in items) else " ").join(items)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float) and (name in _UNITS or name.startswith("peak")):
+        unit, word = _UNITS.get(name, _FLOPS)
+        return f"{value / unit:g} {word}"
+    return str(value) if value != "" else _EMPTY.get(name, "none")
+
+
+def _indented(pen: Pen, text: str, margin: str) -> Iterator[Line]:
+    for line in pen.fill(text, pen.width - len(margin)):
+        yield Span(margin), Span(line)
