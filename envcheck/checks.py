@@ -10,6 +10,8 @@ from typing import Literal
 import msgspec
 
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from envcheck.sources import Confidence as Confidence  # noqa: PLC0414 - part of the contract too
+from envcheck.sources import Source as Source  # noqa: PLC0414
 
 SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
@@ -19,7 +21,6 @@ Verdict = Literal["pass", "warn", "fail", "unknown"]
 Scope = Literal["node", "container", "env"]
 Layer = Literal["gpu", "kernel", "driver", "fabric", "container", "toolkit", "library", "framework", "request"]
 DecidedBy = Literal["declared", "inferred", "driver-answered", "framework-ran", "measured"]
-Confidence = Literal["high", "medium", "weak"]
 
 STATUSES: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
 """From the most to the least pressing."""
@@ -40,16 +41,6 @@ LAYERS: tuple[Layer, ...] = (
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a report."""
-
-
-class Source(Part, frozen=True, kw_only=True):
-    """Where a piece of knowledge is documented."""
-
-    title: str
-    address: str = ""
-    """Page address, or the PyPI distribution and the metadata field."""
-    read: str = ""
-    """The day it was read, as in ``2026-11-20``."""
 
 
 class Evidence(Part, frozen=True, kw_only=True):

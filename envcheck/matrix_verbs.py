@@ -32,27 +32,36 @@ class Output(NamedTuple):
 def check(texts: Sequence[str], form: str, options: Options) -> Output:
     """Whether components fit together. Raises UsageError for what is no question."""
     from envcheck.compat.question import ask  # noqa: PLC0415
-    from envcheck.report import fit_json, fit_text  # noqa: PLC0415
 
     components = [component for text in texts for component in parse_components(text)]
     answer = ask(tables(), components)
-    text = fit_json.render(answer) if form == "json" else fit_text.render(answer, options)
-    return Output(text, _STATUS[answer.verdict])
+    if form == "json":
+        return Output(_as_json(answer), _STATUS[answer.verdict])
+    from envcheck.report import fit_text  # noqa: PLC0415
+
+    return Output(fit_text.render(answer, options), _STATUS[answer.verdict])
 
 
 def show(text: str, form: str, options: Options) -> Output:
     """What the matrix knows of a component. Raises UsageError for what names none."""
     from envcheck.compat.lookup import Page, look_up  # noqa: PLC0415
-    from envcheck.report import fit_json, matrix_page  # noqa: PLC0415
 
     component = _one_component(text)
     page = look_up(tables(), component)
     status = ExitCode.OK if page else ExitCode.UNKNOWN
     if form == "json":
-        return Output(fit_json.render(page or Page(component=str(component))), status)
+        return Output(_as_json(page or Page(component=str(component))), status)
     if page is None:
         return Output(f"The matrix knows nothing of {component}.\n", status)
+    from envcheck.report import matrix_page  # noqa: PLC0415
+
     return Output(matrix_page.render(page, options), status)
+
+
+def _as_json(value: object) -> str:
+    from envcheck.report import fit_json  # noqa: PLC0415
+
+    return fit_json.render(value)
 
 
 def _one_component(text: str) -> Component:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from envcheck import __version__
-from envcheck.checks import Scope
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
+
+if TYPE_CHECKING:
+    from envcheck.checks import Scope
 
 SCOPES: tuple[Scope, ...] = ("node", "container", "env")
 

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.checks import Confidence, Source
+from envcheck.sources import Confidence, Source
 from envcheck.compat.tables import Row, Tables
 
 FitVerdict: TypeAlias = Literal["compatible", "incompatible", "unknown"]

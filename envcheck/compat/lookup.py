@@ -7,7 +7,6 @@ from typing import Any, get_args
 
 import msgspec
 
-from envcheck.checks import Source
 from envcheck.compat.driver_cuda import branch_of
 from envcheck.compat.gpu_code import capability_row
 from envcheck.compat.gpu_driver import Flavour, architecture_of, module_drives
@@ -19,6 +18,7 @@ from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, Tables, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
+from envcheck.sources import Source
 from envcheck.versions import DriverRelease
 
 _NOT_FACTS = frozenset({"source", "confidence", "note", "all_builds"})

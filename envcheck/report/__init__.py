@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from envcheck.checks import Report
 from envcheck.errors import UsageError
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
 
 FORMATS: Mapping[str, str] = {
     "text": "a page for people: the cause, the fix, the stack",

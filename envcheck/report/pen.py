@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from envcheck.checks import Status
 from envcheck.report import Options
 from envcheck.report.clean import clean
 from envcheck.report.command import shell_line
 from envcheck.report.wrap import clip, fill, fill_items, width
+
+if TYPE_CHECKING:
+    from envcheck.checks import Status
 
 Style: TypeAlias = Literal["", "fail", "warn", "unknown", "note", "pass", "skipped", "title", "command", "dim"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.checks import Source
 from envcheck.compat.fit import FitVerdict
+from envcheck.sources import Source
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from envcheck.compat.specifier import PLAIN, Scheme
 
@@ -57,6 +58,7 @@ PLATFORM = frozenset({"os", "machine"})
 """Naming one of these says where; nothing need depend on it."""
 
 
+@cache
 def canonical(name: str) -> str:
     """The one name of a component; ``name`` as the grammar of components, or a row, writes it."""
     plain = re.sub(r"[._]+", "-", name.lower())
