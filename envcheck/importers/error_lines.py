@@ -44,7 +44,7 @@ _AS_WRITTEN = (
 _SPEAKS_OF_FAILURE = re.compile(f"(?i:{'|'.join(_IN_ANY_CASE)})|{'|'.join(_AS_WRITTEN)}")
 _NOTHING_WRONG = re.compile(
     r"could not collect|no relevant packages|\b0 errors?\b|not affected$|errors? *: *(?:0|none|n/a)$|: *not active$|"
-    r"^\W*no running processes found\W*$|not set>?$",
+    r"^\W*no running processes found\W*$|not set>?$|^\W*ecc errors\W*$|failure occurred *: *no$",
     re.IGNORECASE,
 )
 _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")

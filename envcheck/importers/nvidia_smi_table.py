@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -15,7 +16,7 @@ from envcheck.importers._gpu_lines import label
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
 from envcheck.importers._smi_values import bus_id, error_in, flag, quantity, whole
-from envcheck.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, Platform, Power, Snapshot
+from envcheck.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
 
 NAME = "nvidia-smi"
 RANK = Rank.OUTPUT
@@ -39,8 +40,12 @@ _INDEX_AND_NAME = re.compile(r"([0-9]{1,3}) {1,4}(\S.*)$")
 _LAST_COLUMN = re.compile(r"(.*?)\s+(On|Off|WDDM|TCC|MCDM|N/A)$")
 _USED_OF_TOTAL = re.compile(r"([0-9]{1,9}MiB) {0,4}/ {0,4}([0-9]{1,9}MiB)")
 _DRAW_OF_LIMIT = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,3})?W) {0,4}/ {0,4}([0-9]{1,6}(?:\.[0-9]{1,3})?W)")
+_MIG_BOX = re.compile(r"\| MIG devices: {1,200}\|$")
+_MIG_ROW = re.compile(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
+"""Numbers of the GPU, the GPU instance, the compute instance and the MIG device."""
 _LONGEST_ROW = 200
 _MOST_GPUS = 1024
+_MOST_ROWS = 500
 
 
 def recognise(paste: Paste) -> bool:
@@ -99,7 +104,38 @@ def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
             below = None
     if not gpus:
         return None
-    return Listing(items=tuple(gpus.values()), complete=sorted(gpus) == list(range(len(gpus))))
+    items = _with_instances(tuple(gpus.values()), lines)
+    return Listing(items=items, complete=sorted(gpus) == list(range(len(gpus))))
+
+
+def _with_instances(gpus: tuple[Gpu, ...], lines: Sequence[str]) -> tuple[Gpu, ...]:
+    """The GPUs in MIG mode with the instances that the box below the table lists, which may be none."""
+    numbers = _mig_box(lines)
+    if numbers is None:
+        return gpus
+    return tuple(
+        msgspec.structs.replace(gpu, mig=_with_count(gpu.mig, numbers.count(gpu.index)))
+        if gpu.mig and gpu.mig.enabled
+        else gpu
+        for gpu in gpus
+    )
+
+
+def _with_count(mig: Mig, count: int) -> Mig:
+    return msgspec.structs.replace(mig, instances=(MigInstance(source=SOURCE),) * count)
+
+
+def _mig_box(lines: Sequence[str]) -> list[int | None] | None:
+    """The GPU's number of each row of the first box of MIG devices; None without a box, or when it is cut off."""
+    start = next((place for place, line in enumerate(lines) if _MIG_BOX.match(line.strip()[:_LONGEST_ROW])), None)
+    if start is None:
+        return None
+    rest = (line.strip()[:_LONGEST_ROW] for line in lines[start : start + _MOST_ROWS])
+    box = tuple(takewhile(lambda line: line.startswith(("|", "+")), rest))
+    head = next((place for place, line in enumerate(box) if line.startswith("|==")), None)
+    if head is None or not box[-1].startswith("+"):
+        return None
+    return [int(row[1]) for line in box[head:] if (row := _MIG_ROW.match(line))]
 
 
 def _cells(line: str) -> list[str]:

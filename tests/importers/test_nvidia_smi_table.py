@@ -121,6 +121,62 @@ def test_a_list_of_gpus_with_uuids_and_mig_devices() -> None:
     assert (second.index, second.mig) == (1, None)
 
 
+MIG_MODE = """\
+| NVIDIA-SMI 550.54.15              Driver Version: 550.54.15      CUDA Version: 12.4     |
+|   0  NVIDIA A100-SXM4-40GB          On  |   00000000:07:00.0 Off |                   On |
+| N/A   34C    P0             55W /  400W |      38MiB /  40960MiB |     N/A      Default |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
+|   1  NVIDIA A100-SXM4-40GB          On  |   00000000:0F:00.0 Off |                   On |
+| N/A   33C    P0             52W /  400W |       0MiB /  40960MiB |     N/A      Default |
+|                                         |                        |              Enabled |
++-----------------------------------------+------------------------+----------------------+
+|   2  NVIDIA A100-SXM4-40GB          On  |   00000000:47:00.0 Off |                    0 |
+| N/A   33C    P0             52W /  400W |       0MiB /  40960MiB |      0%      Default |
+|                                         |                        |             Disabled |
++-----------------------------------------+------------------------+----------------------+
+"""
+BOX = """\
+| MIG devices:                                                                            |
++------------------+----------------------------------+-----------+-----------------------+
+| GPU  GI  CI  MIG |                     Memory-Usage |        Vol|        Shared         |
+|      ID  ID  Dev |                       BAR1-Usage | SM     Unc| CE ENC  DEC  OFA  JPG |
+|==================+==================================+===========+=======================|
+"""
+INSTANCES = """\
+|  0    1   0   0  |              19MiB / 19968MiB    | 42      0 |  3   0    2    0    0 |
+|                  |                 0MiB / 32767MiB  |           |                       |
++------------------+----------------------------------+-----------+-----------------------+
+|  0    2   0   1  |              19MiB / 19968MiB    | 42      0 |  3   0    2    0    0 |
+|                  |                 0MiB / 32767MiB  |           |                       |
++------------------+----------------------------------+-----------+-----------------------+
+"""
+EMPTY = """\
+|  No MIG devices found                                                                   |
++-----------------------------------------------------------------------------------------+
+"""
+
+
+@pytest.mark.parametrize(
+    ("below", "counts"),
+    [
+        (BOX + INSTANCES, [2, 0, None]),
+        (BOX + EMPTY, [0, 0, None]),
+        (BOX + EMPTY + "\n| Processes:  |\n", [0, 0, None]),
+        (BOX + INSTANCES[: INSTANCES.rindex("\n+")], [None, None, None]),
+        (BOX, [None, None, None]),
+        ("", [None, None, None]),
+    ],
+    ids=["instances", "none", "none, and more below", "cut off", "cut off at once", "no box"],
+)
+def test_the_box_of_mig_devices(below: str, counts: list[int | None]) -> None:
+    """The box lists what the GPUs in MIG mode have; one that is cut off says nothing of them."""
+    modes = [gpu.mig for gpu in gpus_in(MIG_MODE + below)]
+    assert [mig is not None and mig.enabled for mig in modes] == [True, True, False]
+    found = [None if mig is None or mig.instances is None else len(mig.instances) for mig in modes]
+    assert found == counts
+
+
 def test_nvccs_version() -> None:
     text = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 12.1, V12.1.105\n"
     toolkits = read_text(text).toolkits

@@ -1,0 +1,111 @@
+"""The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values.
+
+It says what the XML report says in other words, so that it is read as the same tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envcheck.importers._paste import Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._smi_labels import element_path
+from envcheck.importers._smi_report import snapshot_of
+from envcheck.importers._xml import Element
+from envcheck.snapshot import Snapshot
+
+NAME = "nvidia-smi -q"
+RANK = Rank.OUTPUT
+
+_BANNER = re.compile(r"=+ ?NVSMI LOG ?=+$")
+_GPU = re.compile(r"GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])$")
+_HEAD = re.compile(r"(Driver Version|CUDA Version|KMD Version|CUDA UMD Version|Attached GPUs) +: (.{1,40})$")
+_LABEL = re.compile(r"([A-Z][A-Za-z0-9 ./()-]{0,60}?)(?: +: ?(.*))?$")
+_MOST_LINES = 20_000
+_DEEPEST = 12
+
+
+def recognise(paste: Paste) -> bool:
+    return any(_GPU.match(line.strip()) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    return snapshot_of(_Builder().built(_report(paste)))
+
+
+def _report(paste: Paste) -> Iterator[str]:
+    """The lines of the first report: it may begin with a banner or without one, and a second one is not read."""
+    begun = False
+    for line in paste.lines[:_MOST_LINES]:
+        if _BANNER.search(line):
+            if begun:
+                return
+            begun = True
+        elif line.strip():
+            begun = begun or bool(_GPU.match(line.strip()))
+            yield line
+
+
+class _Builder:
+    """Builds the tree, line by line; a line that is none of a report's ends the GPU that is being read."""
+
+    def __init__(self) -> None:
+        self._root = Element("nvidia_smi_log")
+        self._met: set[str] = set()
+        self._open: list[tuple[int, Element]] = []
+        """The GPU's element and the sections open in it, each with its indentation."""
+
+    def built(self, lines: Iterator[str]) -> Element:
+        for line in lines:
+            self._take(line)
+        return self._root
+
+    def _take(self, line: str) -> None:
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if gpu := _GPU.match(text):
+            self._begin_gpu(indent, gpu[1])
+        elif self._open and (found := _LABEL.match(text)):
+            self._add(indent, found[1], found[2])
+        elif head := _HEAD.match(text):
+            self._put(self._root, element_path("", head[1]), head[2])
+        else:
+            self._open = []
+
+    def _begin_gpu(self, indent: int, bus_id: str) -> None:
+        if bus_id in self._met:
+            self._open = []
+            return
+        self._met.add(bus_id)
+        gpu = self._added(self._root, "gpu")
+        gpu.attributes["id"] = bus_id
+        self._open = [(indent, gpu)]
+
+    def _add(self, indent: int, label: str, value: str | None) -> None:
+        """A label deeper than a section belongs to it; nothing is deeper than a value."""
+        while len(self._open) > 1 and self._open[-1][0] >= indent:
+            self._open.pop()
+        parent = self._open[-1][1]
+        element = self._put(parent, element_path(parent.name, label), value)
+        if element is not parent and len(self._open) < _DEEPEST:
+            self._open.append((indent, element))
+
+    def _put(self, parent: Element, path: str, value: str | None) -> Element:
+        """Add a section, or a value; returns the element that what is indented deeper goes into.
+
+        Of a path in two steps, a value begins its section anew (each process has its own), a section shares it.
+        """
+        above, _, name = path.rpartition("/")
+        if above:
+            parent = (parent.at(above) if value is None else None) or self._added(parent, above)
+        if value is None:
+            return self._added(parent, name)
+        self._added(parent, name).pieces.append(value)
+        return parent
+
+    @staticmethod
+    def _added(parent: Element, name: str) -> Element:
+        element = Element(name, whole=True)
+        parent.children.append(element)
+        return element
