@@ -7,13 +7,13 @@ import pytest
 from tests.compat.asking import answer, shown
 
 COMPATIBLE = """
+torch==2.5.1 cuda==11.8 driver==535.54.03
 torch==2.5.1 driver==535.54.03 gpu==H100 python==3.12
 torch==2.5.1+cu118 driver==470.57.02
 torch==2.5.1+cu118 driver==450.80.02
 torch==2.5.1 cuda==11.8
 torch==2.5.1 cuda==12.1
 torch==2.5.1 cuda==12
-torch==2.5.1 cuda==11.8 driver==470.57.02
 torch==2.5.1 python==3.13
 torch==2.5.1 python==3.9.18
 torch==2.9.0 python==3.14
@@ -23,7 +23,6 @@ torch==2.15.0 python==3.15
 torch==2.8.0 gpu==V100
 torch==2.8.0 gpu==RTX,5090 driver==570
 torch==2.7.0+cu128 gpu==RTX,5090 driver==570.86.10
-torch==2.7.0 cuda==12.8 gpu==RTX,5090
 torch==2.10.0+cu126 gpu==GTX,1080,Ti
 torch==1.12.1 gpu==K80
 torch==2.5.1+cu118 gpu==K80
@@ -38,7 +37,6 @@ torch==2.11.0 gpu==DGX,Spark
 torch==2.11.0 machine==aarch64 gpu==GH200
 torch==2.5.1+cu124 machine==aarch64 gpu==GH200
 torch==2.5.1+cu124 os==windows gpu==RTX,4090 driver==551.61
-torch==2.5.1 os==windows cuda==12.4 gpu==RTX,4090
 torch==2.5.1 os==wsl gpu==RTX,4090
 torch==2.5.1 os==windows python==3.12
 torch==2.5 gpu==RTX,4090
@@ -91,6 +89,9 @@ torch==2.5.1 driver==550 gpu==K80
 """
 
 UNKNOWN = """
+torch==2.5.1 os==windows cuda==12.4 gpu==RTX,4090
+torch==2.7.0 cuda==12.8 gpu==RTX,5090
+torch==2.5.1 cuda==11.8 driver==470.57.02
 torch==2.5.1
 torch==99.0 driver==550
 torch==2.5.1+cu126 driver==550
@@ -138,3 +139,12 @@ def test_the_build_is_named() -> None:
     assert "torch 2.5.1+cu118" in answer("torch==2.5.1 cuda==11.8").reasons[0].message
     assert "torch 2.5.1+cu124" in answer("torch==2.5.1 driver==550").reasons[0].message
     assert "there are cu124, cu121, cu118" in answer("torch==2.5.1 cuda==11.7").reasons[0].message
+
+
+def test_naming_cuda_cannot_mend_what_the_wheel_on_pypi_does_not_run() -> None:
+    """A further component narrows a question; the build that fits is suggested."""
+    assert answer("torch==2.5.1 driver==470.57.02").verdict == "incompatible"
+    found = answer("torch==2.5.1 driver==470.57.02 cuda==11.8")
+    assert found.verdict == "unknown"
+    assert found.suggestions == ("torch 2.5.1+cu118", "driver >= 525.60.13")
+    assert answer("torch==2.5.1+cu118 driver==470.57.02 cuda==11.8").verdict == "compatible"

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.gpu_code import code_runs_on, runs_natively
 from envcheck.compat.gpu_cuda import cuda_targets
 from envcheck.compat.question.candidates import Candidate
 from envcheck.compat.question.hardware import speaks
 from envcheck.compat.question.judgement import Judgement, agree, retell
+from envcheck.compat.question.names import SYSTEMS
 from envcheck.compat.question.question import AskedGpu, Question
+from envcheck.compat.question.wording import listed
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
@@ -26,6 +28,20 @@ def judge_device(tables: Tables, question: Question, candidate: Candidate, row: 
             fit = _by_code(tables, question, candidate, row, gpu) or fit or _by_toolkit(tables, candidate, row, gpu)
         if fit is not None:
             yield Judgement((candidate.name, "gpu"), fit)
+
+
+def judge_system(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+    """Whether the build runs on a Jetson that was named by its system software alone."""
+    targets = [target for text in row.targets if (target := CodeTarget.parse(text))]
+    for system in question.systems:
+        capabilities = [one for text in system.row.capabilities if (one := ComputeCapability.parse(text))]
+        if question.gpus or candidate.name in SYSTEMS or not targets or not capabilities:
+            continue
+        serving = [one for one in capabilities if any(runs_natively(tables, target, one) for target in targets)]
+        listing = listed([one.sm for one in serving or capabilities])
+        verdict: FitVerdict = "compatible" if serving else "incompatible"
+        reason = f"{candidate.label} holds {'' if serving else 'no '}native code for {listing} of {system.label}"
+        yield Judgement((candidate.name, system.by), conclude(tables, verdict, reason, row, system.row))
 
 
 def _documented(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from envcheck.compat.question.candidates import release_candidates
-from envcheck.compat.question.names import canonical, scheme
+from envcheck.compat.question.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question
 from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.torch import torch_readings
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Tables
 
-_BRINGING = ("jetpack", "l4t")
-
 
 def with_implied(tables: Tables, question: Question) -> Question:
     """The question with what its system software brings, where that is not named itself."""
     found: dict[str, Implied] = {}
-    for name in _BRINGING:
-        for version in question.versions.get(name, ())[:1]:
-            for candidate in release_candidates(tables, question, name, version)[:1]:
-                for row in candidate.rows:
-                    for key, text in row.bundles.items():
-                        brought = canonical(key)
-                        parsed = parse_version(text, scheme(brought))
-                        if parsed and brought not in question.labels:
-                            found.setdefault(brought, Implied(name, candidate.label, parsed, row))
+    systems = tuple(_systems(tables, question))
+    for system in systems:
+        for key, text in system.row.bundles.items():
+            brought = canonical(key)
+            version = parse_version(text, scheme(brought))
+            if version and brought not in question.labels:
+                found.setdefault(brought, system._replace(version=version))
     cuda = _of_torch(tables, question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
-    return question._replace(implied=found)
+    return question._replace(implied=found, systems=systems)
+
+
+def _systems(tables: Tables, question: Question) -> Iterator[Implied]:
+    for name in sorted(SYSTEMS):
+        for version in question.versions.get(name, ())[:1]:
+            for candidate in release_candidates(tables, question, name, version)[:1]:
+                yield from (Implied(name, candidate.label, version, row) for row in candidate.rows)
 
 
 def _of_torch(tables: Tables, question: Question) -> Implied | None:

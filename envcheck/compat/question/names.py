@@ -51,7 +51,10 @@ _SCHEMES = {
 COMPILERS = frozenset({"gcc", "clang", "msvc", "icc", "pgi", "nvhpc"})
 """Host compilers: they matter to the toolkit that compiles, so that a CUDA version beside one means the toolkit."""
 
-HARDWARE = frozenset({"driver", "gpu", "cuda-compat"})
+SYSTEMS = frozenset({"jetpack", "l4t"})
+"""System software of Jetsons: what comes with it is there, though nobody named it."""
+
+HARDWARE = frozenset({"driver", "gpu", "cuda-compat"}) | SYSTEMS
 """Naming one of these says that a GPU is to be used."""
 
 PLATFORM = frozenset({"os", "machine"})

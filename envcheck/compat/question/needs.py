@@ -10,8 +10,9 @@ from envcheck.compat.question.forward import NAME as FORWARD
 from envcheck.compat.question.forward import replaces_driver
 from envcheck.compat.question.hardware import runner_of, runs
 from envcheck.compat.question.judgement import Judgement, agree, retell
-from envcheck.compat.question.names import canonical
+from envcheck.compat.question.names import SYSTEMS, canonical
 from envcheck.compat.question.question import Question
+from envcheck.compat.question.wording import readable
 from envcheck.compat.specifier import Cover, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CudaVersion, DriverRelease
@@ -19,8 +20,8 @@ from envcheck.versions import CudaVersion, DriverRelease
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
 """Whether Windows' numbers are meant."""
-_ENVIRONMENTS = frozenset({"jetpack", "l4t", "deepstream"})
-"""System software that is one set of versions: another version of what it brings is not known to work."""
+_SETS = SYSTEMS | {"cuda", "deepstream"}
+"""Software that is one set of versions: another version of what it brings is not known to work."""
 
 
 def judge_needs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
@@ -48,7 +49,7 @@ def _version(
         yield Judgement((candidate.name, name), agree(fits, question.labels.get(name, name)))
     elif name in question.implied:
         implied = question.implied[name]
-        if implied.by != candidate.name:
+        if not {implied.by, candidate.name} <= SYSTEMS:
             fit = _need(tables, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
             yield Judgement((candidate.name, implied.by), retell(tables, fit, reason, row, implied.row))
@@ -121,13 +122,6 @@ def _brought(tables: Tables, question: Question, candidate: Candidate, row: Rele
     if covers & {"all", "some"}:
         return conclude(tables, "compatible", f"{candidate.label} comes with {name} {version}", row)
     reason = f"{candidate.label} comes with {name} {version} of its own"
-    if candidate.name in _ENVIRONMENTS:
+    if candidate.name in _SETS:
         return conclude(tables, "unknown", f"{reason}; whether {label} works there is not documented", row)
     return conclude(tables, "compatible", f"{reason}; {label} beside it does no harm", row)
-
-
-def readable(name: str, spec: str) -> str:
-    """A specifier for people: ``torch 2.5.1``, ``CUDA >=12.1, <13``."""
-    parts = [part.replace(",", ", ") for part in spec.split("|")]
-    plain = [part.removeprefix("==") if part.count("=") == len("==") and "," not in part else part for part in parts]
-    return f"{name} {' or '.join(plain)}"

@@ -62,6 +62,8 @@ class Question(NamedTuple):
     flavour: Flavour | None = None
     versions: Mapping[str, tuple[Version, ...]] = MappingProxyType({})
     """Everything that rows of releases may speak of, by canonical name; CUDA and nvcc too."""
+    systems: tuple[Implied, ...] = ()
+    """The rows of Jetson system software that was named."""
     implied: Mapping[str, Implied] = MappingProxyType({})
     """What comes with what was named, where it is not named itself."""
     problems: tuple[Judgement, ...] = ()

@@ -11,7 +11,7 @@ from envcheck.compat.gpu_code import capability_row
 from envcheck.compat.gpu_driver import Flavour
 from envcheck.compat.question.judgement import Judgement
 from envcheck.compat.question.members import cuda_members, driver_members, gpu_of, version_members
-from envcheck.compat.question.names import canonical
+from envcheck.compat.question.names import SYSTEMS, canonical
 from envcheck.compat.question.question import AskedGpu, Question
 from envcheck.compat.question.rows import is_known
 from envcheck.compat.specifier import parse_version
@@ -37,7 +37,6 @@ _MACHINES: dict[str, Machine] = {
     "sbsa": "aarch64",
 }
 _RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
-_TEGRA_SYSTEMS = frozenset({"jetpack", "l4t"})
 _SUPERCHIP = re.compile(r"G[BH][0-9]")
 """Superchips with an Arm processor: GH200, GB200, GB10."""
 
@@ -100,7 +99,7 @@ class _Draft:
 
     def _machine(self, labels: dict[str, str]) -> Machine:
         """Jetsons and superchips have Arm processors."""
-        if _TEGRA_SYSTEMS & labels.keys():
+        if SYSTEMS & labels.keys():
             return "aarch64"
         for gpu in self.gpus:
             row = capability_row(self.tables, gpu.capability)

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.question.candidates import Candidate, of_machine, of_os
-from envcheck.compat.question.device import judge_device
+from envcheck.compat.question.device import judge_device, judge_system
 from envcheck.compat.question.hardware import runner_of, runs
 from envcheck.compat.question.judgement import Judgement, retell
 from envcheck.compat.question.names import HARDWARE
 from envcheck.compat.question.needs import judge_needs
 from envcheck.compat.question.question import Question
+from envcheck.compat.question.wording import listed
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CudaVersion
 
@@ -34,6 +35,7 @@ def _judge_row(tables: Tables, question: Question, candidate: Candidate, row: Re
     else:
         yield from _built_with(tables, question, candidate, row)
         yield from judge_device(tables, question, candidate, row)
+        yield from judge_system(tables, question, candidate, row)
     yield from judge_needs(tables, question, candidate, row)
 
 
@@ -44,12 +46,12 @@ def _on_system(tables: Tables, question: Question, candidate: Candidate, row: Re
         ("machine", question.machine, row.machine, of_machine(row, question)),
     )
     for name, here, there, right in parts:
-        only = " and ".join(there)
+        only = listed(there)
         if right and there and name in question.labels:
-            fit = conclude(tables, "compatible", f"{candidate.label} uses GPUs on {only}", row)
+            fit = conclude(tables, "compatible", f"{candidate.label} is for {only}", row)
             yield Judgement((candidate.name, name), fit)
         if not right:
-            reason = f"{candidate.label} uses GPUs on {only}, not on {here}"
+            reason = f"{candidate.label} is for {only}, not for {here}"
             fit = conclude(tables, "incompatible", reason, row, change=f"{name} {only}")
             yield Judgement((candidate.name, name), fit)
 
@@ -57,7 +59,7 @@ def _on_system(tables: Tables, question: Question, candidate: Candidate, row: Re
 def _without_gpu(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
     for name in question.labels:
         if name in HARDWARE or name == "cuda":
-            reason = f"{candidate.label} is built without GPU support"
+            reason = f"{candidate.label} is built without GPU support{f' ({row.note})' if row.note else ''}"
             yield Judgement((candidate.name, name), conclude(tables, "incompatible", reason, row))
 
 

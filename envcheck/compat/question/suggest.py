@@ -10,10 +10,11 @@ from envcheck.compat.question.candidates import release_candidates
 from envcheck.compat.question.forward import NAME as FORWARD
 from envcheck.compat.question.judgement import Judgement, overall
 from envcheck.compat.question.judging import judge
-from envcheck.compat.question.names import canonical
+from envcheck.compat.question.names import canonical, scheme
 from envcheck.compat.question.question import Question
 from envcheck.compat.question.reading import read_question
-from envcheck.compat.question.rows import known_versions
+from envcheck.compat.question.rows import known_versions, rows_of
+from envcheck.compat.question.wording import readable
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import Os, Tables
 from envcheck.compat.torch_builds import builds
@@ -27,10 +28,10 @@ _MOST_TRIED = 40
 
 
 def suggest(
-    tables: Tables, components: Sequence[Component], question: Question, judgements: Sequence[Judgement]
+    tables: Tables, components: Sequence[Component], question: Question, objections: Sequence[Judgement]
 ) -> tuple[str, ...]:
-    """Single changes with which the answer is compatible, for each component that has a part in what does not fit."""
-    objected = {name for judgement in judgements if judgement.fit.bad for name in judgement.about}
+    """Single changes with which the answer is compatible, for each component that ``objections`` are about."""
+    objected = {name for objection in objections for name in objection.about}
     found: list[str] = []
     for place, component in enumerate(components):
         name = canonical(component.name)
@@ -39,7 +40,7 @@ def suggest(
         if name == FORWARD and _fits(tables, [*components[:place], *components[place + 1 :]]):
             found.append(f"no {FORWARD}")
             continue
-        for value in islice(_values(tables, question, name, judgements), _MOST_TRIED):
+        for value in islice(_values(tables, question, name, objections), _MOST_TRIED):
             changed = [*components[:place], _exactly(component, value), *components[place + 1 :]]
             if _fits(tables, changed):
                 found.append(_told(tables, question, components, place, value))
@@ -68,11 +69,11 @@ def _exactly(component: Component, value: str) -> Component:
     return component._replace(bounds=(Bound("==", value),))
 
 
-def _values(tables: Tables, question: Question, name: str, judgements: Sequence[Judgement]) -> Iterator[str]:
+def _values(tables: Tables, question: Question, name: str, objections: Sequence[Judgement]) -> Iterator[str]:
     """What could stand in the place of a component, nearest first."""
     writer = _WRITERS.get(name)
     if name == "driver":
-        yield from _drivers(tables, question, [judgement.fit.nearest_change for judgement in judgements])
+        yield from _drivers(tables, question, [objection.fit.nearest_change for objection in objections])
     elif writer:
         yield from writer(tables, question)
     elif name in question.versions:
@@ -157,6 +158,13 @@ def _runtimes(tables: Tables, question: Question) -> Iterator[str]:
     yield from _nearest(known, _older(known, question.versions["tensorrt"][0]))
 
 
+def _told_version(tables: Tables, name: str, value: str) -> str:
+    """A version, with those that the same row covers."""
+    version = parse_version(value, scheme(name))
+    rows = [row for row in rows_of(tables, name) if version and parse_specifier(row.versions).cover(version) == "all"]
+    return readable(name, rows[0].versions) if len(rows) == 1 and name not in _WRITERS else f"{name} {value}"
+
+
 def _modules(_tables: Tables, question: Question) -> Iterator[str]:
     yield "proprietary" if question.flavour == "open" else "open"
 
@@ -187,10 +195,11 @@ def _told(tables: Tables, question: Question, components: Sequence[Component], p
     if name == "kernel-module":
         return f"the {value} kernel module"
     if name != "driver":
-        return f"{name} {value}"
-    if "." not in value:
-        return f"driver R{value}"
+        return _told_version(tables, name, value)
+    value = value.removesuffix(".00")
     kind = "windows" if question.windows_driver else "linux"
     newest = max((row.until or row.branch for row in tables.drivers if row.os == kind), default=0)
     changed = [*components[:place], _exactly(components[place], str(newest)), *components[place + 1 :]]
-    return f"driver >= {value}" if _fits(tables, changed) else f"driver {value}"
+    if _fits(tables, changed):
+        return f"driver >= {value}"
+    return f"driver {value}" if "." in value else f"driver R{value}"

@@ -125,6 +125,7 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
         build=_tag(build),
         cuda=build.cuda,
         targets=build.targets,
+        needs=_needs(row, question) | (_pins(row) if default else {}),
         bundles=_bundles(row) if default else {},
         confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
     )
@@ -155,6 +156,12 @@ def _needs(row: TorchRow, question: Question) -> dict[str, str]:
     if row.triton and (question.os, question.machine) == ("linux", "x86_64"):
         needs["triton"] = row.triton
     return needs
+
+
+def _pins(row: TorchRow) -> dict[str, str]:
+    """The distributions that the wheel on PyPI pins: an environment holds one version of each."""
+    major = (row.default_cuda or "").partition(".")[0]
+    return {f"nvidia-{name}-cu{major}": version for name, version in _bundles(row).items()}
 
 
 def _bundles(row: TorchRow) -> dict[str, str]:
