@@ -1,0 +1,320 @@
+"""Rows of NVIDIA's libraries, compilers and systems: they parse, agree with each other and with the other tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.compat.question.names import scheme
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+
+MATRIX = tables()
+FILES = {"compilers", "cuda-compat", "cudnn", "deepstream", "jetson", "libraries", "nccl", "tensorrt"}
+ROWS = [row for row in MATRIX.releases if row.source[0].partition("/")[0] in FILES]
+BY_NAME: dict[str, list[ReleaseRow]] = defaultdict(list)
+for _row in ROWS:
+    BY_NAME[_row.name].append(_row)
+CUDA = {row.version: row for row in MATRIX.cuda}
+
+
+def version(name: str, text: str) -> Version:
+    parsed = parse_version(text, scheme(name))
+    assert parsed is not None, text
+    return parsed
+
+
+def covers(name: str, spec: str, text: str) -> bool:
+    """Whether a specifier of a component admits a version of it."""
+    return parse_specifier(spec).cover(version(name, text)) == "all"
+
+
+def rows_for(name: str, release: str, machine: str = "x86_64") -> list[ReleaseRow]:
+    """The rows of a component that speak of a release on a machine."""
+    found = [row for row in BY_NAME[name] if covers(name, row.versions, release)]
+    return [row for row in found if not row.machine or machine in row.machine]
+
+
+def admits(name: str, release: str, need: str, wanted: str, machine: str = "x86_64") -> bool:
+    """Whether every row of a release that says something of a component admits a version of it."""
+    specs = [row.needs[need] for row in rows_for(name, release, machine) if need in row.needs]
+    assert specs, f"no row of {name} {release} says anything of {need}"
+    return all(covers(need, spec, wanted) for spec in specs)
+
+
+def named_versions(specs: Iterable[str]) -> set[str]:
+    """Every version that the specifiers name: what they admit changes at these only."""
+    bounds = (bound for spec in specs for bound in parse_specifier(spec).bounds)
+    return {".".join(map(str, bound.numbers)) for bound in bounds}
+
+
+def near(specs: Iterable[str]) -> set[str]:
+    """The versions that the specifiers name, and the ones just below."""
+    named = named_versions(specs)
+    below = {".".join([*rest, str(max(0, int(last) - 1))]) for *rest, last in (text.split(".") for text in named)}
+    return named | below
+
+
+def first_of(row: ReleaseRow) -> tuple[int, ...]:
+    return min(bound.numbers for bound in parse_specifier(row.versions).bounds)
+
+
+# --- each row -----------------------------------------------------------------------------------------------------
+
+
+def test_the_components_are_there() -> None:
+    expected = {"cudnn", "tensorrt", "nccl", "cusparselt", "nvshmem", "cutensor", "deepstream", "jetpack", "l4t"}
+    assert expected | {"nvcc", "cuda-compat", "cuda-toolkit"} <= set(BY_NAME)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_specifiers_and_versions_parse(row: ReleaseRow) -> None:
+    assert parse_specifier(row.versions).bounds
+    for spec in row.needs.values():
+        assert parse_specifier(spec).bounds
+    for name, text in row.bundles.items():
+        version(name, text)
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.bundles], ids=lambda row: row.id)
+def test_what_comes_with_a_release_is_what_it_needs(row: ReleaseRow) -> None:
+    for name, text in row.bundles.items():
+        if name in row.needs:
+            assert parse_specifier(row.needs[name]).cover(version(name, text)) != "none", name
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.targets], ids=lambda row: row.id)
+def test_the_gpu_code_of_a_build_is_compiled_by_its_cuda(row: ReleaseRow) -> None:
+    assert row.cuda in CUDA
+    for text in row.targets:
+        target = CodeTarget.parse(text)
+        assert target is not None, text
+        assert target.capability.sm in CUDA[row.cuda].targets, text
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.cuda], ids=lambda row: row.id)
+def test_a_build_may_be_beside_the_cuda_it_was_made_with(row: ReleaseRow) -> None:
+    assert row.cuda is not None
+    assert covers("cuda", row.needs["cuda"], row.cuda)
+
+
+# --- rows together ------------------------------------------------------------------------------------------------
+
+
+def pairs() -> Iterator[tuple[ReleaseRow, ReleaseRow]]:
+    """Rows that speak of the same release on the same machine and system."""
+    for rows in BY_NAME.values():
+        for one, other in itertools.combinations(rows, 2):
+            apart = one.machine and other.machine and not set(one.machine) & set(other.machine)
+            named = {
+                f"{text}{patch}" for text in named_versions([one.versions, other.versions]) for patch in ("", ".0")
+            }
+            both = any(
+                covers(one.name, one.versions, text) and covers(one.name, other.versions, text) for text in named
+            )
+            if both and not apart and one.build == other.build:
+                yield one, other
+
+
+@pytest.mark.parametrize(("one", "other"), list(pairs()), ids=lambda row: row.id)
+def test_rows_of_the_same_release_can_hold_together(one: ReleaseRow, other: ReleaseRow) -> None:
+    for need in set(one.needs) & set(other.needs):
+        specs = (one.needs[need], other.needs[need])
+        assert any(all(covers(need, spec, text) for spec in specs) for text in near(specs)), need
+
+
+@pytest.mark.parametrize("name", ["cudnn", "tensorrt", "nvidia-cudnn-cu11", "nvidia-cudnn-cu12", "tensorrt-cu12"])
+def test_generations_are_dropped_for_good(name: str) -> None:
+    rows = sorted((row for row in BY_NAME[name] if row.capability_min), key=first_of)
+    floors = [ComputeCapability.parse(row.capability_min) for row in rows]
+    assert len(floors) > 1
+    assert floors == sorted(floor for floor in floors if floor)
+
+
+@pytest.mark.parametrize("name", ["cudnn", "tensorrt", "nccl", "cusparselt", "nvshmem"])
+def test_majors_of_cuda_only_move_on(name: str) -> None:
+    majors = [
+        {int(text.split(".")[0]) for text in CUDA if covers("cuda", row.needs["cuda"], text)} for row in by_age(name)
+    ]
+    assert [max(found) for found in majors] == sorted(max(found) for found in majors)
+    assert [min(found) for found in majors] == sorted(min(found) for found in majors)
+
+
+def by_age(name: str) -> list[ReleaseRow]:
+    return sorted(BY_NAME[name], key=first_of)
+
+
+# --- compilers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("toolkit", [row.version for row in MATRIX.cuda if row.toolkit])
+def test_every_toolkit_has_host_compilers(toolkit: str) -> None:
+    assert any("gcc" in row.needs for row in rows_for("nvcc", toolkit))
+
+
+@pytest.mark.parametrize(("compiler", "newest"), [("gcc", 30), ("clang", 40)])
+def test_newer_toolkits_take_newer_compilers(compiler: str, newest: int) -> None:
+    toolkits = [row.version for row in MATRIX.cuda if row.toolkit]
+    heads = [max(n for n in range(3, newest) if admits("nvcc", toolkit, compiler, str(n))) for toolkit in toolkits]
+    assert heads == sorted(heads)
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "gcc", "accepted"),
+    [
+        ("8.0", "5.4", True),
+        ("8.0", "6.3", False),
+        ("9.2", "7.5", True),
+        ("10.2", "8.4", True),
+        ("10.2", "9.1", False),
+        ("11.0", "9.3", True),
+        ("11.0", "10.1", False),
+        ("11.4.0", "11.1", False),
+        ("11.4.1", "11.1", True),
+        ("11.8", "11.4", True),
+        ("11.8", "12.1", False),
+        ("12.3", "13.1", False),
+        ("12.4", "13.2", True),
+        ("12.6", "14.1", False),
+        ("12.8", "14.2", True),
+        ("13.0", "15.1", True),
+        ("13.3", "16.1", False),
+        ("13.4", "16.1", True),
+    ],
+)
+def test_gcc_of_nvcc(toolkit: str, gcc: str, *, accepted: bool) -> None:
+    assert admits("nvcc", toolkit, "gcc", gcc) == accepted
+
+
+@pytest.mark.parametrize(
+    ("toolkit", "msvc", "accepted"), [("12.3", "19.40", False), ("12.4", "19.40", True), ("13.1", "19.50", False)]
+)
+def test_msvc_of_nvcc(toolkit: str, msvc: str, *, accepted: bool) -> None:
+    assert admits("nvcc", toolkit, "msvc", msvc) == accepted
+
+
+# --- forward compatibility ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", BY_NAME["cuda-compat"], ids=lambda row: row.id)
+def test_a_compat_package_sits_on_known_branches_up_to_its_own(row: ReleaseRow) -> None:
+    speaks = {known.branch: known.cuda for known in MATRIX.drivers if known.os == "linux" and known.cuda}
+    package = CudaVersion.parse(row.versions.removeprefix("==").removesuffix(".*"))
+    branches = sorted(
+        min(bound.numbers[0] for bound in bounds) for bounds in parse_specifier(row.needs["driver-linux"]).alternatives
+    )
+    assert package is not None
+    assert set(branches) <= set(speaks)
+    assert CudaVersion.parse(speaks[branches[-1]]) == package
+    assert all(found < package for branch in branches[:-1] if (found := CudaVersion.parse(speaks[branch])))
+
+
+# --- Jetson -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", BY_NAME["jetpack"], ids=lambda row: row.id)
+def test_jetpack_and_its_l4t_say_the_same(row: ReleaseRow) -> None:
+    release = row.versions.removeprefix("==")
+    for l4t in named_versions([row.needs["l4t"]]):
+        (below,) = rows_for("l4t", l4t, "aarch64")
+        assert covers("jetpack", below.needs["jetpack"], release)
+        assert below.bundles == row.bundles
+        assert below.capabilities == row.capabilities
+
+
+def test_jetson_systems_are_for_tegra() -> None:
+    tegra = {row.capability for row in MATRIX.capabilities if row.tegra}
+    assert {
+        capability for name in ("jetpack", "l4t") for row in BY_NAME[name] for capability in row.capabilities
+    } <= tegra
+
+
+@pytest.mark.parametrize(
+    ("jetpack", "need", "wanted", "fits"),
+    [
+        ("4.6", "cuda", "10.2", True),
+        ("4.6.1", "tensorrt", "8.2.1", True),
+        ("4.6", "tensorrt", "8.2.1", False),
+        ("5.1.2", "cuda", "11.4", True),
+        ("5.1.2", "cuda", "12.2", True),
+        ("5.1.2", "cuda", "12.3", False),
+        ("6.0", "cuda", "12.3", False),
+        ("6.1", "l4t", "36.4.0", True),
+        ("6.1", "cuda", "13.0", False),
+        ("6.2.1", "tensorrt", "10.3.0", True),
+        ("7.0", "cuda", "13.1", False),
+        ("7.2", "cuda", "13.2", True),
+    ],
+)
+def test_what_a_jetpack_can_be_given(jetpack: str, need: str, wanted: str, *, fits: bool) -> None:
+    assert admits("jetpack", jetpack, need, wanted, "aarch64") == fits
+
+
+@pytest.mark.parametrize(
+    ("jetpack", "capabilities"),
+    [("4.6.1", {"5.3", "6.2", "7.2"}), ("5.1.2", {"7.2", "8.7"}), ("6.1", {"8.7"}), ("7.1", {"11.0"})],
+)
+def test_modules_of_a_jetpack(jetpack: str, capabilities: set[str]) -> None:
+    (row,) = rows_for("jetpack", jetpack, "aarch64")
+    assert set(row.capabilities) == capabilities
+
+
+# --- libraries ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "need", "wanted", "fits"),
+    [
+        ("cudnn", "7.6.5", "cuda", "10.2", True),
+        ("cudnn", "7.6.3", "cuda", "10.2", False),
+        ("cudnn", "7.6.5", "cuda", "9.1", False),
+        ("cudnn", "8.9.7", "cuda", "12.4", True),
+        ("cudnn", "9.10.2", "cuda", "11.8", True),
+        ("cudnn", "9.11.0", "cuda", "11.8", False),
+        ("cudnn", "9.11.0", "cuda", "13.0", False),
+        ("cudnn", "9.12.0", "cuda", "13.0", True),
+        ("nvidia-cudnn-cu11", "9.10.2.21", "cuda", "11.8", True),
+        ("tensorrt", "7.0.0", "cuda", "11.0", False),
+        ("tensorrt", "8.5.3", "cuda", "10.2", True),
+        ("tensorrt", "8.6.1", "cuda", "10.2", False),
+        ("tensorrt", "10.13.0", "cuda", "11.8", True),
+        ("tensorrt", "10.13.2", "cuda", "11.8", False),
+        ("tensorrt", "10.8.0", "python", "3.13", False),
+        ("tensorrt", "10.9.0", "python", "3.13", True),
+        ("tensorrt", "11.0.0", "python", "3.14", False),
+        ("tensorrt", "11.1.0", "python", "3.14", True),
+        ("nccl", "2.21.5", "cuda", "11.8", True),
+        ("nccl", "2.27.3", "cuda", "13.0", False),
+        ("nccl", "2.27.7", "cuda", "13.0", True),
+        ("cusparselt", "0.8.1", "cuda", "12.9", True),
+        ("cusparselt", "0.9.0", "cuda", "12.9", False),
+        ("nvshmem", "3.3.9", "cuda", "13.0", False),
+        ("nvshmem", "3.3.20", "cuda", "13.0", True),
+        ("deepstream", "7.1", "tensorrt", "10.3.0", True),
+        ("deepstream", "6.3", "ubuntu", "22.04", False),
+    ],
+)
+def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: str, *, fits: bool) -> None:
+    assert admits(name, release, need, wanted) == fits
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "least"),
+    [
+        ("cudnn", "8.7.0", "3.5"),
+        ("cudnn", "8.8.0", "5.0"),
+        ("cudnn", "9.10.2", "5.0"),
+        ("cudnn", "9.11.0", "7.5"),
+        ("tensorrt", "8.5.3", "3.5"),
+        ("tensorrt", "8.6.1", "5.0"),
+        ("tensorrt", "10.4.0", "7.0"),
+        ("tensorrt", "10.5.0", "7.5"),
+    ],
+)
+def test_least_capability_of_a_library(name: str, release: str, least: str) -> None:
+    assert {row.capability_min for row in rows_for(name, release)} == {least}
