@@ -1,0 +1,269 @@
+"""Packages on top of PyTorch, and RAPIDS: their rows are well formed, have no gap, and answer sourced facts."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.compat.question import ask
+from envcheck.compat.question.names import scheme
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow
+from envcheck.components import parse_components
+from envcheck.versions import CodeTarget, ComputeCapability
+
+MATRIX = tables()
+FILES = {"on-top", "rapids"}
+ROWS = [row for row in MATRIX.releases if row.source[0].partition("/")[0] in FILES]
+BY_NAME: dict[str, list[ReleaseRow]] = defaultdict(list)
+for _row in ROWS:
+    BY_NAME[_row.name].append(_row)
+TOOLKITS = {row.version: row for row in MATRIX.cuda if row.toolkit}
+
+
+def version(name: str, text: str) -> Version:
+    parsed = parse_version(text, scheme(name))
+    assert parsed is not None, text
+    return parsed
+
+
+def rows_for(name: str, release: str, machine: str = "x86_64", os: str = "linux") -> list[ReleaseRow]:
+    """The rows that speak of a release, as the engine chooses them: those that name its post-release, where any do."""
+    wanted = version(name, release)
+    found = [row for row in BY_NAME[name] if parse_specifier(row.versions).cover(wanted) == "all"]
+    exact = [row for row in found if parse_specifier(row.versions).names_post]
+    rows = exact if exact and wanted.post is not None else found
+    return [row for row in rows if (not row.machine or machine in row.machine) and (not row.os or os in row.os)]
+
+
+def needs(name: str, release: str, need: str) -> set[str]:
+    return {row.needs[need] for row in rows_for(name, release) if need in row.needs}
+
+
+def answer(question: str) -> str:
+    """The verdict of ``envcheck matrix check``; components are parted by a semicolon."""
+    return ask(tables(), [part for text in question.split(";") for part in parse_components(text.strip())]).verdict
+
+
+# --- each row -----------------------------------------------------------------------------------------------------
+
+
+def test_every_package_is_there() -> None:
+    assert {
+        "vllm",
+        "xformers",
+        "bitsandbytes",
+        "flash-attn",
+        "flash-attn-3",
+        "deepspeed",
+        "transformer-engine",
+        "transformer-engine-cu12",
+        "transformer-engine-cu13",
+        "tensorrt-llm",
+        "rapids",
+        *(f"{name}-cu{major}" for name in ("cudf", "cuml", "cugraph", "rmm", "dask-cudf") for major in (11, 12, 13)),
+    } <= set(BY_NAME)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_row_can_be_read(row: ReleaseRow) -> None:
+    assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", row.name)
+    assert row.needs or row.targets
+    for spec in (row.versions, *row.needs.values()):
+        assert parse_specifier(spec).bounds
+    for text in (row.capability_min, row.capability_max, *row.capabilities):
+        assert text is None or ComputeCapability.parse(text)
+    assert "cuda" not in row.bundles
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.cuda], ids=lambda row: row.id)
+def test_what_a_build_holds_its_toolkit_can_compile(row: ReleaseRow) -> None:
+    assert row.cuda is not None
+    toolkit = TOOLKITS[row.cuda]
+    for text in row.targets:
+        target = CodeTarget.parse(text)
+        assert target is not None, text
+        assert target.capability.sm in toolkit.targets, text
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.cuda and "cuda" in row.needs], ids=lambda row: row.id)
+def test_a_build_fits_the_cuda_it_was_built_with(row: ReleaseRow) -> None:
+    assert parse_specifier(row.needs["cuda"]).cover(version("cuda", row.cuda or "")) == "all"
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.targets], ids=lambda row: row.id)
+def test_the_least_capability_has_code(row: ReleaseRow) -> None:
+    held = [target for text in row.targets if (target := CodeTarget.parse(text))]
+    least = ComputeCapability.parse(row.capability_min)
+    assert least is None or min(target.capability for target in held) <= least
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if "torch" in row.needs], ids=lambda row: row.id)
+def test_the_pytorch_that_is_needed_exists(row: ReleaseRow) -> None:
+    spec = parse_specifier(row.needs["torch"])
+    assert any(spec.cover(version("torch", known.version)) == "all" for known in MATRIX.torch)
+
+
+# --- whole families -----------------------------------------------------------------------------------------------
+
+VLLM = (
+    *("0.1.4", "0.1.7", "0.2.0", "0.2.1.post1", "0.2.2", "0.2.5", "0.2.7", "0.3.0", "0.3.3", "0.4.0", "0.4.0.post1"),
+    *("0.4.1", "0.4.2", "0.4.3", "0.5.0", "0.5.0.post1", "0.5.1", "0.5.2", "0.5.3.post1", "0.5.4", "0.5.5", "0.6.0"),
+    *("0.6.1.post2", "0.6.2", "0.6.3", "0.6.3.post1", "0.6.4", "0.6.6.post1", "0.7.0", "0.7.3", "0.8.0", "0.8.5.post1"),
+    *("0.9.0", "0.9.0.1", "0.9.1", "0.9.2", "0.10.0", "0.10.1.1", "0.10.2", "0.11.0", "0.11.2", "0.12.0", "0.13.0"),
+    *("0.14.1", "0.15.1", "0.16.0", "0.17.1", "0.18.1", "0.19.1", "0.20.2", "0.22.1", "0.26.0", "0.27.1", "0.33.0"),
+)
+"""Releases of vLLM at both ends of what one row covers, as PyPI lists them."""
+
+
+@pytest.mark.parametrize("release", VLLM)
+def test_every_vllm_has_one_pytorch_and_code(release: str) -> None:
+    rows = rows_for("vllm", release)
+    assert len([row for row in rows if "torch" in row.needs]) == 1
+    assert len([row for row in rows if row.targets]) == 1
+    assert all("python" in row.needs for row in rows if "torch" in row.needs)
+
+
+@pytest.mark.parametrize("release", [release for release in VLLM if version("vllm", release).numbers >= (0, 10, 2)])
+def test_vllm_holds_code_on_arm_too(release: str) -> None:
+    assert len([row for row in rows_for("vllm", release, machine="aarch64") if row.targets]) == 1
+
+
+@pytest.mark.parametrize("release", ["0.1.3", "0.2.1", "0.34.0", "1.0.0"])
+def test_a_vllm_that_nobody_read_has_no_row(release: str) -> None:
+    assert rows_for("vllm", release) == []
+
+
+def test_every_xformers_that_vllm_pins_is_one_that_fits_the_same_pytorch() -> None:
+    pinned = [row for row in BY_NAME["vllm"] if row.needs.get("xformers", "").startswith("==")]
+    assert len(pinned) > 10
+    for row in pinned:
+        torch = row.needs.get("torch") or next(iter(needs("vllm", row.versions.split(",")[0].lstrip(">=<"), "torch")))
+        assert needs("xformers", row.needs["xformers"].removeprefix("=="), "torch") == {torch}
+
+
+@pytest.mark.parametrize("major", [11, 12, 13])
+@pytest.mark.parametrize("name", ["cudf", "dask-cudf", "cuml", "cugraph", "rmm", "cuvs"])
+def test_rapids_has_no_gap(name: str, major: int) -> None:
+    first = {11: (23, 2), 12: (23, 6), 13: (25, 10)}[major]
+    last = {11: (25, 6), 12: (26, 10), 13: (26, 10)}[major]
+    start = max(first, (24, 4)) if name == "cuvs" else first
+    released = [(year, month) for year in range(23, 27) for month in range(2, 13, 2)]
+    held = [pair for pair in released if rows_for(f"{name}-cu{major}", f"{pair[0]}.{pair[1]}.0")]
+    assert held == [pair for pair in released if start <= pair <= last]
+
+
+# --- facts, each from its source ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "need", "wanted"),
+    [
+        ("vllm", "0.2.1.post1", "torch", "==2.0.1"),
+        ("vllm", "0.4.1", "torch", "==2.2.1"),
+        ("vllm", "0.5.3.post1", "torch", "==2.3.1"),
+        ("vllm", "0.5.4", "torch", "==2.4.0"),
+        ("vllm", "0.6.4", "torch", "==2.5.1"),
+        ("vllm", "0.8.5.post1", "torch", "==2.6.0"),
+        ("vllm", "0.10.1.1", "torch", "==2.7.1"),
+        ("vllm", "0.10.2", "torch", "==2.8.0"),
+        ("vllm", "0.14.0", "torch", "==2.9.1"),
+        ("vllm", "0.27.0", "torch", "==2.13.0"),
+        ("vllm", "0.27.0", "torchaudio", "==2.11.0"),
+        ("vllm", "0.33.0", "torch", "==2.14.0"),
+        ("vllm", "0.5.0", "xformers", "==0.0.26.post1"),
+        ("xformers", "0.0.16", "torch", "==1.13.1"),
+        ("xformers", "0.0.22", "torch", "==2.0.1"),
+        ("xformers", "0.0.22.post7", "torch", "==2.1.0"),
+        ("xformers", "0.0.27.post1", "torch", "==2.4.0"),
+        ("xformers", "0.0.28.post2", "torch", "==2.5.0"),
+        ("xformers", "0.0.29.post1", "torch", "==2.5.1"),
+        ("xformers", "0.0.29.post2", "torch", "==2.6.0"),
+        ("xformers", "0.0.34", "torch", "==2.10.0"),
+        ("xformers", "0.0.35", "torch", ">=2.10"),
+        ("bitsandbytes", "0.45.1", "torch", "~=2.0"),
+        ("bitsandbytes", "0.50.2", "torch", ">=2.4,<3"),
+        ("tensorrt-llm", "0.9.0", "torch", "==2.2.0"),
+        ("tensorrt-llm", "0.15.0", "tensorrt", "==10.6"),
+    ],
+)
+def test_a_pin_is_what_metadata_says(name: str, release: str, need: str, wanted: str) -> None:
+    assert needs(name, release, need) == {wanted}
+
+
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        # The wheels of vLLM 0.4.0 have no code for Volta and Turing; those of 0.4.0.post1 have it again.
+        ("vllm==0.4.0; gpu==V100", "incompatible"),
+        ("vllm==0.4.0.post1; gpu==V100", "compatible"),
+        ("vllm==0.8.5; gpu==B200", "incompatible"),
+        ("vllm==0.9.0; gpu==B200", "compatible"),
+        ("vllm==0.9.1; gpu==RTX 5090", "incompatible"),
+        ("vllm==0.9.2; gpu==RTX 5090", "compatible"),
+        ("vllm==0.19.1; gpu==V100", "compatible"),
+        ("vllm==0.20.0; gpu==V100", "incompatible"),
+        ("vllm==0.20.0; gpu==T4", "compatible"),
+        ("vllm==0.20.0; driver==575.57.08", "incompatible"),
+        ("vllm==0.20.0; driver==580.65.06", "compatible"),
+        ("vllm==0.2.1.post1; driver==470.82.01", "compatible"),
+        ("vllm==0.2.2; driver==470.82.01", "incompatible"),
+        ("vllm==0.6.0; os==windows", "incompatible"),
+        ("vllm==0.6.0; machine==aarch64", "incompatible"),
+        ("vllm==0.6.0; python==3.12", "compatible"),
+        ("vllm==0.6.0; python==3.13", "incompatible"),
+        ("vllm==0.34.0; torch==2.14.0", "unknown"),
+        ("xformers==0.0.30; gpu==V100", "compatible"),
+        ("xformers==0.0.31; gpu==V100", "incompatible"),
+        ("xformers==0.0.28.post3; torch==2.5.1+cu118", "incompatible"),
+        ("xformers==0.0.29; os==windows", "incompatible"),
+        ("flash-attn==1.0.9; gpu==T4", "compatible"),
+        ("flash-attn==2.0.4; gpu==T4", "incompatible"),
+        ("flash-attn==2.8.3; gpu==A100", "compatible"),
+        ("flash-attn==2.7.2.post1; gpu==RTX 5090", "incompatible"),
+        ("flash-attn==2.7.3; gpu==RTX 5090", "compatible"),
+        ("flash-attn==2.1.1; cuda==11.4", "compatible"),
+        ("flash-attn==2.1.2.post3; cuda==11.4", "incompatible"),
+        ("flash-attn==2.7.0.post2; nvcc==11.6", "incompatible"),
+        ("flash-attn==2.7.4.post1; cuda==11.8", "incompatible"),
+        ("flash-attn==2.7.4.post1; torch==2.1.2", "incompatible"),
+        ("flash-attn-3==3.0.0; gpu==A100", "incompatible"),
+        ("bitsandbytes==0.45.2; cuda==12.8", "incompatible"),
+        ("bitsandbytes==0.45.3; cuda==12.8", "compatible"),
+        ("bitsandbytes==0.47.0; cuda==13.0", "incompatible"),
+        ("bitsandbytes==0.48.0; cuda==13.0", "compatible"),
+        ("bitsandbytes==0.47.0; gpu==M60", "compatible"),
+        ("bitsandbytes==0.48.0; gpu==M60", "incompatible"),
+        ("bitsandbytes==0.50.0; torch==2.3.1", "incompatible"),
+        ("deepspeed==0.19.1; torch==1.13.1", "incompatible"),
+        ("deepspeed==0.19.0; torch==1.13.1", "compatible"),
+        ("transformer-engine==2.8; gpu==A100", "compatible"),
+        ("transformer-engine==2.8; gpu==T4", "incompatible"),
+        ("transformer-engine==2.0; cuda==12.0", "incompatible"),
+        ("transformer-engine==1.13; cuda==12.0", "compatible"),
+        ("transformer-engine-cu12==2.9; cuda==13.0", "incompatible"),
+        ("transformer-engine==2.0; cudnn==9.2.0", "incompatible"),
+        ("tensorrt-llm==0.16.0; gpu==V100", "incompatible"),
+        ("tensorrt-llm==0.17.0; gpu==B200", "incompatible"),
+        ("tensorrt-llm==1.0.0; python==3.11", "incompatible"),
+        ("cudf-cu12==23.12; gpu==P100", "compatible"),
+        ("cudf-cu12==24.02; gpu==P100", "incompatible"),
+        ("cudf-cu13==25.10; gpu==V100", "incompatible"),
+        ("cudf-cu12==25.10; driver==530.30.02", "compatible"),
+        ("cudf-cu12==25.12; driver==530.30.02", "incompatible"),
+        ("cuml-cu12==24.08; python==3.12", "incompatible"),
+        ("cuml-cu12==24.10; python==3.12", "compatible"),
+        ("cuml-cu12==24.10; python==3.9", "incompatible"),
+        ("cudf-cu12==26.02; python==3.10", "compatible"),
+        ("cudf-cu12==26.04; python==3.10", "incompatible"),
+        ("cudf-cu11==25.06; cuda==12.4", "incompatible"),
+        ("cudf-cu12==26.08; numpy==1.26.4", "incompatible"),
+        ("rapids==25.08; cuda==11.8", "incompatible"),
+        ("rapids==25.06; cuda==11.8", "compatible"),
+    ],
+)
+def test_a_fact(question: str, verdict: str) -> None:
+    assert answer(question) == verdict
