@@ -71,5 +71,5 @@ def _one_component(text: str) -> Component:
         return named[0]._replace(bounds=())
     found = parse_components(text)
     if len(found) != 1:
-        raise UsageError(f"{text}: name one component")
+        raise UsageError(f"{text!r}: name one component")
     return found[0]

@@ -8,11 +8,13 @@ what a machine prints is not to be trusted, and an unreadable version is an unkn
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 _NUMBERS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,6}){0,4}")
 
 
+@lru_cache(maxsize=4096)
 def _numbers(text: str | None) -> tuple[int, ...] | None:
     match = _NUMBERS.fullmatch(text.strip()) if text else None
     return tuple(int(part) for part in match.group().split(".")) if match else None

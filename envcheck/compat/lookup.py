@@ -40,7 +40,9 @@ def look_up(tables: Tables, component: Component) -> Page | None:
     """What is known of a component, with an exact version or without one; None when that is nothing."""
     name = canonical(component.name)
     if component.bounds and component.exact is None:
-        raise UsageError(f"{component}: write {component.name}==VERSION, or {component.name} alone for the known ones")
+        raise UsageError(
+            f"{str(component)!r}: write {component.name}==VERSION, or {component.name} alone for the known ones"
+        )
     if not component.bounds:
         known = _known(tables, name)
         return Page(component=name, known=tuple(known)) if known else None

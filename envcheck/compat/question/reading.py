@@ -16,7 +16,7 @@ from envcheck.compat.question.question import AskedGpu, Question
 from envcheck.compat.question.rows import is_known
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, Tables
-from envcheck.components import Component
+from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 
 _OS: dict[str, Os] = {
@@ -37,13 +37,14 @@ _MACHINES: dict[str, Machine] = {
     "sbsa": "aarch64",
 }
 _RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
+_WILDCARD = re.compile(r"(\.[x*])+$", re.IGNORECASE)
 _SUPERCHIP = re.compile(r"G[BH][0-9]")
 """Superchips with an Arm processor: GH200, GB200, GB10."""
 
 
 def read_question(tables: Tables, components: Sequence[Component]) -> Question:
     """Read ``components``; raise UsageError for what no question can be made of."""
-    named = [(canonical(component.name), component) for component in components]
+    named = [(canonical(component.name), _without_wildcard(component)) for component in components]
     _check(named)
     draft = _Draft(tables)
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
@@ -54,13 +55,21 @@ def read_question(tables: Tables, components: Sequence[Component]) -> Question:
     return draft.finish(labels)
 
 
+def _without_wildcard(component: Component) -> Component:
+    """``12.x`` and ``12.*`` are families, as ``12`` is."""
+    exact = component.exact
+    if exact is None or not exact[:1].isdigit():
+        return component
+    return component._replace(bounds=(Bound("==", _WILDCARD.sub("", exact)),))
+
+
 def _check(named: Sequence[tuple[str, Component]]) -> None:
     seen: set[str] = set()
     for name, component in named:
         if any(bound.operator == "!=" for bound in component.bounds):
-            raise UsageError(f"{component}: name what is there, as in {component.name}==VERSION; != says what is not")
+            raise UsageError(f"{str(component)!r}: write what is there, {component.name}==VERSION; != says what is not")
         if name in seen and name != "gpu":
-            raise UsageError(f"{component}: {name} is named twice; ask two questions")
+            raise UsageError(f"{str(component)!r}: {name} is named twice; ask two questions")
         seen.add(name)
 
 

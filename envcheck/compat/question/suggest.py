@@ -30,12 +30,12 @@ _MOST_TRIED = 40
 def suggest(
     tables: Tables, components: Sequence[Component], question: Question, objections: Sequence[Judgement]
 ) -> tuple[str, ...]:
-    """Single changes with which the answer is compatible, for each component that ``objections`` are about."""
-    objected = {name for objection in objections for name in objection.about}
+    """Single changes with which the answer is compatible, for each component that all ``objections`` are about."""
+    shared = set.intersection(*(set(objection.about) for objection in objections)) if objections else set()
     found: list[str] = []
     for place, component in enumerate(components):
         name = canonical(component.name)
-        if name not in objected:
+        if name not in shared:
             continue
         if name == FORWARD and _fits(tables, [*components[:place], *components[place + 1 :]]):
             found.append(f"no {FORWARD}")

@@ -1,0 +1,94 @@
+"""``envcheck matrix show`` end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.compat.load import tables
+from tests.cli.calling import envcheck
+
+
+def page(cwd: Path, component: str) -> dict[str, Any]:
+    told = envcheck("matrix", "show", component, "--json", cwd=cwd)
+    assert (told.status, told.err) == (0, "")
+    found: dict[str, Any] = json.loads(told.out)
+    return found
+
+
+def test_a_pytorch_release(tmp_path: Path) -> None:
+    found = page(tmp_path, "torch==2.5.1")
+    (facts,) = (facts for facts in found["facts"] if "builds" in facts)
+    assert facts["default_cuda"] == "12.4"
+    assert (facts["cudnn"], facts["nccl"], facts["triton"]) == ("9.1.0.70", "2.21.5", "3.1.0")
+    assert (facts["python_min"], facts["python_max"]) == ("3.9", "3.13")
+    linux = {build["build"]: build["targets"] for build in facts["builds"] if build["os"] == "linux"}
+    assert {"cu118", "cu121", "cu124"} == set(linux)
+    assert "sm_37" in linux["cu118"]
+    assert all(source["address"] and source["read"] for source in found["sources"])
+
+
+def test_a_gpu(tmp_path: Path) -> None:
+    (facts,) = page(tmp_path, "gpu==H200")["facts"]
+    assert facts["compute_capability"] == "9.0"
+    assert facts["first_driver_branch"] == 520
+    assert "last_driver_branch" not in facts
+    assert facts["first_cuda"] == "11.8"
+    assert facts["kernel_modules"] == ["open", "proprietary"]
+    (old,) = page(tmp_path, "gpu==sm_70")["facts"]
+    assert (old["last_driver_branch"], old["last_cuda"]) == (580, "12.9")
+
+
+def test_a_toolkit(tmp_path: Path) -> None:
+    facts = page(tmp_path, "cuda==12.4")["facts"][0]
+    assert facts["driver_linux"] == "525.60.13"
+    assert facts["bundled_driver"] == "550.54.14"
+    assert facts["ptx"] == "8.4"
+    assert facts["spoken_by_driver_branches"] == ["550"]
+    assert "sm_90" in facts["targets"]
+
+
+def test_a_driver(tmp_path: Path) -> None:
+    linux, windows = page(tmp_path, "driver==565.57.01")["facts"]
+    assert (linux["branch"], linux["cuda"], linux["os"]) == (565, "12.7", "linux")
+    assert linux["ended"].startswith("2025-10")
+    assert "kepler" not in linux["generations"]
+    assert windows["until"] == 569
+
+
+def test_the_known_ones_are_listed(tmp_path: Path) -> None:
+    assert page(tmp_path, "cuda")["known"] == [row.version for row in tables().cuda]
+    assert "2.5.1" in page(tmp_path, "torch")["known"]
+    assert "H200" in page(tmp_path, "gpu")["known"]
+    assert "550" in page(tmp_path, "driver")["known"]
+
+
+@pytest.mark.parametrize("name", sorted({row.name for row in tables().releases}))
+def test_every_component_has_a_page(name: str) -> None:
+    from envcheck.compat.lookup import look_up  # noqa: PLC0415 - beside its only use
+    from envcheck.components import Component  # noqa: PLC0415
+
+    assert look_up(tables(), Component(name, ())) is not None
+
+
+@pytest.mark.parametrize(
+    "component", ["frobnicator", "frobnicator==1.0", "torch==99.0", "gpu==Voodoo 3", "driver==1.0"]
+)
+def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
+    told = envcheck("matrix", "show", component, cwd=tmp_path)
+    assert told.status == 3
+    assert told.out == f"The matrix knows nothing of {component}.\n"
+    as_json = envcheck("matrix", "show", component, "--json", cwd=tmp_path)
+    assert as_json.status == 3
+    assert json.loads(as_json.out)["facts"] == []
+
+
+@pytest.mark.parametrize("component", ["torch==2.5.1", "gpu==H200", "cuda==12.4", "driver==565.57.01", "cuda", "gpu"])
+def test_a_page_fits_a_terminal(tmp_path: Path, component: str) -> None:
+    told = envcheck("matrix", "show", component, cwd=tmp_path, COLUMNS="80")
+    assert told.status == 0
+    assert all(len(line) <= 80 for line in told.out.splitlines())
+    assert told.out.startswith(component + "\n")

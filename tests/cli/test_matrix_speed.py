@@ -1,0 +1,75 @@
+"""What a question to the installed matrix costs: process time beyond that of an interpreter that does nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.compiling import COMPILED, compile_folder
+from tests.cli.calling import ROOT
+
+ALLOWED = 0.150
+RUNS = 8
+
+QUESTIONS = [
+    ["torch==2.5.1", "gpu==H100", "driver==550.54.14"],
+    ["torch==2.5.1", "gpu==RTX 5090"],
+    ["tensorflow==2.15", "python==3.12", "--json"],
+]
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package as a wheel installs it: the compiled matrix inside, byte code written."""
+    place = tmp_path_factory.mktemp("installed")
+    shutil.copytree(ROOT / "envcheck", place / "envcheck", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "matrix", place / "envcheck" / "matrix")
+    compiled = place / "envcheck" / "matrix" / COMPILED
+    compiled.write_text(json.dumps(compile_folder(ROOT / "matrix"), ensure_ascii=False, separators=(",", ":")))
+    return place
+
+
+def seconds(place: Path, *arguments: str) -> float:
+    """The least process time (user and system) of some runs: what the machine does besides only ever adds."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return min(_once([sys.executable, *arguments], place, {**kept, "PYTHONPATH": str(place)}) for _ in range(RUNS))
+
+
+def _once(argv: list[str], place: Path, variables: dict[str, str]) -> float:
+    with subprocess.Popen(argv, cwd=place, env=variables, stdout=subprocess.DEVNULL) as child:
+        _, _, usage = os.wait4(child.pid, 0)
+        child.returncode = 0
+    return usage.ru_utime + usage.ru_stime
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_a_question_is_answered_at_once(installed: Path, question: list[str]) -> None:
+    bare = seconds(installed, "-c", "pass")
+    asked = seconds(installed, "-m", "envcheck", "matrix", "check", *question)
+    assert asked - bare <= ALLOWED
+
+
+def test_a_question_loads_only_what_it_needs(installed: Path) -> None:
+    script = (
+        "import sys; from envcheck.cli import main; main(['matrix', 'check', 'torch==2.5.1', 'driver==550']);"
+        "print(*sorted(sys.modules), sep=chr(10))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=installed,
+        env={"PYTHONPATH": str(installed), "PATH": os.environ.get("PATH", "")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(run.stdout.splitlines())
+    assert "envcheck.compat.question" in loaded
+    for unneeded in ("packaging", "tomllib", "subprocess", "textual", "pynvml"):
+        assert unneeded not in loaded
+    assert not {name for name in loaded if name.startswith(("envcheck.rules", "envcheck.collect", "envcheck.snapshot"))}

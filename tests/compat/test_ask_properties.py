@@ -1,0 +1,139 @@
+"""What must hold for every question, whatever the rows say."""
+
+from __future__ import annotations
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from envcheck.compat.gpu_driver import architecture_of
+from envcheck.compat.load import tables
+from envcheck.compat.question import ask
+from envcheck.compat.question.members import gpu_of
+from envcheck.compat.question.names import canonical
+from envcheck.compat.question.rows import known_versions
+from envcheck.components import Bound, Component
+from envcheck.versions import DriverRelease
+
+MATRIX = tables()
+FIXED = ("os", "machine")
+
+DRIVERS = sorted(
+    {
+        DriverRelease.parse(text) or DriverRelease(0, 0)
+        for row in MATRIX.cuda
+        for text in (row.driver_linux, row.bundled_driver, row.disputed_linux)
+        if text
+    }
+    | {DriverRelease(row.branch, minor) for row in MATRIX.drivers for minor in (1, 200)}
+    | {DriverRelease(900, 10)}
+)
+NAMES = sorted({row.name for row in MATRIX.releases} - {"cuda-compat", "kernel-module-open"})
+
+
+def component(name: str, values: list[str]) -> st.SearchStrategy[Component]:
+    return st.sampled_from(values).map(lambda value: Component(name, (Bound("==", value),)))
+
+
+def versions(name: str) -> list[str]:
+    found = [str(version) for version in known_versions(MATRIX, name)]
+    return [*found, *(text.rpartition(".")[0] for text in found if text.count(".") > 1)] or ["1.0"]
+
+
+GPUS = component(
+    "gpu", [row.name for row in MATRIX.gpus] + [f"sm_{row.capability.replace('.', '')}" for row in MATRIX.capabilities]
+)
+DRIVER = component("driver", [str(driver) for driver in DRIVERS] + ["450", "535", "580"])
+CUDA = component("cuda", [row.version for row in MATRIX.cuda] + ["11", "12", "13"])
+NVCC = component("nvcc", [row.version for row in MATRIX.cuda])
+PYTHON = component("python", [f"3.{minor}" for minor in range(5, 16)] + ["2.7"])
+GCC = component("gcc", [str(number) for number in range(4, 18)])
+MODULE = component("kernel-module", ["open", "proprietary"])
+TORCH = component(
+    "torch", versions("torch") + [f"{row.version}+{tag}" for row in MATRIX.torch for tag in ("cu118", "cu128", "cpu")]
+)
+RELEASE = st.sampled_from(NAMES).flatmap(lambda name: component(name, versions(name)))
+ANY = st.one_of(GPUS, DRIVER, CUDA, NVCC, PYTHON, GCC, MODULE, TORCH, RELEASE)
+QUESTIONS = st.lists(ANY, min_size=1, max_size=4, unique_by=lambda item: canonical(item.name))
+PLATFORMS = st.sampled_from([("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("wsl", "x86_64")])
+
+
+def on(platform: tuple[str, str], *components: Component) -> list[Component]:
+    """The question with its platform spelled out: naming a component must not change it."""
+    return [*components, *(Component(name, (Bound("==", value),)) for name, value in zip(FIXED, platform, strict=True))]
+
+
+def named(name: str, value: str) -> Component:
+    return Component(name, (Bound("==", value),))
+
+
+@settings(max_examples=300, deadline=None)
+@given(QUESTIONS, ANY, PLATFORMS)
+@example([named("torch", "2.5.1"), named("driver", "470.57.02")], named("cuda", "11.8"), ("linux", "x86_64"))
+@example([named("torch", "2.5.1"), named("gpu", "K80")], named("cuda", "11.8"), ("linux", "x86_64"))
+@example([named("torch", "2.5.1"), named("gpu", "RTX 4090")], named("cuda", "12.4"), ("windows", "x86_64"))
+def test_a_further_component_never_mends_what_does_not_fit(
+    question: list[Component], further: Component, platform: tuple[str, str]
+) -> None:
+    assume(canonical(further.name) not in {canonical(item.name) for item in question})
+    without = ask(MATRIX, on(platform, *question)).verdict
+    with_it = ask(MATRIX, on(platform, *question, further)).verdict
+    assert (without, with_it) != ("incompatible", "compatible")
+
+
+def generation_ends(components: list[Component]) -> int:
+    """The last driver branch that drives every GPU that is named."""
+    gpus = [gpu_of(MATRIX, item) for item in components if item.name == "gpu"]
+    rows = [architecture_of(MATRIX, gpu.capability) for gpu in gpus if gpu]
+    return min((row.last_branch for row in rows if row and row.last_branch), default=10**6)
+
+
+@settings(max_examples=300, deadline=None)
+@given(QUESTIONS, st.sampled_from(DRIVERS), st.sampled_from(DRIVERS), st.sampled_from(["linux", "windows"]))
+def test_a_newer_driver_of_the_generation_loses_nothing(
+    question: list[Component], one: DriverRelease, other: DriverRelease, os: str
+) -> None:
+    rest = [item for item in question if item.name != "driver"]
+    older, newer = sorted((one, other))
+    assume(newer.branch <= generation_ends(rest))
+    verdicts = [
+        ask(MATRIX, on((os, "x86_64"), *rest, named("driver", str(driver)))).verdict for driver in (older, newer)
+    ]
+    assert verdicts != ["compatible", "incompatible"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(QUESTIONS, PLATFORMS)
+def test_an_answer_says_why_and_its_suggestions_are_new(question: list[Component], platform: tuple[str, str]) -> None:
+    found = ask(MATRIX, on(platform, *question))
+    assert found.reasons
+    assert found.verdict in {reason.verdict for reason in found.reasons}
+    if found.verdict == "incompatible":
+        assert found.reasons[0].verdict == "incompatible"
+        assert found.reasons[0].sources
+    written = {f"{item.name} {item.exact}" for item in question}
+    assert not written & set(found.suggestions)
+
+
+@settings(max_examples=150, deadline=None)
+@given(QUESTIONS, PLATFORMS, st.randoms(use_true_random=False))
+def test_the_order_of_naming_does_not_matter(
+    question: list[Component], platform: tuple[str, str], random: object
+) -> None:
+    shuffled = list(question)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]  # a random.Random
+    assert ask(MATRIX, on(platform, *question)).verdict == ask(MATRIX, on(platform, *shuffled)).verdict
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.sampled_from(
+        ["driver", "gpu", "cuda", "nvcc", "os", "machine", "kernel-module", "torch", "cudnn", "cuda-compat", "x"]
+    ),
+    texts,
+)
+def test_any_value_is_answered(name: str, value: str) -> None:
+    found = ask(MATRIX, [named(name, value), named("driver" if name != "driver" else "cuda", "12.4")])
+    assert found.verdict in ("compatible", "incompatible", "unknown")
