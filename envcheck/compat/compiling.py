@@ -19,6 +19,7 @@ FIELDS = {
     "driver": "drivers",
     "cuda": "cuda",
     "gpu": "gpus",
+    "rate": "rates",
     "torch": "torch",
     "release": "releases",
 }

@@ -15,14 +15,20 @@ _MIG = re.compile(r"\bmig\b.*")
 _LAPTOP = re.compile(r"\b(?:laptop|mobile|notebook)\b(?: gpu)?")
 _MAX_Q = re.compile(r"\b(?:with )?max ?q(?: design)?\b")
 _NOISE = re.compile(r"\b(?:nvidia|corporation|geforce|tesla|generation|gpu|graphics|card|r|tm)\b")
-_FORM = re.compile(r"\b(?:\d+ ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
+_FORM = re.compile(r"\b(?:(?P<size>\d+) ?gb?|sxm\d?|pcie?|hbm\d?e?|gddr\d\w?)\b")
+_NO_FIGURES = {
+    field.name: field.default
+    for field in msgspec.structs.fields(GpuRow)
+    if field.name in {"device_ids", "memory", "bandwidth", "sms", "clock", "tensor_clock", "peaks", "nvlink", "power"}
+    or field.name.startswith(("pcie", "sheet"))
+}
 
 
 def find_gpu(tables: Tables, name: str) -> GpuRow | None:
     """The model called ``name``; None when the matrix has none of that name, or the name says too little.
 
     A form factor or memory size that the matrix does not know apart is left out: what comes back then carries only
-    what all variants of the model share.
+    what all variants of the model share, and no figures of another variant.
     """
     if len(name) > _LONGEST or name.rstrip().endswith(_TRUNCATED):
         return None
@@ -34,7 +40,9 @@ def find_gpu(tables: Tables, name: str) -> GpuRow | None:
     family = _lookup(rows, _FORM.sub(" ", words))
     if family is None:
         return None
-    return msgspec.structs.replace(family, memory=None, bandwidth=None, sms=None, device_ids=())
+    if family.memory is None:
+        return msgspec.structs.replace(family, device_ids=())
+    return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)
 
 
 def find_gpu_by_pci_id(tables: Tables, device_id: str) -> GpuRow | None:
@@ -46,6 +54,16 @@ def find_gpu_by_pci_id(tables: Tables, device_id: str) -> GpuRow | None:
 def name_key(name: str) -> str:
     """What is left of a name when everything that people write differently is taken away."""
     return _key(_words(name))
+
+
+def _agrees(row: GpuRow, words: str) -> bool:
+    """Whether everything that a name says of memory and form is true of ``row``: its size, and PCIe where there is no
+    other form.
+    """
+    found = list(_FORM.finditer(words))
+    sizes = {int(match["size"]) for match in found if match["size"]}
+    forms = {match.group() for match in found if not match["size"]}
+    return sizes <= {(row.memory or 0) // 2**30} and (not forms or (forms <= {"pcie", "pci"} and row.nvlink is None))
 
 
 def _words(name: str) -> str:

@@ -18,6 +18,7 @@ from envcheck.compat.tables import (
     CudaRow,
     DriverBranchRow,
     GpuRow,
+    RateRow,
     ReleaseRow,
     Row,
     SourceRow,
@@ -32,6 +33,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "driver": DriverBranchRow,
     "cuda": CudaRow,
     "gpu": GpuRow,
+    "rate": RateRow,
     "torch": TorchRow,
     "release": ReleaseRow,
 }

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.checks import Confidence, Source
+from envcheck.compat.figures import ByPrecision, NvLink
+from envcheck.sources import Confidence, Source
 
 Os: TypeAlias = Literal["linux", "windows", "macos", "wsl"]
 """Operating systems. WSL has the Windows driver (and its numbers) under Linux programs."""
@@ -124,7 +125,9 @@ class CudaRow(Row, frozen=True, kw_only=True):
 
 
 class GpuRow(Row, frozen=True, kw_only=True):
-    """A GPU model."""
+    """A GPU model, with the figures of its data sheet. A row without ``memory`` stands for all variants of a model: it
+    has only the figures that they share.
+    """
 
     name: str
     """Marketing name without vendor, as in ``H100 80GB HBM3``."""
@@ -135,8 +138,25 @@ class GpuRow(Row, frozen=True, kw_only=True):
     memory: int | None = None
     """Bytes as sold (the driver shows a little less)."""
     bandwidth: float | None = None
-    """Bytes per second."""
+    """Of its memory, bytes per second."""
     sms: int | None = None
+    """Multiprocessors."""
+    clock: float | None = None
+    """Boost clock of its data sheet, in Hz; the driver's maximum may be higher."""
+    tensor_clock: float | None = None
+    """The lower clock that its tensor peaks refer to, where there is one."""
+    tensor_cores: bool = True
+    """False for a model without, where others of its compute capability have them."""
+    peaks: ByPrecision | None = None
+    """Operations per second, dense, of the whole GPU (of one GPU where a board has several)."""
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+    """Lanes."""
+    nvlink: NvLink | None = None
+    power: float | None = None
+    """Default power limit in watts (of the board, where it has several GPUs)."""
+    sheet_confidence: Confidence = "high"
+    """How sure the figures are (memory to power), where that differs from the rest."""
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""
@@ -144,6 +164,22 @@ class GpuRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"gpu/{re.sub('[^a-z0-9]+', '-', self.name.lower()).strip('-')}"
+
+
+class RateRow(Row, frozen=True, kw_only=True):
+    """What a multiprocessor does in a clock: a peak is the number of multiprocessors, times the clock, times that."""
+
+    compute_capability: str
+    variant: Literal["", "geforce", "no-tensor-cores"] = ""
+    """``geforce`` where GeForce models do less than others, ``no-tensor-cores`` for models without."""
+    cores: int
+    """FP32 units, which NVML and data sheets count as cores."""
+    operations: ByPrecision
+    """Operations per clock of one multiprocessor."""
+
+    @property
+    def id(self) -> str:
+        return f"rate/{self.compute_capability}" + (f"-{self.variant}" if self.variant else "")
 
 
 class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -241,6 +277,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     drivers: tuple[DriverBranchRow, ...] = ()
     cuda: tuple[CudaRow, ...] = ()
     gpus: tuple[GpuRow, ...] = ()
+    rates: tuple[RateRow, ...] = ()
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
 

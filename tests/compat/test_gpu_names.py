@@ -74,7 +74,7 @@ def test_a_name_as_people_and_tools_write_it(written: str, model: str, capabilit
         "NVIDIA RTX PRO 6000 Blac\N{HORIZONTAL ELLIPSIS}",
         "RTX 6000",  # Turing, or Ada, or short for another
         "TITAN X",  # Maxwell or Pascal
-        "3060",
+        "306",
         "RTX 306",
         "RTX 30600",
         "RTX 3060 Super",

@@ -1,0 +1,320 @@
+"""The figures of GPU models: consistent with the formula, with one another, and found under the names people use."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import pytest
+
+from envcheck.compat.figures import Precision
+from envcheck.compat.gpu_names import _FORM, find_gpu, name_key
+from envcheck.compat.load import tables
+from envcheck.compat.tables import GpuRow, RateRow
+from envcheck.versions import ComputeCapability
+
+MATRIX = tables()
+PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+FULL_CLOCK = {"fp64", "fp64_tensor", "fp32"}
+TOLERANCE = 0.05
+"""Sheets round to two or three digits, and each in its own direction."""
+
+FASTEST = 2.62e9
+"""No sheet has a higher boost clock, in Hz."""
+
+HALVED = {"A10G", "L20", "L40"}
+"""Their sheets state tensor peaks of half of what their multiprocessors and clock would give."""
+RESTRICTED = {"H20"}
+"""Held below what its multiprocessors could do, for export."""
+
+WITH_PEAKS = [row for row in MATRIX.gpus if row.peaks]
+WITH_FIGURES = [row for row in MATRIX.gpus if row.memory or row.bandwidth or row.sms or row.peaks]
+FAMILIES = [row for row in MATRIX.gpus if row.memory is None]
+
+
+def rate_of(row: GpuRow) -> RateRow:
+    variants = {rate.variant: rate for rate in MATRIX.rates if rate.compute_capability == row.compute_capability}
+    if not row.tensor_cores:
+        return variants["no-tensor-cores"]
+    return variants.get("geforce" if row.name.startswith("GeForce") else "", variants[""])
+
+
+def stated(row: GpuRow) -> dict[Precision, float]:
+    found = {precision: row.peaks.of(precision) if row.peaks else None for precision in PRECISIONS}
+    return {precision: value for precision, value in found.items() if value is not None}
+
+
+def implied_clocks(row: GpuRow) -> dict[Precision, float]:
+    """The clock at which the formula gives each peak that the row states."""
+    operations = rate_of(row).operations
+    return {
+        precision: value / (row.sms * each)
+        for precision, value in stated(row).items()
+        if row.sms and (each := operations.of(precision))
+    }
+
+
+# --- plausible ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", WITH_FIGURES, ids=lambda row: row.id)
+def test_figures_are_in_their_units(row: GpuRow) -> None:
+    assert row.memory is None or 2 * 2**30 <= row.memory <= 300 * 2**30
+    slowest = 20e9 if row.kind == "tegra" else 50e9
+    assert row.bandwidth is None or slowest <= row.bandwidth <= 10e12
+    assert row.sms is None or 1 <= row.sms <= 200
+    assert all(clock is None or 0.5e9 <= clock <= 3e9 for clock in (row.clock, row.tensor_clock))
+    assert row.power is None or 10 <= row.power <= 1500
+    assert row.pcie_generation in {None, 3, 4, 5, 6}
+    assert row.pcie_width in {None, 4, 8, 16}
+    assert all(1e10 <= value <= 2e16 for value in stated(row).values())
+
+
+@pytest.mark.parametrize("row", [row for row in WITH_FIGURES if row.memory and row.bandwidth], ids=lambda row: row.id)
+def test_memory_is_read_whole_in_a_plausible_time(row: GpuRow) -> None:
+    assert row.memory
+    assert row.bandwidth
+    assert 0.008 <= row.memory / row.bandwidth <= 0.6
+
+
+@pytest.mark.parametrize("row", WITH_FIGURES, ids=lambda row: row.id)
+def test_figures_have_a_source_of_their_own(row: GpuRow) -> None:
+    capability_lists = {"gpus/gpus", "gpus/legacy-gpus", "gpus/open-modules", "gpus/pci-ids"}
+    said_by_its_name = not (row.peaks or row.bandwidth or row.clock)
+    assert set(row.source) - capability_lists or said_by_its_name
+
+
+@pytest.mark.parametrize("row", [row for row in WITH_FIGURES if row.nvlink], ids=lambda row: row.id)
+def test_nvlink_is_its_links(row: GpuRow) -> None:
+    assert row.nvlink
+    per_link = {1: {20e9}, 2: {25e9}, 3: {25e9, 14.0625e9}, 4: {25e9}, 5: {50e9}}[row.nvlink.version]
+    assert row.nvlink.bandwidth / row.nvlink.links in per_link
+
+
+# --- against the formula ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+def test_peaks_follow_from_multiprocessors_clock_and_rate(row: GpuRow) -> None:
+    for precision, implied in implied_clocks(row).items():
+        clock = row.clock if precision in FULL_CLOCK else row.tensor_clock or row.clock
+        if row.name in RESTRICTED:
+            assert implied < 1e9
+        elif row.name in HALVED and precision not in FULL_CLOCK:
+            assert implied == pytest.approx((clock or 2.52e9) / 2, rel=TOLERANCE), precision
+        elif clock:
+            assert implied == pytest.approx(clock, rel=TOLERANCE), precision
+        else:
+            assert 1e9 <= implied <= 2.7e9, precision
+
+
+@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+def test_peaks_of_one_kind_agree_on_a_clock(row: GpuRow) -> None:
+    clocks = implied_clocks(row)
+    for kind in (FULL_CLOCK, set(PRECISIONS) - FULL_CLOCK):
+        found = [clock for precision, clock in clocks.items() if precision in kind]
+        assert not found or max(found) / min(found) <= 1 + 2 * TOLERANCE
+
+
+@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+def test_no_peak_counts_zeros(row: GpuRow) -> None:
+    """A figure with sparsity would be twice what the formula gives."""
+    operations = rate_of(row).operations
+    for precision, value in stated(row).items():
+        clock = (None if precision in FULL_CLOCK else row.tensor_clock) or row.clock or FASTEST
+        each = operations.of(precision)
+        if row.sms and each:
+            assert value <= row.sms * clock * each * 1.06, precision
+
+
+@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow) -> None:
+    peaks = stated(row)
+    assert peaks.get("bf16", peaks.get("fp16")) == peaks.get("fp16")
+    if "tf32" in peaks:
+        assert peaks["fp16"] / peaks["tf32"] == pytest.approx(2, rel=TOLERANCE)
+    if "fp8" in peaks:
+        assert peaks["fp8"] / peaks["fp16"] == pytest.approx(2, rel=TOLERANCE)
+    if "fp4" in peaks and "fp8" in peaks and row.compute_capability == "10.0":
+        assert peaks["fp4"] == 2 * peaks["fp8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "peak"),
+    [
+        ("H100 80GB HBM3", "fp16", 989.4e12),
+        ("H100 80GB HBM3", "fp8", 1978.9e12),
+        ("A100-SXM4-80GB", "bf16", 312e12),
+        ("L4", "fp16", 121e12),
+        ("L40S", "fp8", 733e12),
+        ("B200", "fp16", 2.25e15),
+        ("B200", "fp4", 9e15),
+        ("GB200", "fp4", 10e15),
+        ("GeForce RTX 4090", "bf16", 165.2e12),
+        ("GeForce RTX 5090", "fp4", 1676e12),
+        ("V100-SXM2-16GB", "fp16", 125e12),
+    ],
+)
+def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -> None:
+    row = find_gpu(MATRIX, name)
+    assert row is not None
+    assert stated(row)[precision] == peak
+
+
+# --- rows against rows --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda row: row.id)
+def test_a_family_has_only_what_its_variants_share(family: GpuRow) -> None:
+    variants = [
+        row
+        for row in MATRIX.gpus
+        if row is not family and name_key(_FORM.sub(" ", row.name.lower().replace("-", " "))) == name_key(family.name)
+    ]
+    for variant in variants:
+        assert variant.compute_capability == family.compute_capability
+        if variant.sms is None:
+            continue
+        for field in ("bandwidth", "sms", "clock", "tensor_clock", "peaks", "pcie_generation"):
+            value = getattr(family, field)
+            assert value is None or value == getattr(variant, field), (variant.name, field)
+
+
+def test_every_gpu_s_code_can_be_compiled() -> None:
+    compiled = {target for row in MATRIX.cuda for target in row.targets}
+    for row in MATRIX.gpus:
+        capability = ComputeCapability.parse(row.compute_capability)
+        assert capability is not None
+        assert capability.sm in compiled, row.id
+
+
+def test_every_capability_since_kepler_that_has_models_has_rates() -> None:
+    rated = {row.compute_capability for row in MATRIX.rates if not row.variant}
+    with_models = {row.compute_capability for row in MATRIX.gpus if not row.compute_capability.startswith("2.")}
+    assert with_models == rated
+
+
+@pytest.mark.parametrize("rate", MATRIX.rates, ids=lambda row: row.id)
+def test_a_rate_is_a_power_of_two_times_small(rate: RateRow) -> None:
+    assert rate.operations.fp32 == 2 * rate.cores
+    for precision in PRECISIONS:
+        operations = rate.operations.of(precision)
+        if operations is not None:
+            assert math.log2(operations / 3).is_integer() or math.log2(operations).is_integer(), precision
+
+
+def test_geforce_does_less_and_never_more() -> None:
+    rates = {(row.compute_capability, row.variant): row for row in MATRIX.rates}
+    for (capability, variant), row in rates.items():
+        whole = rates[capability, ""]
+        for precision in PRECISIONS:
+            own, others = row.operations.of(precision), whole.operations.of(precision)
+            assert own is None or (others is not None and own <= others)
+        assert not variant or row.operations != whole.operations
+
+
+def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None:
+    without = {row.compute_capability for row in MATRIX.gpus if not row.tensor_cores}
+    assert without == {"7.5"}
+    assert all(row.tensor_cores is False for row in MATRIX.gpus if row.name.startswith("GeForce GTX 16"))
+    assert all(row.tensor_cores for row in MATRIX.gpus if "RTX" in row.name)
+
+
+# --- names --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "model"),
+    [
+        # as nvidia-smi prints them
+        ("Tesla K80", "K80"),
+        ("Tesla P40", "P40"),
+        ("Tesla P100-PCIE-16GB", "P100-PCIE-16GB"),
+        ("Tesla V100-SXM2-16GB", "V100-SXM2-16GB"),
+        ("Tesla V100S-PCIE-32GB", "V100S-PCIE-32GB"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100-SXM4-80GB"),
+        ("NVIDIA A100-PCIE-40GB", "A100-PCIE-40GB"),
+        ("NVIDIA A100 80GB PCIe", "A100 80GB PCIe"),
+        ("NVIDIA A10G", "A10G"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA H100 NVL", "H100 NVL"),
+        ("NVIDIA H200", "H200"),
+        ("NVIDIA H200 NVL", "H200 NVL"),
+        ("NVIDIA GH200 480GB", "GH200 480GB"),
+        ("NVIDIA GH200 144G HBM3e", "GH200 144G HBM3e"),
+        ("NVIDIA B200", "B200"),
+        ("NVIDIA GB200", "GB200"),
+        ("NVIDIA B300 SXM6 AC", "B300 SXM6 AC"),
+        ("NVIDIA GB300", "GB300"),
+        ("NVIDIA GB10", "GB10"),
+        ("Orin (nvgpu)", "Jetson AGX Orin"),
+        ("NVIDIA Thor", "Jetson T5000"),
+        ("NVIDIA GeForce GTX 1060 6GB", "GeForce GTX 1060 6GB"),
+        ("NVIDIA GeForce RTX 3080", "GeForce RTX 3080"),
+        ("NVIDIA GeForce RTX 4090", "GeForce RTX 4090"),
+        ("NVIDIA GeForce RTX 5090", "GeForce RTX 5090"),
+        ("NVIDIA RTX A6000", "RTX A6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada Generation"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000 Blackwell Server Edition"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX PRO 6000 Blackwell Workstation Edition"),
+        # as people write them
+        ("RTX 5090", "GeForce RTX 5090"),
+        ("4090", "GeForce RTX 4090"),
+        ("3090 Ti", "GeForce RTX 3090 Ti"),
+        ("2080ti", "GeForce RTX 2080 Ti"),
+        ("1080 Ti", "GeForce GTX 1080 Ti"),
+        ("4090 laptop", "GeForce RTX 4090 Laptop GPU"),
+        ("4060 Ti 16GB", "GeForce RTX 4060 Ti 16GB"),
+        ("A6000", "RTX A6000"),
+        ("A5000", "RTX A5000"),
+        ("6000 Ada", "RTX 6000 Ada Generation"),
+        ("A100", "A100"),
+        ("H100", "H100"),
+        ("H100 SXM", "H100 80GB HBM3"),
+        ("h100 pcie", "H100 PCIe"),
+        ("H200 SXM", "H200"),
+        ("B200 SXM", "B200"),
+        ("V100S", "V100S-PCIE-32GB"),
+        ("P100-PCIE-16GB", "P100-PCIE-16GB"),
+        ("T4", "T4"),
+        ("Orin NX 16GB", "Jetson Orin NX 16GB"),
+        ("Tesla M2070", "M2050"),
+        ("GTX 580", "GeForce GTX 580"),
+    ],
+)
+def test_a_name_finds_its_model(written: str, model: str) -> None:
+    row = find_gpu(MATRIX, written)
+    assert row is not None
+    assert row.name == model
+
+
+@pytest.mark.parametrize("written", ["T4 16GB", "RTX 4090 24GB", "L40S 48GB PCIe", "B200 180GB", "L4 PCIe"])
+def test_a_size_or_form_that_is_the_model_s_own_keeps_its_figures(written: str) -> None:
+    row = find_gpu(MATRIX, written)
+    assert row is not None
+    assert (row.memory, row.bandwidth, row.sms) != (None, None, None)
+    assert row in MATRIX.gpus
+
+
+@pytest.mark.parametrize("written", ["RTX 4090 48GB", "H200 PCIe", "B200 192GB", "T4 32GB", "L40S SXM"])
+def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: str) -> None:
+    row = find_gpu(MATRIX, written)
+    assert row is not None
+    figures = (row.memory, row.bandwidth, row.sms, row.clock, row.tensor_clock, row.peaks, row.nvlink, row.power)
+    assert set(figures) == {None}
+    assert (row.pcie_generation, row.pcie_width, row.device_ids) == (None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("written", "capability", "sms"),
+    [("A100 40GB", "8.0", 108), ("A100 SXM4", "8.0", 108), ("V100 32GB", "7.0", 80), ("H100 80GB", "9.0", None)],
+)
+def test_a_family_tells_what_its_members_share(written: str, capability: str, sms: int | None) -> None:
+    row = find_gpu(MATRIX, written)
+    assert row is not None
+    assert (row.compute_capability, row.sms, row.memory, row.bandwidth) == (capability, sms, None, None)
