@@ -1,6 +1,7 @@
 """Lines that speak of a failure, taken from any text with their line numbers; what they mean is for the rules.
 
 The pattern is wide on purpose: a line too many is quoted nowhere, a line too few is a problem that no rule can name.
+Lines that ask for CUDA are taken too: that there is none is then a failure.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ LONGEST_LINE = 2_000
 _IN_ANY_CASE = (
     r"\berror",
     r"\bfail(?:ed|s|ure)?\b",
-    r"\b(?:fatal|rejected|denied|mismatch\w*|insufficient|incompatible|unsupported|unavailable|ignoring)\b",
+    r"\b(?:fatal|rejected|denied|mismatch\w*|insufficient\w*|incompatible|unsupported|unavailable|ignoring)\b",
     r"\b(?:cannot|can't|could ?n[o']t|couldn't|unable to|does(?: not|n't)|don't match)\b",
-    r"\bno (?:such|longer|kernel image|space left|devices?|gpus?|module)\b",
+    r"\bno (?:such|longer|kernel image|space left|devices?|gpus?|module|mig devices)\b|\bno cuda[ -]\w",
+    r"\b(?:without|compile with) (?:gpu|use_|cuda)|\brestricted\b|\bdisagrees about\b",
     r"\bnot (?:found|supported|available|compatible|loaded|ready|installed|detected|enabled|permitted|load|match)\b",
     r"\bnot (?:be|in available|compiled|working|responding|recogni[sz]ed|visible|a)\b|\bnot yet\b",
     r"\b(?:timeout|out of memory|core dumped|segmentation fault|undefined symbol|bad return status|assert\w*)\b",
     r"\b(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
     r"\b(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
     r"\bbut (?:source|loaded|linked|the installed)\b",
-    r"\b(?:returned [1-9]|runners=\[|start this container)|\(you have ",
+    r"\b(?:returned [1-9]|dynamic llm libraries|start this container)|\(you have ",
     r"throttl|slowdown *: *active",
 )
 _AS_WRITTEN = (
@@ -41,7 +43,12 @@ _AS_WRITTEN = (
     r"\bcudaError|\bnccl[A-Z]\w{1,40}Error|ONNXRuntimeError",
     r"\bCUDA (?:error|failure|initialization)|\bsupports CUDA capabilities\b",
 )
-_SPEAKS_OF_FAILURE = re.compile(f"(?i:{'|'.join(_IN_ANY_CASE)})|{'|'.join(_AS_WRITTEN)}")
+_ASKS_FOR_CUDA = (
+    r"cuda\.is_available\(\)",
+    r"\b(?:cudatoolkit|pytorch-cuda) ?=",
+    r"download\.pytorch\.org/whl/(?:nightly/)?cu[0-9]",
+)
+_TELLING = re.compile(f"(?i:{'|'.join(_IN_ANY_CASE)})|{'|'.join((*_AS_WRITTEN, *_ASKS_FOR_CUDA))}")
 _NOTHING_WRONG = re.compile(
     r"could not collect|no relevant packages|\b0 errors?\b|not affected$|errors? *: *(?:0|none|n/a)$|: *not active$|"
     r"^\W*no running processes found\W*$|not set>?$|^\W*ecc errors\W*$|failure occurred *: *no$",
@@ -67,6 +74,6 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _is_error(line: str) -> bool:
-    """Whether it speaks of a failure; a line of XML does not, whatever its elements are called."""
+    """Whether it is such a line; a line of XML is not, whatever its elements are called."""
     text = line.strip()[:LONGEST_LINE]
-    return bool(_SPEAKS_OF_FAILURE.search(text)) and not _NOTHING_WRONG.search(text) and not _XML.match(text)
+    return bool(_TELLING.search(text)) and not _NOTHING_WRONG.search(text) and not _XML.match(text)

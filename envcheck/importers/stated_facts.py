@@ -33,9 +33,9 @@ _PYTHON = re.compile(
     r"(?:.{0,60}[,;] ?)?python(?: version)?\s{0,30}[:=]?\s{0,30}([23]\.[0-9]{1,2}(?:\.[0-9]{1,2})?)\b", re.IGNORECASE
 )
 _TORCH = re.compile(
-    r"(?:py)?torch(?: version)?(?: \(GPU\?\))?\s?[:=]?\s?(?:torch)?v?"
-    r"([0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?[0-9A-Za-z.+]{0,40})\b"
-    r"(?: \((True|False)\))?",
+    r"(?:py)?torch(?: version)?(?P<asked> \(GPU\?\))?\s?[:=]?\s?(?:torch)?v?"
+    r"(?P<version>[0-9]{1,2}\.[0-9]{1,3}(?:\.[0-9]{1,3})?[0-9A-Za-z.+]{0,40})\b"
+    r"(?(asked)(?: \((?P<answer>True|False)\))?)",
     re.IGNORECASE,
 )
 _TORCH_TAG = re.compile(r"(?:py)?torch \(cu([0-9]{2})([0-9])\)", re.IGNORECASE)
@@ -105,8 +105,9 @@ def _python(text: str) -> Snapshot | None:
 def _torch(text: str) -> Snapshot | None:
     found, tagged = _TORCH.match(text), _TORCH_TAG.match(text)
     if found:
-        available = {"True": True, "False": False}.get(found[2] or "")
-        torch = Framework(source=SOURCE, name="torch", version=found[1].rstrip("."), gpu_available=available)
+        # "PyTorch version (GPU?): 2.4.1 (True)" is what transformers prints after it has asked torch.
+        available = {"True": True, "False": False}.get(found["answer"] or "")
+        torch = Framework(source=SOURCE, name="torch", version=found["version"].rstrip("."), gpu_available=available)
     elif tagged:
         torch = Framework(source=SOURCE, name="torch", cuda=f"{tagged[1]}.{tagged[2]}")
     else:

@@ -141,6 +141,7 @@ S = TypeVar("S", bound=Subject)
 RuleFunction: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Condition: TypeAlias = Callable[[Any, Facts], bool]
 Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
+Doubt: TypeAlias = Callable[[Facts], str | None]
 
 _SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
 
@@ -164,6 +165,8 @@ class Rule:
     """Whether the question arises for a subject at all; asked before the needs."""
     remedy: Remedy | None = None
     """What mends the problem, where the outcome itself names nothing better."""
+    doubt: Doubt | None = None
+    """Why an error line that names this problem does not prove it here, as a sentence; None where it does."""
 
     @property
     def documentation(self) -> str:
@@ -191,6 +194,7 @@ def rule(  # noqa: PLR0913
     required: bool = False,
     arises: Condition | None = None,
     remedy: Remedy | None = None,
+    doubt: Doubt | None = None,
 ) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
     """Declare the decorated function to be the rule of its name."""
 
@@ -206,6 +210,7 @@ def rule(  # noqa: PLR0913
             function=function,
             arises=arises,
             remedy=remedy,
+            doubt=doubt,
         )
 
     return declare

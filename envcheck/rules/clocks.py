@@ -5,7 +5,8 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.fixes import known_bus_id
-from envcheck.rules.machine import called, listed
+from envcheck.rules.machine import called, decided, listed
+from envcheck.rules.needs import refused, unanswered
 from envcheck.snapshot import Gpu, Power, Temperature, Throttle
 
 _BRAKE = "hw_power_brake_slowdown"
@@ -14,6 +15,9 @@ _HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 
 _LOWERED = 0.99
 """A limit below this share of the default was lowered; NVML rounds to milliwatts."""
+
+_HELD_BELOW = 1.0
+"""Degrees: a GPU that the driver slows down for its heat stands at its limit or just below it."""
 
 _WORTH_SAYING = 1.0
 """Seconds of throttling since the driver was loaded from which a note is made: shorter moments are nothing."""
@@ -86,13 +90,14 @@ def _raise_limit(gpu: Gpu, power: Power) -> tuple[Fix, ...]:
     return (Fix(text="Set the power limit back to its default", command=command, who="root", risk=risk),)
 
 
-@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_cooling)
-def thermal_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
+@rule(layer="gpu", scope="node", per="gpu", arises=listed, remedy=_check_cooling)
+def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU is slowed down because it is hot.
 
     What it checks
-        Whether a thermal slowdown, by the hardware or by the driver, is active now. That one was
-        active earlier, since the driver was loaded, is only noted.
+        Whether a thermal slowdown, by the hardware or by the driver, is active now; where the driver
+        was not asked for it, whether the GPU stands at its maximum operating temperature. That one
+        was active earlier, since the driver was loaded, is only noted.
 
     Why it matters
         A hot GPU runs slower than its neighbours, and in a job over several GPUs all wait for the
@@ -106,6 +111,8 @@ def thermal_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
         Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
     """
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
+    if throttle.reasons is None:
+        return _by_temperature(gpu, temperature) or _reasons_missing(gpu, facts)
     active = [reason for reason in _HEAT if reason in (throttle.reasons or ())]
     heat = (seen("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
     evidence = (seen("reasons now", throttle, "reasons"), *heat)
@@ -128,6 +135,34 @@ def thermal_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
             decided_by="driver-answered",
         )
     return passed("Heat does not slow it down", *evidence, decided_by="driver-answered")
+
+
+def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
+    """From its maximum operating temperature on, the driver holds a GPU's clocks down."""
+    now, limit = temperature.gpu, temperature.gpu_max
+    if now is None or limit is None:
+        return None
+    bounds = (("maximum operating temperature (°C)", "gpu_max"), ("slowdown by the hardware from (°C)", "slowdown"))
+    evidence = (
+        seen("temperature (°C)", temperature, "gpu"),
+        *(seen(what, temperature, field) for what, field in bounds if getattr(temperature, field) is not None),
+    )
+    how = decided(temperature, "gpu")
+    if now < limit - _HELD_BELOW:
+        return passed(f"{now:.0f} °C, below the limit of {limit:.0f} °C", *evidence, decided_by=how)
+    return Outcome(
+        status="warn",
+        title=f"{called(gpu)} is at its limit of {limit:.0f} °C"[:80],
+        message="The driver lowers the clocks to keep a GPU below its maximum operating temperature.",
+        evidence=evidence,
+        decided_by=how,
+        confidence="medium",
+    )
+
+
+def _reasons_missing(gpu: Gpu, facts: Facts) -> Outcome | None:
+    need = "gpu.throttle.reasons"
+    return None if refused(need, gpu) else unanswered(need, "Slowdown by heat", facts.snapshot)
 
 
 @rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=listed)

@@ -9,26 +9,19 @@ from envcheck.rules.framework_facts import machine, named
 from envcheck.snapshot import Environment
 
 
-def _make_anew(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Make the environment anew and install into it what it needs"),
-        Fix(text="Or judge another interpreter", command=("envcheck", "check", "--python", "python3")),
-    )
-
-
 @rule(
     layer="framework",
     scope="env",
     per="environment",
-    remedy=_make_anew,
     explains=("driver-too-old", "gpu-code-missing", "python-unsupported"),
 )
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined.
 
     What it checks
-        Whether the environment that is judged is one: its interpreter is there, the Python that it
-        was made from still exists, and its files can be read. Nothing of it is started.
+        Whether what is judged is an environment at all, and a whole one: its interpreter is there,
+        the Python that it was made from still exists, and its files can be read. Nothing of it is
+        started.
 
     Why it matters
         A virtual environment is a folder of links to the Python that made it. When that Python is
@@ -36,26 +29,54 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         be judged: a report about it would be a report about nothing.
 
     How to fix
-        Make the environment anew (`python3 -m venv`, `uv venv`, `conda create`) and install into it
-        again, or name another interpreter with --python.
+        A broken environment: make it anew (`python3 -m venv`, `uv venv`, `conda create`) and install
+        into it again. A path that leads nowhere: give --python an interpreter, the folder of an
+        environment or a program on PATH, or leave (`deactivate`) an environment that is gone.
 
     Sources
         Python, venv: https://docs.python.org/3/library/venv.html
+        Virtual environments, PEP 405: https://peps.python.org/pep-0405/
     """
     if environment.problem is None:
         version = f"Python {environment.python}" if environment.python else "Python"
         why = f" ({environment.why})" if environment.why else ""
         return passed(f"{version} in {environment.prefix or environment.key}{why}"[:80], decided_by="declared")
+    leads_nowhere = environment.prefix is None
     return Outcome(
         status="fail",
-        title="The Python environment is broken or cannot be examined",
+        title=f"{environment.why or 'The path'} leads to no Python environment"
+        if leads_nowhere
+        else "The Python environment is broken or cannot be examined",
         message=f"{environment.prefix or environment.key}: {environment.problem}.",
         evidence=(
             seen("problem", environment, "problem"),
             *((seen("chosen by", environment, "why"),) if environment.why else ()),
         ),
         decided_by="declared",
+        fixes=_name_another(environment) if leads_nowhere else _mend(environment),
     )
+
+
+_OTHER = Fix(text="Or judge another interpreter", command=("envcheck", "check", "--python", "python3"))
+
+
+def _name_another(environment: Environment) -> tuple[Fix, ...]:
+    """What was named is at fault, not an environment."""
+    if environment.why == "--python":
+        what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
+        chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is taken"
+        return (Fix(text=f"Name with --python {what}"), Fix(text=chosen, command=("envcheck", "check")))
+    if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
+        return (Fix(text="Leave the environment that is gone, or make it again", command=leave), _OTHER)
+    return (Fix(text="Judge another interpreter", command=_OTHER.command),)
+
+
+def _mend(environment: Environment) -> tuple[Fix, ...]:
+    if environment.manager == "conda" and environment.executable is None and environment.prefix:
+        command = ("conda", "install", "--prefix", environment.prefix, "python")
+        return (Fix(text="Install Python into the environment", command=command), _OTHER)
+    return (Fix(text="Make the environment anew on this system, and install into it what it needs"), _OTHER)
 
 
 def _is_whole(environment: Environment, _facts: Facts) -> bool:

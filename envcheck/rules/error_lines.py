@@ -15,6 +15,10 @@ LONGEST = 2000
 """Characters of a line that are looked at: what is pasted is not to be trusted."""
 
 
+_HEDGED = r".*\b(?:or (?:no|the|loading)|possibl[ey]|may|might|MPI|UCX)\b"
+"""A line that only guesses at a build without CUDA, or speaks of a library for messages between hosts."""
+
+
 class ErrorLine(NamedTuple):
     """A line that names a problem."""
 
@@ -23,6 +27,13 @@ class ErrorLine(NamedTuple):
     pattern: re.Pattern[str]
     said_by: DecidedBy
     status: Status = "fail"
+
+
+def _status(code: int) -> str:
+    """A line in which a call of CUDA's driver or runtime ends with ``code``."""
+    called = r"cu(?:da|init).*\b(?:error|failure|fails with|code)\D{0,3}"
+    returned = r"\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? returned "
+    return rf"(?:{called}|{returned}){code}\b"
 
 
 def _said(said_by: DecidedBy, problem: str, *patterns: str, status: Status = "fail") -> list[ErrorLine]:
@@ -35,7 +46,7 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         "fabric-manager-not-running",
         r"CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady",
         r"system not yet initialized",
-        r"cuda.*\b(?:error|failure|fails with|code)\D{0,3}802\b",
+        _status(802),
         r"fabric manager .* interface version \S+ don't match with driver version",
     ),
     *_said(
@@ -43,7 +54,7 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         "forward-compat-unsupported",
         r"forward compatibility was attempted on non[- ]supported HW",
         r"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE|cudaErrorCompatNotSupportedOnDevice",
-        r"cuda.*\b(?:error|failure|fails with|code)\D{0,3}804\b",
+        _status(804),
     ),
     *_said(
         "driver-answered",
@@ -51,7 +62,7 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"driver/library version mismatch",
         r"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|cudaErrorSystemDriverMismatch",
         r"system has unsupported display driver / cuda driver combination",
-        r"cuda.*\b(?:error|failure|fails with|code)\D{0,3}803\b",
+        _status(803),
         r"NVRM: API mismatch",
         r"kernel version \S+ does not match DSO version",
     ),
@@ -69,6 +80,7 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         "secure-boot-blocks-module",
         r"(?:nvidia\S*|module)\b.*(?:Key was rejected by service|Required key not available)",
         r"Loading of (?:unsigned )?module is rejected",
+        r"Lockdown: \S+ unsigned module loading is restricted",
     ),
     *_said(
         "driver-answered",
@@ -79,9 +91,12 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
     *_said(
         "driver-answered",
         "kernel-module-missing",
-        r"Module nvidia(?:[-_]\w+)? not found",
+        r"Module nvidia[-\w]* not found",
         r"module not found: '?nvidia",
         r"Bad return status for module build on kernel",
+        r"kernel headers for kernel \S+ cannot be found",
+        r"could not insert '?nvidia\S*:? (?:Exec format error|Invalid module format)",
+        r"nvidia\S*: disagrees about version of symbol",
     ),
     *_said(
         "driver-answered",
@@ -107,6 +122,7 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         "driver-answered",
         "gpu-needs-reset",
         r"NVML_ERROR_RESET_REQUIRED|\bGPU requires reset\b",
+        r"GPU recovery action changed from .{1,60} to 0x[1-9a-f]",
     ),
     *_said(
         "driver-answered",
@@ -114,6 +130,12 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"RmInitAdapter failed|rm_init_adapter failed",
         r"^\W*No devices were found\W*$",
         r"CUDA_ERROR_UNKNOWN|CUDA unknown error - this may be due to",
+    ),
+    *_said(
+        "driver-answered",
+        "mig-without-instances",
+        r"\|\s{1,4}No MIG devices found\s+\|",
+        r"device \S+ has an invalid MIG configuration",
     ),
     *_said("driver-answered", "container-lost-gpu", r"Failed to initialize NVML: Unknown Error"),
     *_said(
@@ -141,11 +163,16 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"cudaErrorUnsupportedPtxVersion|CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
         r"ptxas application ptx input.*Unsupported \.version",
         r"cuLinkAddData fails\. This is usually caused by stale driver version",
+        r"PTX version mismatch\W+unsupported driver",
+        r"was detected and compatibility mode is UNAVAILABLE",
+        _status(35),
+        _status(222),
     ),
     *_said(
         "framework-ran",
         "driver-older-than-toolkit",
         r"driver's CUDA version is \S+ which is older than the (?:ptxas|PTX compiler)",
+        r"CUDA Minor Version Compatibility mode ENABLED",
         status="note",
     ),
     *_said(
@@ -157,15 +184,21 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"Minimum and Maximum cuda capability supported by this version of PyTorch",
         r"PyTorch no longer supports this GPU because it is too old",
         r"The minimum required Cuda capability is",
+        _status(209),
     ),
     *_said(
         "framework-ran",
         "cpu-only-build",
         r"Torch not compiled with CUDA enabled",
         r"Could not find registered platform with name: \"cuda\"",
+        r"Unable to initialize backend 'cuda': module '\S+' has no attribute 'GpuAllocatorConfig'",
         r"CUDA-enabled jaxlib is not installed",
-        r"Dynamic LLM libraries.* runners=\[cpu\]",
-        r"compiled without GPU support",
+        r"Dynamic LLM libraries.*\[cpu\w*(?:[ ,]+cpu\w*)*\]",
+        rf"^(?!{_HEDGED}).*\b(?:not compiled with|compiled without) (?:CUDA|GPU)(?: offload)? support",
+        r"(?:GPU|CUDA) Tree Learner was not enabled in this build",
+        r"reinstall Paddle with CUDA support",
+        r"Device API (?:cuda|gpu) is not enabled\. Please install the cuda version of dgl",
+        r"Compile with USE_CUDA=1 to enable GPU usage",
         r"\(you have [\d.]+\+cpu\)",
     ),
     *_said(
@@ -173,17 +206,29 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         "no-gpu-visible",
         r"no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice",
         r"No CUDA GPUs are available",
-        r"cudaGetDeviceCount returned 100\b",
+        _status(100),
     ),
-    *_said("driver-answered", "power-throttled", r"HW[ _]Power[ _]Brake(?:[ _]Slowdown)?\s*:\s*Active", status="warn"),
-    *_said("driver-answered", "thermal-throttled", r"[HS]W[ _]Thermal[ _]Slowdown\s*:\s*Active", status="warn"),
+    *_said(
+        "driver-answered",
+        "power-throttled",
+        r"HW[ _]Power[ _]Brake(?:[ _]Slowdown)?\W{1,60}Active",
+        r"\bsw_power_cap\W{1,60}Active",
+        status="warn",
+    ),
+    *_said("driver-answered", "thermal-throttled", r"[HS]W[ _]Thermal[ _]Slowdown\W{1,60}Active", status="warn"),
 )
 
 XIDS = {79: "gpu-lost", 119: "gpu-firmware-timeout", 120: "gpu-firmware-timeout"}
 """Problems by the number of the driver's event in the kernel log."""
 
 
+_REMARK = re.compile(r"\s*\[\[")
+"""How NVIDIA's images begin the line that says why they run without forward compatibility, which they can."""
+
+
 def named_by(text: str) -> ErrorLine | None:
     """The problem that a line names."""
     shown = text[:LONGEST]
+    if _REMARK.match(shown):
+        return None
     return next((line for line in ERROR_LINES if line.pattern.search(shown)), None)

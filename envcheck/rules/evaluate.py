@@ -15,7 +15,7 @@ from envcheck.checks import Check, Scope
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
-from envcheck.rules.needs import lookup, refused, why_missing
+from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
@@ -48,9 +48,7 @@ def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
         if refused(need, subject):
             return None
         if lookup(need, subject, facts.snapshot) is None:
-            status, missing, reason = why_missing(need, facts.snapshot)
-            outcome = Outcome(status=status, title=rule.title, message=reason, missing=(missing,))
-            return _check(rule, subject, outcome, facts)
+            return _check(rule, subject, unanswered(need, rule.title, facts.snapshot), facts)
     found = rule.function(subject, facts)
     return _check(rule, subject, found, facts) if found else None
 
@@ -70,9 +68,16 @@ def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> lis
     """Confirm what the rule found; where it found nothing, its inferences yield to a finding about the machine."""
     if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
         return [_confirmed(check, met) if check.rule == rule.name else check for check in found]
-    said = Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
-    check = _check(rule, facts.snapshot, said, facts)
+    check = _check(rule, facts.snapshot, _said(rule, met, facts), facts)
     return [*(other for other in found if other.rule != rule.name), check]
+
+
+def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
+    """What the lines alone prove: the problem, unless the rule knows of other causes on a machine like this."""
+    doubt = rule.doubt(facts) if rule.doubt else None
+    if doubt:
+        return Outcome(status="unknown", title=rule.title, message=doubt, evidence=met.evidence)
+    return Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
 
 
 def _confirmed(check: Check, met: Met) -> Check:

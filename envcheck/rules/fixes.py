@@ -93,9 +93,6 @@ def load_module(facts: Facts) -> tuple[Fix, ...]:
     """Load the kernel module, or say what forbids it."""
     if in_container(facts):
         return (Fix(text="Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
-    if facts.driver_os == "wsl":
-        text = "The module is Windows' own: update the NVIDIA driver in Windows, then end WSL (wsl --shutdown)"
-        return (Fix(text=text, risk="ends everything that runs in WSL"),)
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     load = Fix(text="Load the kernel module; its refusal says why", command=("sudo", "modprobe", "nvidia"), who="root")
     if module is None or not module.blacklisted_by:

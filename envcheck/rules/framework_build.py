@@ -6,6 +6,7 @@ from envcheck.checks import Evidence, Missing
 from envcheck.compat.fit import Fit
 from envcheck.compat.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.cuda_wanted import signs
 from envcheck.rules.driver_facts import speaks
 from envcheck.rules.framework_facts import built_for_cuda, named, targets
 from envcheck.rules.machine import called, decided, plural
@@ -14,8 +15,9 @@ from envcheck.snapshot import Framework, Gpu
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 
-def _gpu_is_here(_subject: FrameworkSubject, facts: Facts) -> bool:
-    return bool(facts.usable_gpus)
+def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
+    """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one."""
+    return bool(facts.usable_gpus) or (not subject.framework.hip and bool(signs(subject.environment, facts)))
 
 
 @rule(
@@ -23,7 +25,7 @@ def _gpu_is_here(_subject: FrameworkSubject, facts: Facts) -> bool:
     scope="env",
     per="framework",
     needs=("framework.cpu_only",),
-    arises=_gpu_is_here,
+    arises=_gpu_is_here_or_wanted,
     remedy=install_fitting_build,
 )
 def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -32,6 +34,8 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     What it checks
         On a system with an NVIDIA GPU: whether the framework's files say that it was built without
         CUDA (torch/version.py, the +cpu in its version, the build of a conda package), or for ROCm.
+        Where a pasted text lists no GPUs: the same, if the text shows that CUDA is wanted (a driver,
+        CUDA's libraries among the packages, an error that speaks of CUDA).
 
     Why it matters
         Such a build never uses the GPU, and mostly does not complain: it computes on the CPU. It is
@@ -54,12 +58,14 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if framework.gpu_available or not (framework.cpu_only or framework.hip):
         return passed(f"{named(framework)} is built for CUDA", *build, decided_by=decided(framework, "cpu_only"))
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
+    wanted = signs(subject.environment, facts)
     return Outcome(
         status="fail",
         title=f"{_display_name(framework)} cannot use the GPU: {kind}",
         message=f"{named(framework)} was built without CUDA.",
-        evidence=(*build, seen("CPU only", framework, "cpu_only"), *_place(subject)),
+        evidence=(*build, seen("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
         decided_by=decided(framework, "cpu_only"),
+        confidence="medium" if wanted else "high",
         fixes=install_fitting_build(facts, framework),
     )
 
@@ -80,7 +86,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
-    return built_for_cuda(subject, facts) and _gpu_is_here(subject, facts)
+    return built_for_cuda(subject, facts) and bool(facts.usable_gpus)
 
 
 @rule(

@@ -68,7 +68,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         *((seen("CUDA that the driver speaks", driver, "cuda"),) if driver.cuda else ()),
     )
     title = f"Driver {number} runs CUDA {cuda} of {named(framework)}"
-    if framework.gpu_available:
+    if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
         proof = seen(f"{framework.name} can use the GPU", framework, "gpu_available")
         return passed(title, *evidence, proof, decided_by="framework-ran")
     fit = _fit(subject, number, cuda, facts)

@@ -7,6 +7,7 @@ from envcheck.rules import fixes
 from envcheck.rules.api import Action, Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import answers, naming, shown
 from envcheck.rules.machine import called, listed, nvml_answers
+from envcheck.rules.needs import unanswered
 from envcheck.rules.observed import kernel_messages, quoted
 from envcheck.snapshot import Gpu, KernelMessage, Snapshot
 
@@ -189,7 +190,8 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not required and advice == "none":
         return passed(f"{called(gpu)} needs no recovery", decided_by="driver-answered")
     if not required and advice is None:
-        return None if "recovery_action" in gpu.not_supported else _not_asked()
+        refused = "recovery_action" in gpu.not_supported
+        return None if refused else unanswered("gpu.recovery_action", "Recovery action", facts.snapshot)
     action = _ACTIONS.get(advice or "gpu_reset", "reset") if not required else "reset"
     evidence = (
         *(shown(error) for error in required),
@@ -204,9 +206,3 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         action=action,
         fixes=fixes.reboot(facts) if action == "reboot" else (fixes.reset(gpu),),
     )
-
-
-def _not_asked() -> Outcome:
-    text = "nobody asked the driver for the GPU's recovery action"
-    missing = (Missing(fact="gpu.recovery_action"),)
-    return Outcome(status="skipped", title="Recovery action", message=text, missing=missing)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Missing
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.machine import called, listed, plural
+from envcheck.rules.needs import unanswered
 from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
 
 
@@ -66,7 +66,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
 
 @rule(layer="gpu", scope="node", per="gpu", arises=listed, explains=("gpu-needs-reset",))
-def row_remap_pending(gpu: Gpu, _facts: Facts) -> Outcome | None:
+def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A repair of the GPU's memory waits for a reset.
 
     What it checks
@@ -91,7 +91,7 @@ def row_remap_pending(gpu: Gpu, _facts: Facts) -> Outcome | None:
     known = [(record, field, name) for record, field, name in flags if getattr(record, field) is not None]
     if not known:
         refused = {"row_remap", "row_remap.pending"} & set(gpu.not_supported)
-        return None if refused else _not_asked()
+        return None if refused else unanswered("gpu.row_remap.pending", "Pending memory repairs", facts.snapshot)
     evidence = tuple(seen(f"{name} pending", record, field) for record, field, name in known)
     waiting = [name for record, field, name in known if getattr(record, field)]
     if not waiting:
@@ -105,12 +105,6 @@ def row_remap_pending(gpu: Gpu, _facts: Facts) -> Outcome | None:
         action="reset",
         fixes=(fixes.reset(gpu),),
     )
-
-
-def _not_asked() -> Outcome:
-    missing = (Missing(fact="gpu.row_remap.pending"),)
-    text = "nobody asked the driver whether a memory repair is pending"
-    return Outcome(status="skipped", title="Pending memory repairs", message=text, missing=missing)
 
 
 @rule(

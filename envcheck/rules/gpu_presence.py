@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix, Missing
 from envcheck.compat.gpu_driver import driver_drives
-from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
-from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_facts import release, release_text
 from envcheck.rules.fixes import update_driver
-from envcheck.rules.machine import called, counted, decided, without_handle
+from envcheck.rules.machine import called, counted, decided, model_of, without_handle
 from envcheck.rules.observed import kernel_messages, quoted
 from envcheck.snapshot import Gpu, Snapshot
 from envcheck.versions import ComputeCapability
@@ -142,10 +140,11 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     if capability is None or number is None:
         return None
     if gpu.cuda_ordinal is not None or (gpu.index is not None and not without_handle(gpu)):
-        return passed(f"Driver {number} drives {called(gpu)}", decided_by="driver-answered")
+        listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
+        return passed(f"Driver {number} drives {called(gpu)}", decided_by=decided(gpu, listed_by))
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
-    fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour, model=_model(gpu, facts))
+    fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
     evidence = (
         seen("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),
@@ -166,11 +165,6 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         sources=fit.sources,
         confidence=fit.confidence,
     )
-
-
-def _model(gpu: Gpu, facts: Facts) -> GpuRow | None:
-    by_name = find_gpu(facts.tables, gpu.name) if gpu.name else None
-    return by_name or (find_gpu_by_pci_id(facts.tables, gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:

@@ -32,6 +32,15 @@ def _not_loaded_here(subject: Snapshot, facts: Facts) -> bool:
     return _concerns_module(subject, facts) and on_plain_host(facts) and _module(facts).loaded is False
 
 
+def _in_wsl(facts: Facts) -> str | None:
+    if facts.driver_os != "wsl":
+        return None
+    return (
+        "inside WSL no kernel module is loaded: nvidia-smi says this too when Windows does not pass the GPU through. "
+        "Update the driver in Windows and WSL itself (wsl --update), then restart it (wsl --shutdown)"
+    )
+
+
 def _taken(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that nouveau or nova drives."""
     return tuple(gpu for gpu in facts.own_gpus if (gpu.kernel_driver or "").lower().startswith(_RIVALS))
@@ -43,6 +52,7 @@ def _taken(facts: Facts) -> tuple[Gpu, ...]:
     needs=("kernel.nvidia.loaded",),
     arises=_concerns_module,
     remedy=fixes.load_module,
+    doubt=_in_wsl,
     explains=("container-without-gpu", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:

@@ -6,18 +6,19 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import answers, naming, shown
-from envcheck.rules.machine import called, cuda_answers, listed
+from envcheck.rules.machine import called, cuda_answers, listed, model_of
 from envcheck.snapshot import Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot
 
 
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=listed)
-def pcie_link_degraded(gpu: Gpu, _facts: Facts) -> Outcome | None:
+def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU's PCI Express link has fewer lanes than it could.
 
     What it checks
-        Whether the link's width is below what GPU and slot can do together. The current generation
-        is not judged: it falls while the GPU is idle. That the slot is of an older generation than
-        the GPU is only noted.
+        Whether the link's width is below what GPU and slot can do together. Half the lanes are only
+        noted on GPUs for desktops, workstations and laptops: many are wired so, and nothing on the
+        machine says it. The current generation is not judged: it falls while the GPU is idle. That
+        the slot is of an older generation than the GPU is only noted.
 
     Why it matters
         Copies between host and GPU, and between GPUs without NVLink, take longer in proportion. A
@@ -33,16 +34,7 @@ def pcie_link_degraded(gpu: Gpu, _facts: Facts) -> Outcome | None:
     pcie = gpu.pcie or Pcie()
     evidence = (seen("lanes", pcie, "width"), seen("lanes possible", pcie, "width_max"))
     if pcie.width and pcie.width_max and pcie.width < pcie.width_max:
-        return Outcome(
-            status="warn",
-            title=f"{called(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes",
-            message="The link trained at fewer lanes than GPU and slot can do together.",
-            evidence=evidence,
-            decided_by="driver-answered",
-            fixes=(
-                Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),
-            ),
-        )
+        return _too_few_lanes(gpu, pcie, evidence, facts)
     slot, own = pcie.generation_max, pcie.generation_device_max
     if slot and own and slot < own:
         return Outcome(
@@ -56,6 +48,28 @@ def pcie_link_degraded(gpu: Gpu, _facts: Facts) -> Outcome | None:
             decided_by="driver-answered",
         )
     return passed(f"PCIe link at all {pcie.width} lanes", *evidence, decided_by="driver-answered")
+
+
+def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
+    title = f"{called(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
+    if _may_be_wired_so(gpu, pcie, facts):
+        text = "Many boards of this kind are wired with half of the lanes; on any other the link has trained badly."
+        return Outcome(status="note", title=title, message=text, evidence=evidence, decided_by="driver-answered")
+    return Outcome(
+        status="warn",
+        title=title,
+        message="The link trained at fewer lanes than GPU and slot can do together.",
+        evidence=evidence,
+        decided_by="driver-answered",
+        fixes=(Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),),
+    )
+
+
+def _may_be_wired_so(gpu: Gpu, pcie: Pcie, facts: Facts) -> bool:
+    """Half the lanes, on a board of a kind of which many have no more: smaller cards, and those of laptops."""
+    model = model_of(gpu, facts)
+    smaller = model is not None and model.kind in ("geforce", "workstation")
+    return smaller and (pcie.width or 0) * 2 == pcie.width_max
 
 
 def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from envcheck.checks import DecidedBy
+from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
+from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Facts
 from envcheck.snapshot import ApiResult, DeviceNode, Gpu, Record
 
@@ -62,6 +64,12 @@ def nvml_answers(facts: Facts) -> bool:
 def cuda_answers(facts: Facts) -> bool:
     driver = facts.snapshot.driver
     return driver is not None and succeeded(driver.cuda_init)
+
+
+def model_of(gpu: Gpu, facts: Facts) -> GpuRow | None:
+    """What the matrix knows of the GPU's model."""
+    by_name = find_gpu(facts.tables, gpu.name) if gpu.name else None
+    return by_name or (find_gpu_by_pci_id(facts.tables, gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def called(gpu: Gpu) -> str:

@@ -9,6 +9,10 @@ from envcheck.rules.machine import called, plural
 from envcheck.snapshot import Gpu, Mig
 
 
+def _give_instances(_facts: Facts) -> tuple[Fix, ...]:
+    return _ways_out(None)
+
+
 def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     return bool(gpu.mig and gpu.mig.enabled)
 
@@ -19,6 +23,7 @@ def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     per="gpu",
     needs=("gpu.mig.instances",),
     arises=_in_mig_mode,
+    remedy=_give_instances,
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
@@ -53,8 +58,9 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
     )
 
 
-def _ways_out(gpu: Gpu) -> tuple[Fix, ...]:
-    place = ("-i", gpu.pci_bus_id) if gpu.pci_bus_id and known_bus_id(gpu) else ()
+def _ways_out(gpu: Gpu | None) -> tuple[Fix, ...]:
+    """For one GPU by its PCI bus id where it is known, else for all."""
+    place = ("-i", gpu.pci_bus_id) if gpu and gpu.pci_bus_id and known_bus_id(gpu) else ()
     return (
         Fix(
             text="See which instances the GPU can have",

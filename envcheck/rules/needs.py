@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from envcheck.checks import Missing
-from envcheck.rules.api import FrameworkSubject, Subject
+from envcheck.rules.api import FrameworkSubject, Outcome, Subject
 from envcheck.snapshot import Environment, Gpu, ProbeRun, Snapshot
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}
@@ -34,6 +34,12 @@ def refused(path: str, subject: Subject) -> bool:
         return False
     inner = path.removeprefix("gpu.")
     return any(inner == name or inner.startswith(f"{name}.") for name in subject.not_supported)
+
+
+def unanswered(path: str, title: str, snapshot: Snapshot) -> Outcome:
+    """The answer of a rule that lacks the fact at ``path``."""
+    status, missing, reason = why_missing(path, snapshot)
+    return Outcome(status=status, title=title, message=reason, missing=(missing,))
 
 
 def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skipped"], Missing, str]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence
 from envcheck.rules.error_lines import XIDS, ErrorLine, named_by
-from envcheck.snapshot import KernelMessage, Snapshot
+from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
 _SHOWN = 160
 """Characters of an error line that are quoted."""
@@ -26,12 +26,17 @@ def problems_met(snapshot: Snapshot) -> tuple[Met, ...]:
         line = named_by(error.text)
         if line is None:
             continue
-        place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
-        quoted = Evidence(what="error line", value=error.text.strip()[:_SHOWN], source=place)
+        shown = quoted_error(error)
         evidence = found.setdefault(line.problem, (line, []))[1]
-        if quoted not in evidence:
-            evidence.append(quoted)
+        if shown not in evidence:
+            evidence.append(shown)
     return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())
+
+
+def quoted_error(error: ObservedError, what: str = "error line") -> Evidence:
+    """A line of pasted text as evidence."""
+    place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
+    return Evidence(what=what, value=error.text.strip()[:_SHOWN], source=place)
 
 
 def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:

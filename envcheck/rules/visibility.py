@@ -13,7 +13,7 @@ from envcheck.snapshot import Driver, Gpu, Snapshot
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
-_NONE = ("", "-1", "none", "void", "NoDevFiles")
+NONE = ("", "-1", "none", "void", "NoDevFiles")
 """Values of the variables that hide every GPU on purpose."""
 
 
@@ -25,10 +25,19 @@ def _prohibited(facts: Facts) -> bool:
     return bool(facts.own_gpus) and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus)
 
 
+def _in_wsl(facts: Facts) -> str | None:
+    if facts.driver_os != "wsl":
+        return None
+    return (
+        "inside WSL, CUDA also finds no device when another libcuda is loaded than the one in /usr/lib/wsl/lib, "
+        "or when Windows does not pass the GPU through; nvidia-smi and the loaded libcuda.so.1 would tell"
+    )
+
+
 def _show_again(facts: Facts) -> tuple[Fix, ...]:
     value = facts.variable(VISIBLE)
     unset = Fix(text=f"Unset {VISIBLE}, or name GPUs that exist; in a batch job, ask the scheduler for a GPU")
-    if value in _NONE:
+    if value in NONE:
         return (unset,)
     if any(node.openable is False for node in gpu_nodes(facts) or ()):
         return (Fix(text="Let this user open the device nodes: by group, or through the job scheduler", who="root"),)
@@ -44,6 +53,7 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     needs=("driver.cuda_init",),
     arises=_driver_is_fine,
     remedy=_show_again,
+    doubt=_in_wsl,
     explains=("gpu-init-failed",),
 )
 def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -74,11 +84,11 @@ def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not refused and driver.cuda_devices is None:
         return None
     value = facts.variable(VISIBLE)
-    variable = (_as_set(VISIBLE, value),) if value is not None else ()
+    variable = (as_set(VISIBLE, value),) if value is not None else ()
     count = (seen("CUDA devices", driver, "cuda_devices"),) if driver.cuda_devices is not None else ()
     return Outcome(
         status="fail",
-        title=f"{VISIBLE} hides every GPU" if value in _NONE else "CUDA sees no GPU",
+        title=f"{VISIBLE} hides every GPU" if value in NONE else "CUDA sees no GPU",
         message=_why(facts, value),
         evidence=(*variable, *(shown(result) for result in refused), *count),
         decided_by="driver-answered",
@@ -86,7 +96,7 @@ def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 def _why(facts: Facts, value: str | None) -> str:
-    if value in _NONE:
+    if value in NONE:
         return f"{VISIBLE} is {value!r}: no GPU is left to programs started here."
     closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
     if closed:
@@ -96,7 +106,8 @@ def _why(facts: Facts, value: str | None) -> str:
     return "The driver answers, but CUDA enumerates no device."
 
 
-def _as_set(name: str, value: str) -> Evidence:
+def as_set(name: str, value: str) -> Evidence:
+    """An environment variable and its value, as evidence."""
     return Evidence(what=name, value=value or "(empty)", source="environment")
 
 
@@ -110,7 +121,7 @@ class Entry(NamedTuple):
 def _lists_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether a variable chooses among GPUs that are all known."""
     chosen = facts.variable(VISIBLE), _injected(facts)
-    return any(value not in (None, *_NONE) for value in chosen) and nvml_answers(facts) and bool(_listed(facts))
+    return any(value not in (None, *NONE) for value in chosen) and nvml_answers(facts) and bool(_listed(facts))
 
 
 @rule(
@@ -140,7 +151,7 @@ def gpu_hidden(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
     value, gpus = facts.variable(VISIBLE), _listed(facts)
-    entries = tuple(_entry(text.strip(), gpus) for text in value.split(",")) if value not in (None, *_NONE) else ()
+    entries = tuple(_entry(text.strip(), gpus) for text in value.split(",")) if value not in (None, *NONE) else ()
     visible = next((place for place, entry in enumerate(entries) if entry.state != "valid"), len(entries))
     wrong = entries[visible] if visible < len(entries) and entries[visible].state == "invalid" else None
     driver = snapshot.driver or Driver()
@@ -151,7 +162,7 @@ def gpu_hidden(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         title=f"{VISIBLE} names a GPU that does not exist: {wrong.text or 'an empty entry'}"[:80],
         message=f"CUDA ignores it and all that follows; left: {plural(visible, 'GPU') if visible else 'none'}.",
         evidence=(
-            _as_set(VISIBLE, value or ""),
+            as_set(VISIBLE, value or ""),
             Evidence(what="GPUs", value=str(len(gpus)), source="nvml"),
         ),
         decided_by="driver-answered" if driver.cuda_devices is not None else "inferred",
@@ -201,7 +212,7 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
         status="warn",
         title=f"{INJECTED} names a GPU that is not here",
         message=f"{', '.join(absent)} was asked for, and the driver does not list it.",
-        evidence=(_as_set(INJECTED, facts.variable(INJECTED) or ""),),
+        evidence=(as_set(INJECTED, facts.variable(INJECTED) or ""),),
         fixes=(Fix(text="Start the container with GPUs that exist on the host"),),
     )
 
@@ -210,4 +221,4 @@ def _chosen(value: str | None, visible: int, gpus: tuple[Gpu, ...], by_variable:
     if not by_variable:
         return None
     title = f"{visible} of {plural(len(gpus), 'GPU')} visible"
-    return passed(title, _as_set(VISIBLE, value or ""))
+    return passed(title, as_set(VISIBLE, value or ""))

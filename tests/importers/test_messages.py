@@ -7,6 +7,7 @@ import pytest
 from envcheck.importers import read_text
 from envcheck.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in
+from tests.rules.test_error_lines import EXAMPLES
 
 NO_CODE = """\
 UserWarning:
@@ -149,6 +150,8 @@ def test_a_system_in_prose(text: str, platform: Platform) -> None:
     [
         ("torch 2.7.0+cu128", "2.7.0+cu128", None),
         ("- PyTorch version (GPU?): 2.4.1+cu121 (True)", "2.4.1+cu121", True),
+        ("- PyTorch version (GPU?): 2.4.1 (False)", "2.4.1", False),
+        ("torch 2.4.1 (True)", "2.4.1", None),
         ("* PyTorch version:torch2.8.0+cu128", "2.8.0+cu128", None),
         ("PyTorch: 2.8.0+cu128", "2.8.0+cu128", None),
     ],
@@ -184,6 +187,12 @@ LINES = (
     "ptxas application ptx input, line 9; fatal   : Unsupported .version 8.1; current version is '8.0'",
     "NVRM:  information.  The 595.71.05 NVIDIA driver will ignore",
 )
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_every_line_that_a_rule_knows_reaches_it(line: str) -> None:
+    """What the rules' table of error lines knows must not be lost on the way to it."""
+    assert line.strip() in errors_in(read_text(f"Ubuntu 22.04\n{line}\n"))
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -6,7 +6,7 @@ import pytest
 
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.error_lines import ERROR_LINES, LONGEST, named_by
-from envcheck.snapshot import Framework, ObservedError, Snapshot
+from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.rules.machines import (
     but,
     cause,
@@ -29,12 +29,14 @@ EXAMPLES: dict[str, list[str]] = {
         "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY",
         "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
         "CUDA initialization fails with 802",
+        "Cuda failure 802 'system not yet initialized'",
         "fabric manager NVIDIA GPU driver interface version 535.183.01 don't match with driver version.",
     ],
     "forward-compat-unsupported": [
         "Error 804: forward compatibility was attempted on non supported HW",
         "CUDA error: CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
         "cudaGetDeviceCount returned error 804",
+        "CUDA Driver UNAVAILABLE (cuInit(0) returned 804)",
     ],
     "driver-library-mismatch": [
         "Failed to initialize NVML: Driver/library version mismatch",
@@ -54,6 +56,7 @@ EXAMPLES: dict[str, list[str]] = {
     "secure-boot-blocks-module": [
         "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service",
         "Loading of unsigned module is rejected",
+        "Lockdown: modprobe: unsigned module loading is restricted; see man kernel_lockdown.7",
     ],
     "nouveau-loaded": [
         "NVRM: GPU 0000:01:00.0 is already bound to NovaCore.",
@@ -61,8 +64,12 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "kernel-module-missing": [
         "modprobe: FATAL: Module nvidia not found.",
+        "modprobe: FATAL: Module nvidia-current-uvm not found in directory /lib/modules/6.1.0-18-amd64",
         "==> ERROR: module not found: 'nvidia_uvm'",
         "Error! Bad return status for module build on kernel: 6.14.4-arch1-2 (x86_64)",
+        "Error! Your kernel headers for kernel 5.15.0-84-generic cannot be found.",
+        "modprobe: ERROR: could not insert 'nvidia': Exec format error",
+        "nvidia_uvm: disagrees about version of symbol module_layout",
     ],
     "driver-not-loaded": [
         "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
@@ -78,7 +85,14 @@ EXAMPLES: dict[str, list[str]] = {
         "NVRM: fallen off the bus and is not responding to commands.",
         "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system",
     ],
-    "gpu-needs-reset": ["Unable to determine the device handle for GPU 0000:02:00.0: GPU requires reset"],
+    "gpu-needs-reset": [
+        "Unable to determine the device handle for GPU 0000:02:00.0: GPU requires reset",
+        "NVRM: Xid (PCI:0000:02:00): 154, GPU recovery action changed from 0x0 (None) to 0x2 (Node Reboot Required)",
+    ],
+    "mig-without-instances": [
+        "error building device map: invalid MIG configuration: device 0 has an invalid MIG configuration",
+        "|  No MIG devices found                                                       |",
+    ],
     "gpu-init-failed": [
         "NVRM: GPU 0000:04:00.0: RmInitAdapter failed! (0x63:0x0:1905)",
         "No devices were found",
@@ -105,9 +119,15 @@ EXAMPLES: dict[str, list[str]] = {
         "cudaErrorUnsupportedPtxVersion",
         "ptxas application ptx input, line 9; fatal   : Unsupported .version 8.1; current version is '8.0'",
         "E cuda_asm_compiler.cc:57] cuLinkAddData fails. This is usually caused by stale driver version.",
+        "skipped: PTX version mismatch / unsupported driver version",
+        "       version 440.33.01 was detected and compatibility mode is UNAVAILABLE.",
+        "CUDA initialization failure with error: 35",
+        "cudaGetDeviceCount returned 35",
+        "CUDA error 222: the JIT refuses the program",
     ],
     "driver-older-than-toolkit": [
         "The NVIDIA driver's CUDA version is 12.4 which is older than the PTX compiler version 12.5.82.",
+        "WARNING: CUDA Minor Version Compatibility mode ENABLED.",
     ],
     "gpu-code-missing": [
         "RuntimeError: CUDA error: no kernel image is available for execution on the device",
@@ -116,12 +136,24 @@ EXAMPLES: dict[str, list[str]] = {
         "    Minimum and Maximum cuda capability supported by this version of PyTorch is",
         "    PyTorch no longer supports this GPU because it is too old.",
         "Ignoring visible gpu device with Cuda compute capability 3.0. The minimum required Cuda capability is 3.5.",
+        "CUDA failure 209",
     ],
     "cpu-only-build": [
         "AssertionError: Torch not compiled with CUDA enabled",
         'NOT_FOUND: Could not find registered platform with name: "cuda".',
         "GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.",
+        "Unable to initialize backend 'cuda': module 'jaxlib.xla_extension' has no attribute 'GpuAllocatorConfig'",
         'msg="Dynamic LLM libraries" runners=[cpu]',
+        'msg="Dynamic LLM libraries [cpu_avx cpu_avx2 cpu]"',
+        'msg="Dynamic LLM libraries" runners="[cpu cpu_avx cpu_avx2]"',
+        "warning: not compiled with GPU offload support, --gpu-layers option will be ignored",
+        "ValueError: This CTranslate2 package was not compiled with CUDA support",
+        "RuntimeError: Not compiled with GPU support",
+        "(-216:No CUDA support) The library is compiled without CUDA support in function 'throw_no_cuda'",
+        "lightgbm.basic.LightGBMError: GPU Tree Learner was not enabled in this build.",
+        "Cannot use CUDAPlace in CPU only version, Please recompile or reinstall Paddle with CUDA support.",
+        "DGLError: Device API cuda is not enabled. Please install the cuda version of dgl.",
+        "src/storage/storage.cc:119: Compile with USE_CUDA=1 to enable GPU usage",
         "The installed version of bitsandbytes was compiled without GPU support.",
         "    PyTorch 2.1.2+cu121 with CUDA 1201 (you have 2.1.0+cpu)",
     ],
@@ -130,7 +162,10 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: No CUDA GPUs are available",
         "cudaGetDeviceCount returned 100",
     ],
-    "power-throttled": ["            HW Power Brake Slowdown : Active"],
+    "power-throttled": [
+        "            HW Power Brake Slowdown                        : Active",
+        "clocks_throttle_reasons.sw_power_cap: Active in 161 of 162 samples",
+    ],
     "thermal-throttled": ["        SW Thermal Slowdown         : Active"],
 }
 
@@ -165,6 +200,23 @@ HARMLESS = [
     "10 Memcpy nodes are added to the graph (including unable to run CUDA graph).",
     "common.cuh:112: ggml was not compiled with any CUDA arch <= 750",
     "        HW Thermal Slowdown         : Not Active",
+    "clocks_event_reasons.sw_power_cap: Not Active",
+    "<clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>",
+    "warning: one possible reason is that llama.cpp was compiled without GPU support",
+    "No GPU found or the library is compiled without CUDA support",
+    "PyTorch was not compiled with CUDA support (or no GPU is available).",
+    "Open MPI was not compiled with CUDA support",
+    'msg="Dynamic LLM libraries [cpu cpu_avx cpu_avx2 cuda_v11 rocm_v6.1]"',
+    'msg="Dynamic LLM libraries" runners="[cuda_v12_avx rocm_avx cpu cpu_avx]"',
+    "Unable to initialize backend 'rocm': module 'jaxlib.xla_extension' has no attribute 'GpuAllocatorConfig'",
+    "system_info: n_threads = 32 / 64 | AVX = 1 | BLAS = 0 | SSE3 = 1 |",
+    "TensorFlow was not built with CUDA kernel binaries compatible with compute capability 12.0.",
+    "  [[System has unsupported display driver / cuda driver combination (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)]]",
+    "[[Forward compatibility was attempted on non supported HW (CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE)]]",
+    "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)",
+    "No MIG devices found, running the tests on whole GPUs",
+    "the search in cuda-samples returned 100 files",
+    "module verification failed: signature and/or required key missing - tainting kernel",
     "        SW Power Cap                : Active",
     "            HW Power Brake Slowdown : Not Active",
     "NVRM: Xid (PCI:0000:79:00): 31, pid=1, name=python, MMU fault",
@@ -186,7 +238,16 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
 
 
 def test_a_line_without_end_costs_no_time() -> None:
-    for text in ("Xid (" * 200_000, "libcuda.so.1 " + "a " * 500_000, "Dynamic LLM libraries" + " runners" * 200_000):
+    for text in (
+        "Xid (" * 200_000,
+        "libcuda.so.1 " + "a " * 500_000,
+        "Dynamic LLM libraries" + " runners" * 200_000,
+        "Dynamic LLM libraries [" + "cpu" * 1000,
+        "Dynamic LLM libraries " + "[cpu, " * 1000,
+        "cuda error " * 1000,
+        "or " * 1000 + "not compiled with ",
+        "HW Power Brake" + " " * 1900,
+    ):
         assert named_by(text) is None
     assert named_by(" " * LONGEST + "GPU is lost") is None
 
@@ -256,6 +317,27 @@ def test_a_line_outside_the_scope_is_not_heeded() -> None:
     assert not [
         each for each in judge(error(EXAMPLES["driver-too-old"][0]), frozenset({"node"})) if each.status == "fail"
     ]
+
+
+INSIDE_WSL = Platform(source="pasted text", os="linux", wsl=True)
+
+
+@pytest.mark.parametrize("problem", ["no-gpu-visible", "driver-not-loaded"])
+def test_inside_wsl_a_line_that_has_other_causes_proves_nothing(problem: str) -> None:
+    line = error(EXAMPLES[problem][0], line=3)
+    found = check_of(problem, but(line, platform=INSIDE_WSL))
+    assert (found.status, found.id) == ("unknown", f"{problem}@machine")
+    assert found.message.startswith("inside WSL")
+    assert found.evidence[0].source == "pasted text, line 3"
+    assert cause(but(line, platform=INSIDE_WSL)) is None
+    assert cause(but(line, platform=but(INSIDE_WSL, wsl=None))) == problem
+
+
+def test_inside_wsl_an_exact_line_proves_its_problem() -> None:
+    both = lines(EXAMPLES["no-gpu-visible"][0], EXAMPLES["driver-library-mismatch"][0])
+    assert cause(but(both, platform=INSIDE_WSL)) == "driver-library-mismatch"
+    (doubted,) = (each for each in judge(but(both, platform=INSIDE_WSL)) if each.status == "unknown")
+    assert doubted.explained_by == "driver-library-mismatch@machine"
 
 
 def test_a_line_in_the_kernel_log_is_no_error_line() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Ecc, Gpu, GpuFabric, MigInstance, RowRemap, Snapshot
+from envcheck.snapshot import Ecc, Gpu, GpuFabric, MigInstance, ProbeRun, RowRemap, Snapshot, Temperature
 from tests.rules.machines import (
     DOCKER,
     answered,
@@ -24,12 +24,19 @@ from tests.rules.machines import (
 )
 
 T4 = geforce("Tesla T4", "7.5", "10de:1eb8")
+DESKTOP = geforce("NVIDIA GeForce RTX 3050", "8.6", "10de:2582")
 CARD: dict[str, Any] = {"name": "NVIDIA A100 80GB PCIe", "compute_capability": "8.0", "fabric": None}
 """A card with NVLinks on a bridge, on no switch."""
 
 
 def bridged(number: int, *, inactive: range | tuple[int, ...]) -> Gpu:
     return h200(number, **CARD, nvlinks=links(12, inactive=inactive, kind="gpu"))
+
+
+def at(degrees: float, limit: float | None = 57.0, **changes: Any) -> Snapshot:
+    """A GPU of which only temperatures are known, as ``nvidia-smi -q -d TEMPERATURE`` shows them."""
+    heat = Temperature(source="pasted text", gpu=degrees, gpu_max=limit, slowdown=97.0)
+    return machine(but(DESKTOP, throttle=None, temperature=heat, **changes))
 
 
 def with_fabric(**state: object) -> Snapshot:
@@ -94,6 +101,17 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
         ("pass",),
     ),
     ("thermal-throttled", "not known", machine(h200(throttle=None)), ("skipped",)),
+    ("thermal-throttled", "reasons refused", machine(h200(throttle=None, not_supported=("throttle",))), ()),
+    ("thermal-throttled", "just below the limit, reasons not known", at(56), ("warn",)),
+    ("thermal-throttled", "above the limit, reasons not known", at(59), ("warn",)),
+    ("thermal-throttled", "below the limit, reasons not known", at(50), ("pass",)),
+    ("thermal-throttled", "limit not known either", at(90, None), ("skipped",)),
+    (
+        "thermal-throttled",
+        "at the limit, but the driver says that it does not slow down",
+        machine(h200(temperature__gpu=87.0, temperature__gpu_max=87.0)),
+        ("pass",),
+    ),
     ("persistence-mode-off", "off", machine(h200(persistence_mode=False)), ("note",)),
     ("persistence-mode-off", "on", machine(), ("pass",)),
     (
@@ -104,6 +122,8 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ),
     ("persistence-mode-off", "not known", machine(h200(persistence_mode=None)), ("skipped",)),
     ("pcie-link-degraded", "half the lanes", machine(h200(pcie__width=8)), ("warn",)),
+    ("pcie-link-degraded", "half the lanes of a desktop card", machine(but(DESKTOP, pcie__width=8)), ("note",)),
+    ("pcie-link-degraded", "fewer than half", machine(but(DESKTOP, pcie__width=4)), ("warn",)),
     ("pcie-link-degraded", "idle generation", machine(h200(pcie__generation=1)), ("pass",)),
     ("pcie-link-degraded", "an older slot", machine(h200(pcie__generation_max=4)), ("note",)),
     ("pcie-link-degraded", "a narrow slot", machine(h200(pcie__width=8, pcie__width_max=8)), ("pass",)),
@@ -199,6 +219,28 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
 )
 def test_titles_say_which_gpu_and_how_much(rule: str, snapshot: Snapshot, title: str) -> None:
     assert check_of(rule, snapshot).title == title
+
+
+def test_heat_without_reasons_is_judged_by_what_was_pasted() -> None:
+    found = check_of("thermal-throttled", at(56.0))
+    assert found.title == "GPU 0 (NVIDIA GeForce RTX 3050) is at its limit of 57 °C"
+    assert (found.decided_by, found.confidence) == ("declared", "medium")
+    assert [each.value for each in found.evidence] == ["56.0", "57.0", "97.0"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "lacking"),
+    [
+        ("thermal-throttled", "throttle"),
+        ("row-remap-pending", "row_remap"),
+        ("gpu-needs-reset", "recovery_action"),
+    ],
+)
+def test_a_fact_that_a_probe_owed_is_unknown(rule: str, lacking: str) -> None:
+    died = ProbeRun(name="nvml", status="crashed", detail="SIGSEGV", fills=("gpus",))
+    found = check_of(rule, but(machine(but(h200(), **{lacking: None})), runs=(died,)))
+    assert found.status == "unknown"
+    assert found.missing[0].probe == "nvml"
 
 
 def test_a_gpu_off_the_fabric_of_its_siblings_has_all_links_down() -> None:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.snapshot import Environment, Framework, Listing, Platform, Snapshot
+from envcheck.snapshot import (
+    Distribution,
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Listing,
+    ObservedError,
+    Platform,
+    Snapshot,
+)
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -20,6 +30,7 @@ from tests.rules.machines import (
     on_the_bus,
     statuses,
     torch,
+    variables,
     venv,
     with_venv,
     without_gpu,
@@ -40,6 +51,13 @@ def on(release: str, framework: Framework, *found: object, **changes: object) ->
 CPU_BUILD = torch("2.5.1+cpu", None)
 CU130 = torch("2.11.0+cu130", "13.0", gpu_code=("sm_75", "sm_80", "sm_86", "sm_90", "sm_100", "sm_120"))
 PTX_ONLY = torch("2.4.0+cu124", "12.4", gpu_code=("sm_80", "compute_90"))
+
+
+def with_package(name: str, version: str, framework: Framework = CPU_BUILD) -> Listing[Environment]:
+    """A pasted list of packages: torch, and another one."""
+    other = Distribution(source="pasted text", name=name, version=version)
+    return Listing(items=(venv(framework, source="pasted text", distributions=(other,)),))
+
 
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     ("driver-too-old", "CUDA 13 on 570", on("570.86.10", CU130), ("fail",)),
@@ -234,6 +252,18 @@ def test_what_decided() -> None:
     assert any(source.read for source in by_row.sources)
 
 
+def test_a_text_is_no_answer_of_the_driver() -> None:
+    """That a pasted list holds a GPU is declared; only what the framework itself answered counts as having run."""
+    listed = Gpu(source="pasted text", label="pasted-0", index=0, name="NVIDIA A10")
+    told = but(on("535.183.01", torch()), driver=Driver(source="pasted text", release="535.183.01"), gpus=gpus(listed))
+    drives = check_of("gpu-unsupported-by-driver", told)
+    assert (drives.status, drives.decided_by) == ("pass", "declared")
+    assert check_of("gpu-unsupported-by-driver", machine()).decided_by == "driver-answered"
+    assert check_of("driver-too-old", told).decided_by == "inferred"
+    asked = with_venv(told, venv(torch(source="pasted text", gpu_available=True)))
+    assert check_of("driver-too-old", asked).decided_by == "framework-ran"
+
+
 def test_findings_cite_the_rows_that_decided() -> None:
     found = check_of("driver-too-old", on("570.86.10", CU130))
     assert found.title == "Driver 570.86.10 is too old for torch 2.11.0+cu130"
@@ -270,9 +300,102 @@ def test_another_environment_with_a_framework_is_named() -> None:
     assert check_of("no-framework", with_venv(machine(), venv())).fixes == ()
 
 
+@pytest.mark.parametrize(
+    ("changes", "title", "fix"),
+    [
+        (
+            {"why": "--python", "problem": "it does not exist"},
+            "--python leads to no Python environment",
+            "Name with --python an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH",
+        ),
+        (
+            {"why": "VIRTUAL_ENV", "problem": "it does not exist"},
+            "VIRTUAL_ENV leads to no Python environment",
+            "Leave the environment that is gone, or make it again",
+        ),
+        (
+            {"why": "PATH", "problem": "pyenv selects 3.9.9 (PYENV_VERSION), which is not installed"},
+            "PATH leads to no Python environment",
+            "Judge another interpreter",
+        ),
+        (
+            {"prefix": VENV, "problem": "its base interpreter /usr/bin/python3.9 is gone"},
+            "The Python environment is broken or cannot be examined",
+            "Make the environment anew on this system, and install into it what it needs",
+        ),
+        (
+            {"prefix": VENV, "manager": "conda", "problem": "it is a conda environment without Python"},
+            "The Python environment is broken or cannot be examined",
+            "Install Python into the environment",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_path_or_an_environment(changes: dict[str, str], title: str, fix: str) -> None:
+    nothing = venv(key="/home/ada/nowhere", prefix=None, executable=None, manager=None)
+    found = check_of("environment-broken", with_venv(machine(), but(nothing, **changes)))
+    assert (found.title, found.fixes[0].text) == (title, fix)
+    assert changes["problem"] in found.message
+    assert all("nowhere" not in word for fix in found.fixes for word in fix.command)
+
+
 def test_a_broken_environment_says_what_is_wrong() -> None:
     found = check_of("environment-broken", with_venv(machine(), venv(problem="its base interpreter is gone")))
     assert "its base interpreter is gone" in found.message
+
+
+def text_of(*errors: str, **changes: object) -> Snapshot:
+    """What a text tells that lists no GPUs: torch's CPU build, and lines of errors."""
+    found = with_venv(Snapshot(), venv(CPU_BUILD, source="pasted text"))
+    lines = tuple(ObservedError(source="pasted text", text=text, line=9) for text in errors)
+    return but(found, observed_errors=lines, **changes)
+
+
+WANTED: list[tuple[str, Snapshot, str]] = [
+    ("a driver", text_of(driver=Driver(source="pasted text", release="535.54.03")), "535.54.03"),
+    ("what a driver speaks", text_of(driver=Driver(source="pasted text", cuda="12.2")), "12.2"),
+    ("a choice of GPUs", text_of(variables=variables(CUDA_VISIBLE_DEVICES="0,1")), "0,1"),
+    (
+        "CUDA's libraries",
+        text_of(environments=with_package("nvidia-nccl-cu12", "2.27.5")),
+        "2.27.5",
+    ),
+    ("conda's toolkit", text_of(environments=with_package("cudatoolkit", "11.3.1")), "11.3.1"),
+    (
+        "an error",
+        text_of("ImportError: libcudart.so.12: cannot open shared object file"),
+        "ImportError: libcudart.so.12: cannot open shared object file",
+    ),
+    ("a question", text_of(">>> torch.cuda.is_available()"), ">>> torch.cuda.is_available()"),
+]
+
+
+@pytest.mark.parametrize(("sign", "snapshot", "value"), WANTED, ids=[each[0] for each in WANTED])
+def test_a_cpu_build_in_a_text_that_wants_cuda(sign: str, snapshot: Snapshot, value: str) -> None:
+    found = check_of("cpu-only-build", snapshot)
+    assert (found.status, found.confidence, found.decided_by) == ("fail", "medium", "declared")
+    assert value in [each.value for each in found.evidence]
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        text_of(),
+        text_of("ValueError: too many values to unpack"),
+        text_of("E0000 cuda_dnn.cc:8310] Unable to register cuDNN factory: one has already been registered"),
+        text_of(variables=variables(CUDA_VISIBLE_DEVICES="")),
+        text_of(environments=with_package("nvidia-ml-py", "13.590.48")),
+        text_of("CUDA error: boom", gpus=gpus(complete=True)),
+        text_of("CUDA error: boom", environments=with_package("numpy", "2.0", torch("2.5.1+rocm6.2", None, hip="6.2"))),
+    ],
+)
+def test_a_cpu_build_where_nothing_wants_cuda(snapshot: Snapshot) -> None:
+    assert checks_of("cpu-only-build", snapshot) == ()
+
+
+def test_a_gpu_that_is_listed_needs_no_sign() -> None:
+    found = check_of("cpu-only-build", with_venv(machine(), venv(CPU_BUILD)))
+    assert found.confidence == "high"
+    assert [each.what for each in found.evidence] == ["torch: version", "CPU only", "environment"]
 
 
 def test_only_the_judged_environment_is_judged() -> None:
