@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from envcheck.compat.driver_cuda import branch_of
 from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.gpu_code import capability_row
 from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row, Tables
@@ -92,12 +93,13 @@ def _not_yet(
     capability: CapabilityRow,
     architecture: ArchitectureRow,
 ) -> Fit | None:
-    """First branches are Linux's; on Windows an older number decides nothing."""
+    """First branches are Linux's. On Windows a branch has the same name, and its releases have numbers of their own."""
     first = capability.first_branch or architecture.first_branch
     if first is None or driver.branch >= first:
         return None
     reason = f"driver {driver} is older than {_named(gpu, architecture)}; R{first} is the first branch that drives it"
-    verdict: FitVerdict = "incompatible" if os == "linux" else "unknown"
+    known = os == "linux" or branch_of(tables, driver, os) is not None
+    verdict: FitVerdict = "incompatible" if known else "unknown"
     return conclude(tables, verdict, reason, capability, architecture, change=f"driver >= {first}")
 
 

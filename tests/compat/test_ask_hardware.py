@@ -57,6 +57,16 @@ nvcc==12.8 gpu==sm_120
 nvcc==11.4 gpu==Jetson,AGX,Orin
 nvcc==13.0 gpu==sm_110
 nvcc==12.6 driver==535.54.03
+driver==522.25 gpu==RTX,4090 os==windows
+driver==572.16 gpu==RTX,5090 os==windows
+cuda==10.2 gpu==Jetson,Nano
+cuda==12.6 gpu==Jetson,AGX,Orin
+cuda==13.0 gpu==Jetson,AGX,Thor
+cuda==12.4 os==windows
+nvcc==12.4 gcc==13
+nvcc==12.4 gcc==13.2.0
+cuda==12.8 gcc==14
+nvcc==13.0 gcc==15
 cuda==cu124 driver==550
 driver==550 cuda==12.4.1
 cuda==12 gpu==H100
@@ -112,6 +122,14 @@ nvcc==13.0 gpu==sm_70
 nvcc==12.8 gpu==GB10
 nvcc==13.0 driver==570
 driver==590 cuda==12.4 gpu==V100
+driver==517.48 gpu==RTX,4090 os==windows
+driver==566.36 gpu==RTX,5090 os==windows
+cuda==11.4 gpu==Jetson,Nano
+cuda==11.8 os==macos
+nvcc==12.4 os==macos
+nvcc==12.4 gcc==14
+cuda==11.8 gcc==12
+nvcc==11.6 gcc==12
 driver==550 cuda==12.4 gpu==H100 gpu==K80
 """
 
@@ -138,7 +156,6 @@ os==linux machine==x86_64
 driver==550 cuda==12.4 os==beos
 driver==550 cuda==12.4 frobnicator==1.0
 nvcc==12.9 gpu==sm_110
-driver==470 gpu==RTX,4090 os==windows
 """
 
 

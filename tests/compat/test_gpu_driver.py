@@ -55,7 +55,7 @@ def release(text: str) -> DriverRelease:
         ("8.6", "450.80.02", "linux", None, "incompatible"),
         ("8.0", "450.80.02", "linux", None, "compatible"),
         ("7.5", "396.26", "linux", None, "incompatible"),
-        ("12.0", "566.03", "windows", None, "unknown"),
+        ("12.0", "566.03", "windows", None, "incompatible"),
         # the flavour of the kernel module
         ("6.1", "550.54.14", "linux", "open", "incompatible"),
         ("7.0", "550.54.14", "linux", "proprietary", "compatible"),

@@ -11,8 +11,9 @@ from functools import partial
 
 from envcheck.compat.driver_cuda import speaks_at_least
 from envcheck.compat.fit import Fit, FitVerdict, conclude
-from envcheck.compat.question.judgement import Judgement, agree
-from envcheck.compat.question.question import AskedGpu, Question
+from envcheck.compat.gpu_driver import driver_drives
+from envcheck.compat.question.judgement import Judgement, agree, retell
+from envcheck.compat.question.question import AskedGpu, BranchHead, Question
 from envcheck.compat.question.rows import rows_of
 from envcheck.compat.tables import CudaRow, ReleaseRow, Row, Tables
 from envcheck.versions import CudaVersion, DriverRelease
@@ -28,7 +29,7 @@ def compat_fits(tables: Tables, question: Question, package: CudaVersion) -> Ite
         reason = f"the package of forward compatibility is for Linux, not for {question.os}"
         yield Judgement((NAME, "os"), conclude(tables, verdict, reason, *_citable(tables), change="os linux"))
     for gpu in question.gpus:
-        yield Judgement((NAME, "gpu"), _on_gpu(tables, gpu))
+        yield Judgement((NAME, "gpu"), _on_gpu(tables, package, gpu))
     if question.drivers:
         fits = [(str(driver), _over(tables, package, driver)) for driver in question.drivers]
         yield Judgement((NAME, "driver"), agree(fits, question.labels["driver"]))
@@ -51,9 +52,12 @@ def compat_runs(tables: Tables, package: CudaVersion, cuda: CudaVersion) -> Fit:
     return conclude(tables, "incompatible", reason, row, _cuda_row(tables, cuda), change=f"cuda-compat >= {cuda.major}")
 
 
-def _on_gpu(tables: Tables, gpu: AskedGpu) -> Fit:
+def _on_gpu(tables: Tables, package: CudaVersion, gpu: AskedGpu) -> Fit:
     answer = partial(conclude, tables)
     rows = _citable(tables)
+    dropped = _dropped(tables, package, gpu, rows)
+    if dropped is not None:
+        return dropped
     kinds = _kinds(tables, gpu)
     if kinds == {"data-center"}:
         return answer("compatible", f"forward compatibility is for data center GPUs, as {gpu.label} is", *rows)
@@ -66,6 +70,17 @@ def _on_gpu(tables: Tables, gpu: AskedGpu) -> Fit:
     if kinds == {"tegra"}:
         return answer("unknown", f"{gpu.label} takes a cuda-compat of its own system, which is not this one", *rows)
     return answer("unknown", f"whether {gpu.label} is a data center GPU is not known", *rows)
+
+
+def _dropped(tables: Tables, package: CudaVersion, gpu: AskedGpu, rows: list[Row]) -> Fit | None:
+    """A package is made from the driver branch that speaks its CUDA, and drives what that branch drives."""
+    branch = next((row.branch for row in tables.drivers if row.os == "linux" and row.cuda == str(package)), None)
+    if branch is None:
+        return None
+    fit = driver_drives(tables, gpu.capability, BranchHead.of(branch), model=gpu.model)
+    if not fit.bad:
+        return None
+    return retell(tables, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
 
 
 def _kinds(tables: Tables, gpu: AskedGpu) -> set[str | None]:

@@ -7,13 +7,15 @@ from typing import TypeVar
 
 from envcheck.compat.driver_cuda import driver_runs_cuda, speaks_at_least
 from envcheck.compat.fit import Fit
+from envcheck.compat.gpu_code import capability_row
 from envcheck.compat.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.gpu_driver import driver_drives, module_drives
 from envcheck.compat.question.forward import compat_fits, compat_runs, replaces_driver
 from envcheck.compat.question.judgement import Judgement, agree
 from envcheck.compat.question.question import AskedGpu, Question
+from envcheck.compat.question.tegra import tegra_serves
 from envcheck.compat.tables import Tables
-from envcheck.versions import CudaVersion
+from envcheck.versions import ComputeCapability, CudaVersion
 
 T = TypeVar("T")
 
@@ -44,11 +46,18 @@ def _judge_gpu(tables: Tables, question: Question, gpu: AskedGpu) -> Iterator[Ju
         module = module_drives(tables, gpu.capability, question.flavour, model=gpu.model)
         yield Judgement(("kernel-module", "gpu"), module)
     if question.cuda:
-        serves = _each(question.cuda, lambda cuda: cuda_serves(tables, gpu.capability, cuda), labels["cuda"])
+        serves = _each(question.cuda, lambda cuda: _served(tables, gpu.capability, cuda), labels["cuda"])
         yield Judgement(("cuda", "gpu"), serves)
     if question.nvcc:
         compiles = _each(question.nvcc, lambda cuda: cuda_targets(tables, gpu.capability, cuda), labels["nvcc"])
         yield Judgement(("nvcc", "gpu"), compiles)
+
+
+def _served(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
+    """Whether software built with ``cuda`` runs on a GPU; that of a Jetson has the CUDA of its system software."""
+    fit = cuda_serves(tables, gpu, cuda)
+    row = capability_row(tables, gpu)
+    return tegra_serves(tables, gpu, cuda) or fit if fit.ok and row and row.tegra else fit
 
 
 def runner_of(question: Question) -> str | None:

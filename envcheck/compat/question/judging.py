@@ -47,8 +47,9 @@ def judge(tables: Tables, question: Question) -> list[Judgement]:
 
 
 def _compiling(tables: Tables, question: Question) -> list[Judgement]:
-    """Host compilers and the CUDA that was named, where no nvcc was."""
-    if "nvcc" in question.versions or not COMPILERS & question.versions.keys():
+    """Host compilers, and systems, and the toolkit of the CUDA that was named, where no nvcc was."""
+    asked = COMPILERS | {"os"}
+    if "nvcc" in question.versions or not asked & question.labels.keys():
         return []
     options = [
         option
@@ -59,7 +60,7 @@ def _compiling(tables: Tables, question: Question) -> list[Judgement]:
     found = _joined(
         question._replace(labels={**question.labels, "nvcc": question.labels.get("cuda", "")}), "nvcc", options
     )
-    return [Judgement(("cuda", *about[1:]), fit) for about, fit in found if COMPILERS & set(about)]
+    return [Judgement(("cuda", *about[1:]), fit) for about, fit in found if asked & set(about)]
 
 
 def _options(tables: Tables, question: Question, name: str, version: Version) -> list[Option]:
