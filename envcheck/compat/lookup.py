@@ -8,8 +8,10 @@ from typing import Any, get_args
 import msgspec
 
 from envcheck.compat.driver_cuda import branch_of
+from envcheck.compat.figures import Precision
 from envcheck.compat.gpu_code import capability_row
 from envcheck.compat.gpu_driver import Flavour, architecture_of, module_drives
+from envcheck.compat.peaks import peak
 from envcheck.compat.question.members import gpu_of
 from envcheck.compat.question.names import COMPILERS, canonical, scheme
 from envcheck.compat.question.question import AskedGpu
@@ -48,6 +50,8 @@ def look_up(tables: Tables, component: Component) -> Page | None:
         return Page(component=name, known=tuple(known)) if known else None
     finder = _FINDERS.get(name)
     records = list(finder(tables, component.exact or "")) if finder else []
+    if finder and not records:
+        return None
     records += _releases(tables, name, component.exact or "")
     if not records:
         return None
@@ -92,7 +96,11 @@ def _pairs(tables: Tables, torch: str) -> dict[str, str]:
     if version is None:
         return {}
     tied = [row for row in tables.releases if row.needs.get("torch", "").startswith("==")]
-    return {row.name: row.versions for row in tied if parse_specifier(row.needs["torch"]).cover(version) == "all"}
+    found: dict[str, list[str]] = {}
+    for row in tied:
+        if parse_specifier(row.needs["torch"]).cover(version) == "all":
+            found.setdefault(row.name, []).append(row.versions)
+    return {name: "|".join(dict.fromkeys(specs)) for name, specs in found.items()}
 
 
 def _gpu(tables: Tables, text: str) -> Iterable[_Record]:
@@ -107,6 +115,7 @@ def _gpu(tables: Tables, text: str) -> Iterable[_Record]:
     own = capability.first_branch if capability else None
     yield _facts(
         row,
+        **_peaks(tables, gpu),
         architecture=architecture.name if architecture else None,
         first_driver_branch=own or (architecture.first_branch if architecture else None),
         last_driver_branch=architecture.last_branch if architecture else None,
@@ -114,6 +123,14 @@ def _gpu(tables: Tables, text: str) -> Iterable[_Record]:
         first_cuda=having[0] if having else None,
         last_cuda=having[-1] if having and having[-1] != tables.cuda[-1].version else None,
     )
+
+
+def _peaks(tables: Tables, gpu: AskedGpu) -> dict[str, Any]:
+    """The dense peak of each precision, and those of them that a formula gave where the data sheet is silent."""
+    precisions: tuple[Precision, ...] = get_args(Precision)
+    found = {one: top for one in precisions if (top := peak(tables, gpu.model, gpu.capability, one))}
+    computed = [one for one, top in found.items() if top.basis == "formula"]
+    return {"peaks": {one: top.value for one, top in found.items()}, "peaks_by_formula": computed}
 
 
 def _modules(tables: Tables, gpu: AskedGpu) -> list[str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from envcheck.compat.lookup import Page
+from envcheck.compat.question.wording import readable
 from envcheck.report import Options
 from envcheck.report.pen import Line, Pen, Span
 
@@ -32,6 +34,7 @@ _TITLES = {
     "ptx": "PTX ISA",
     "pairs": "made for this release",
     "sms": "SMs",
+    "peaks": "dense peaks",
     "first_cuda": "first CUDA",
     "last_cuda": "last CUDA",
     "os": "OS",
@@ -40,10 +43,20 @@ _TITLES = {
 }
 """Names of facts where the field's own would not do."""
 
+_SPECIFIERS = frozenset({"versions", "needs", "pairs", "host_compilers"})
+"""Facts that are specifiers, or tables of them by component."""
+
 _EMPTY = {"default_cuda_aarch64": "a CPU build", "default_cuda": "a CPU build", "cuda": "none, a CPU build"}
 
-_UNITS = {"memory": (1e9, "GB"), "bandwidth": (1e9, "GB/s")}
-_FLOPS = (1e12, "TFLOP/s")
+_UNITS: dict[str, tuple[float, str]] = {
+    "memory": (2**30, "GiB"),
+    "bandwidth": (1e9, "GB/s"),
+    "clock": (1e6, "MHz"),
+    "power": (1, "W"),
+}
+"""By the last word of a fact's name."""
+
+_FLOPS = (1e12, "T/s")
 
 
 def render(page: Page, options: Options) -> str:
@@ -81,6 +94,10 @@ def _inline(item: Mapping[str, Any]) -> str:
 
 
 def _text(name: str, value: Any) -> str:
+    if name in _SPECIFIERS and isinstance(value, Mapping):
+        return "; ".join(readable(key, spec) for key, spec in value.items())
+    if name in _SPECIFIERS:
+        return readable("", str(value)).strip()
     if isinstance(value, Mapping):
         return "; ".join(f"{key} {_text(f'{name} {key}', inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
@@ -88,9 +105,9 @@ def _text(name: str, value: Any) -> str:
         return (", " if any(" " in item for item in items) else " ").join(items)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, int | float) and (name in _UNITS or name.startswith("peak")):
-        unit, word = _UNITS.get(name, _FLOPS)
-        return f"{value / unit:g} {word}"
+    measure = _FLOPS if name.startswith("peaks ") else _UNITS.get(re.split("[_ ]", name)[-1])
+    if isinstance(value, int | float) and measure:
+        return f"{value / measure[0]:.4g} {measure[1]}"
     return str(value) if value != "" else _EMPTY.get(name, "none")
 
 

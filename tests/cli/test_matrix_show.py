@@ -38,6 +38,10 @@ def test_a_gpu(tmp_path: Path) -> None:
     assert "last_driver_branch" not in facts
     assert facts["first_cuda"] == "11.8"
     assert facts["kernel_modules"] == ["open", "proprietary"]
+    assert facts["memory"] >= 141e9
+    assert facts["bandwidth"] == pytest.approx(4.8e12)
+    assert facts["peaks"]["bf16"] == pytest.approx(989e12, rel=0.01)
+    assert facts["peaks"]["fp64_tensor"] == pytest.approx(67e12, rel=0.01)
     (old,) = page(tmp_path, "gpu==sm_70")["facts"]
     assert (old["last_driver_branch"], old["last_cuda"]) == (580, "12.9")
 

@@ -10,6 +10,8 @@ import pytest
 from tests.compat.asking import answer, shown
 
 COMPATIBLE = """
+torchvision==0.20.1+cu121 torch==2.5.1+cu124
+torchvision==0.20.1+cu118 torch==2.5.1+cu118
 vllm==0.6.4 torch==2.5.1
 vllm==0.8.5 torch==2.6.0 driver==550
 vllm==0.11.0 gpu==H100
@@ -106,6 +108,8 @@ jetpack==7.0 torch==2.11.0
 """
 
 INCOMPATIBLE = """
+torchvision==0.20.1+cu118 torch==2.5.1+cu124
+torchvision==0.20.1+cu118 torch==2.5.1
 vllm==0.6.3 torch==2.5.1
 vllm==0.20.0 driver==550
 vllm==0.20.0 gpu==V100

@@ -141,6 +141,13 @@ def test_the_build_is_named() -> None:
     assert "there are cu124, cu121, cu118" in answer("torch==2.5.1 cuda==11.7").reasons[0].message
 
 
+def test_the_wheel_on_pypi_is_said_to_be_assumed() -> None:
+    assert answer("torch==2.5.1 driver==550.54.14").assumed["torch"] == "2.5.1+cu124, the wheel on PyPI"
+    assert answer("torch==2.5.1 gpu==H100 os==windows").assumed["torch"] == "2.5.1+cpu, the wheel on PyPI"
+    assert "torch" not in answer("torch==2.5.1+cu118 gpu==H100").assumed
+    assert "torch" not in answer("torch==2.5.1 cuda==11.8").assumed
+
+
 def test_naming_cuda_cannot_mend_what_the_wheel_on_pypi_does_not_run() -> None:
     """A further component narrows a question; the build that fits is suggested."""
     assert answer("torch==2.5.1 driver==470.57.02").verdict == "incompatible"

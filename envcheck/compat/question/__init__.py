@@ -13,6 +13,8 @@ from envcheck.compat.question.names import PLATFORM, canonical
 from envcheck.compat.question.question import Question
 from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.suggest import suggest, superseded
+from envcheck.compat.question.torch import NAME as TORCH
+from envcheck.compat.question.torch import build_on_pypi
 from envcheck.compat.tables import Tables
 from envcheck.components import Bound, Component
 
@@ -27,13 +29,14 @@ def ask(tables: Tables, components: Sequence[Component]) -> Answer:
     if overall(judgement.fit for judgement in judgements) == "compatible":
         left_out, objections = _without_one(tables, question, components)
         judgements += [Judgement(about, _doubt(fit, left_out)) for about, fit in objections]
+    build = build_on_pypi(tables, question)
     fits = [judgement.fit for judgement in judgements]
     reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in fits]
     return Answer(
         verdict=overall(fits),
         reasons=tuple(sorted(dict.fromkeys(reasons), key=lambda reason: _ORDER.index(reason.verdict))),
         suggestions=(*suggest(tables, components, question, objections), *superseded(tables, question)),
-        assumed=dict(question.assumed),
+        assumed=dict(question.assumed) | ({TORCH: build} if build else {}),
     )
 
 

@@ -131,6 +131,8 @@ def _alone(question: Question, found: Iterable[Judgement]) -> list[Judgement]:
     related = {name for judgement in found if len(judgement.about) > 1 for name in judgement.about}
     named = {name for judgement in found if len(judgement.about) == 1 for name in judgement.about}
     left = [name for name in question.labels if name not in related | named | PLATFORM]
+    if named and not related:
+        return []
     if not related and not named:
         return [_unrelated(" and ".join(question.labels.values()), list(question.labels))]
     return [_unrelated(question.labels[name], [name]) for name in left]

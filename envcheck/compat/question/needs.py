@@ -27,6 +27,8 @@ _SETS = SYSTEMS | {"cuda", "deepstream"}
 def judge_needs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
     """Every need whose component is named (or comes with one that is), and everything brought that is named too."""
     for key, spec in row.needs.items():
+        if candidate.cuda and (key == "cuda" or key in _DRIVERS):
+            continue  # the row speaks of a build for another CUDA
         if key in _DRIVERS:
             yield from _driver(tables, question, candidate, row, key)
         elif key == "cuda":

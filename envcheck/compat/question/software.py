@@ -12,6 +12,7 @@ from envcheck.compat.question.judgement import Judgement, retell
 from envcheck.compat.question.names import HARDWARE
 from envcheck.compat.question.needs import judge_needs
 from envcheck.compat.question.question import Question
+from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.wording import listed
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CudaVersion
@@ -25,7 +26,19 @@ def judge_candidate(tables: Tables, question: Question, candidate: Candidate) ->
     runner = runner_of(question)
     if candidate.cuda and runner:
         found.append(Judgement((candidate.name, runner), _run(tables, question, candidate, candidate.cuda)))
-    return found
+    return found + _beside_torch(tables, question, candidate)
+
+
+def _beside_torch(tables: Tables, question: Question, candidate: Candidate) -> list[Judgement]:
+    """A build by its tag and PyTorch's, which it is loaded into: code for two majors of CUDA does not mix."""
+    torch = question.implied.get("cuda")
+    rows = [row for row in candidate.rows if TORCH in row.needs]
+    if not candidate.cuda or torch is None or torch.by != TORCH or not rows:
+        return []
+    same = candidate.cuda.major == torch.version.numbers[0]
+    verdict: FitVerdict = "compatible" if same else "incompatible"
+    reason = f"{candidate.label} and {torch.label} are built with {'one major' if same else 'different majors'} of CUDA"
+    return [Judgement((candidate.name, TORCH), conclude(tables, verdict, reason, *rows, torch.row))]
 
 
 def _judge_row(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:

@@ -86,6 +86,16 @@ def _for_cuda(tables: Tables, question: Question, row: TorchRow) -> _Found:
     return [], conclude(tables, verdict, reason, row, change=nearest), ("cuda",)
 
 
+def build_on_pypi(tables: Tables, question: Question) -> str | None:
+    """The build that a version without local tag was taken for, where it is one."""
+    versions = question.versions.get(NAME, ())
+    if len(versions) != 1 or versions[0].local or question.cuda:
+        return None
+    readings = torch_readings(tables, question, versions[0])
+    labels = [candidate.label for reading in readings for candidate in reading.candidates]
+    return f"{labels[0].partition(' ')[2]}, the wheel on PyPI" if len(labels) == 1 else None
+
+
 def default_cuda(row: TorchRow, question: Question) -> str | None:
     """CUDA of the wheel on PyPI for the system in question; empty text for a CPU build, None when not known."""
     if question.os == "windows":
