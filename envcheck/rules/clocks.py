@@ -95,9 +95,9 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """A GPU is slowed down because it is hot.
 
     What it checks
-        Whether a thermal slowdown, by the hardware or by the driver, is active now; where the driver
-        was not asked for it, whether the GPU stands at its maximum operating temperature. That one
-        was active earlier, since the driver was loaded, is only noted.
+        Whether a thermal slowdown, by the hardware or by the driver, is active now. That one was
+        active earlier, since the driver was loaded, is only noted. Where it is not known whether one
+        is active: whether the GPU stands at its maximum operating temperature.
 
     Why it matters
         A hot GPU runs slower than its neighbours, and in a job over several GPUs all wait for the
@@ -109,6 +109,7 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
 
     Sources
         Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+        Temperature thresholds: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html
     """
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
     if throttle.reasons is None:

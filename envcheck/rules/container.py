@@ -92,6 +92,8 @@ def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         runtime manage control groups with cgroupfs.
 
     Sources
+        NVIDIA Container Toolkit, troubleshooting:
+          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html
         Containers losing access to GPUs: https://github.com/NVIDIA/nvidia-container-toolkit/issues/48
     """
     nvml = snapshot.driver.nvml if snapshot.driver else None

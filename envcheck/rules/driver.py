@@ -161,15 +161,16 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
 
     Why it matters
         CUDA images and the cuda-compat packages bring a newer libcuda than the driver's. It works
-        with data-centre GPUs (and a few workstation cards) only; on any other GPU CUDA does not
-        start at all.
+        with data-centre GPUs, a few workstation cards and Jetson boards only; on any other GPU CUDA
+        does not start at all.
 
     How to fix
         Take the folder named compat off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), use
         an image for a CUDA version that the driver speaks, or update the driver.
 
     Sources
-        CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
+        Forward compatibility:
+            https://docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html
     """
     failed = naming("forward-compat-unsupported", answers(facts))
     if not failed:

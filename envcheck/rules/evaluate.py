@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from envcheck import checks
-from envcheck.checks import Check, Scope
+from envcheck.checks import Check, Scope, Source
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
@@ -110,8 +110,14 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         missing=outcome.missing,
         fixes=outcome.fixes or (rule.remedy(facts) if bad and rule.remedy else ()),
         action=outcome.action,
-        sources=outcome.sources or (rule.sources if telling else ()),
+        sources=_with_a_page(outcome.sources, rule) if telling else outcome.sources,
     )
+
+
+def _with_a_page(cited: tuple[Source, ...], rule: Rule) -> tuple[Source, ...]:
+    """What the outcome cites, and the rule's own pages where that has no page to open (a package's metadata)."""
+    readable = any(source.address.startswith("https://") for source in cited)
+    return cited if readable else (*cited, *rule.sources)
 
 
 def describe(subject: Subject) -> checks.Subject:

@@ -185,8 +185,9 @@ def restart_container(_facts: Facts) -> tuple[Fix, ...]:
 
 def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
     """Start the fabric manager, where this system is the one that runs it."""
-    platform = facts.snapshot.platform
-    guest = bool(platform and platform.virtualization and platform.virtualization != "none")
+    platform, fabric = facts.snapshot.platform, facts.snapshot.fabric
+    switches = bool(fabric and fabric.nvswitches)
+    guest = bool(platform and platform.virtualization and platform.virtualization != "none") and not switches
     if in_container(facts) or guest:
         where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
         text = f"Have the NVIDIA fabric manager started on the {where}, in the release of the driver"

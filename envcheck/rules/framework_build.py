@@ -116,7 +116,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         older one for a GPU whose generation was dropped. A newer driver does not help.
 
     Sources
-        PyTorch, previous versions: https://pytorch.org/get-started/previous-versions/
+        PyTorch, CUDA support matrix: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
         GPU compatibility: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
     """
     framework = subject.framework

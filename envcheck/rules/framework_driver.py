@@ -131,7 +131,8 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
         for a CUDA version that the driver speaks.
 
     Sources
-        Minor-version compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
+        Minor-version compatibility:
+            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
     """
     framework, number = subject.framework, release(facts)
     cuda = CudaVersion.parse(framework.cuda)

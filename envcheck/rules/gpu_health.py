@@ -142,7 +142,7 @@ _ACTIONS: dict[str, Action] = {
     "drain_and_reset": "drain",
 }
 
-_ADVICE: dict[Action, str] = {
+_ADVICE = {
     "reset": "to be reset",
     "reboot": "the machine to be restarted",
     "drain": "to be drained of its work",
@@ -181,9 +181,9 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
         Restart: drain the machine and restart it.
 
     Sources
-        GPU memory error management, recovery action:
-            https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
-        NVML API: https://docs.nvidia.com/deploy/nvml-api/
+        GPU memory error management, recovery action flag:
+          https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
+        Xid errors, 154: https://docs.nvidia.com/deploy/xid-errors/
     """
     required = naming("gpu-needs-reset", gpu.errors)
     advice = gpu.recovery_action
@@ -192,17 +192,24 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     if not required and advice is None:
         refused = "recovery_action" in gpu.not_supported
         return None if refused else unanswered("gpu.recovery_action", "Recovery action", facts.snapshot)
-    action = _ACTIONS.get(advice or "gpu_reset", "reset") if not required else "reset"
+    action = "reset" if required else _ACTIONS.get(advice or "", "none")
     evidence = (
         *(shown(error) for error in required),
         *((seen("recovery action", gpu, "recovery_action"),) if advice else ()),
     )
     return Outcome(
         status="fail",
-        title=f"{called(gpu)} needs {_ADVICE[action]}",
+        title=f"{called(gpu)} needs {_ADVICE.get(action, f'recovery: {advice}')}"[:80],
         message="After a fault, the driver asks for this before the GPU is used again.",
         evidence=evidence,
         decided_by="driver-answered",
         action=action,
-        fixes=fixes.reboot(facts) if action == "reboot" else (fixes.reset(gpu),),
+        fixes=_ways_back(action, advice, gpu, facts),
     )
+
+
+def _ways_back(action: Action, advice: str | None, gpu: Gpu, facts: Facts) -> tuple[Fix, ...]:
+    if action == "none":
+        text = f"Recover it as the driver asks ({advice}); its documentation says how"
+        return (Fix(text=text, who="cluster-admin"),)
+    return fixes.reboot(facts) if action == "reboot" else (fixes.reset(gpu),)

@@ -26,7 +26,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
     What it checks
         Uncorrected ECC errors counted since the driver was loaded. Errors of the GPU's whole life
-        (the aggregate count) are only noted: the rows concerned were replaced long ago.
+        (the aggregate count) are only noted: they belong to earlier starts.
 
     Why it matters
         Data was lost. The program that used it was stopped, and the driver takes the row or page out

@@ -61,7 +61,7 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     What it checks
         Whether the kernel has loaded the nvidia module (/proc/modules, /proc/driver/nvidia), on a
         system that has an NVIDIA GPU and the driver's libraries. Inside WSL and on a Jetson there
-        is no such module.
+        is no such module: what nvidia-smi says in a text from inside WSL does not prove it missing.
 
     Why it matters
         The libraries reach the GPU only through the module. Without it nvidia-smi cannot

@@ -157,8 +157,9 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
 
     How to fix
         Start nvidia-fabricmanager. Its release must be exactly the driver's; after a driver update
-        it must be updated too. Its log (`journalctl -u nvidia-fabricmanager`) says why it stops. In
-        a virtual machine with passed-through GPUs it runs on the host or a service machine.
+        it must be updated too. Its log (`journalctl -u nvidia-fabricmanager`) says why it stops. A
+        virtual machine that was given GPUs without the NVSwitches has none of its own: there it runs
+        on the host or in a service machine.
 
     Sources
         Fabric Manager user guide: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/

@@ -61,7 +61,8 @@ def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Whether CUDA enumerates at least one device under the present variables, on a machine whose
-        driver answers and that has a GPU.
+        driver answers and that has a GPU. A text from inside WSL that only says that there is no
+        device leaves this open: there it has other causes too.
 
     Why it matters
         A program sees the GPUs that CUDA_VISIBLE_DEVICES leaves it. When it is empty or -1, or its

@@ -15,7 +15,9 @@ MEND = Fix(text="mend it")
 OTHER = Fix(text="mend it otherwise")
 
 
-def declared(status: Status = "fail", fixes: tuple[Fix, ...] = (), **how: object) -> Rule:
+def declared(
+    status: Status = "fail", fixes: tuple[Fix, ...] = (), sources: tuple[Source, ...] = (), **how: object
+) -> Rule:
     """A rule on the machine that always concludes the same."""
 
     def always_so(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
@@ -35,7 +37,7 @@ def declared(status: Status = "fail", fixes: tuple[Fix, ...] = (), **how: object
             A page with a long address:
                 https://example.org/b
         """
-        return Outcome(status=status, title="so", fixes=fixes)
+        return Outcome(status=status, title="so", fixes=fixes, sources=sources)
 
     return rule(layer="driver", scope="node", **how)(always_so)  # type: ignore[arg-type]
 
@@ -71,6 +73,21 @@ PAGES = (
 @pytest.mark.parametrize(("status", "cited"), [("fail", PAGES), ("note", PAGES), ("pass", ()), ("unknown", ())])
 def test_a_finding_cites_the_pages_of_its_rule(status: Status, cited: tuple[Source, ...]) -> None:
     found = put(declared(status))
+    assert found is not None
+    assert found.sources == cited
+
+
+PACKAGE = Source(title="torch's metadata", address="PyPI torch")
+ROW = Source(title="A row of the matrix", address="https://example.org/row")
+
+
+@pytest.mark.parametrize(
+    ("own", "cited"), [((ROW,), (ROW,)), ((PACKAGE, ROW), (PACKAGE, ROW)), ((PACKAGE,), (PACKAGE, *PAGES))]
+)
+def test_a_finding_that_cites_no_page_to_open_cites_its_rules(
+    own: tuple[Source, ...], cited: tuple[Source, ...]
+) -> None:
+    found = put(declared(sources=own))
     assert found is not None
     assert found.sources == cited
 

@@ -294,3 +294,5 @@ def test_the_fabric_manager_is_started_where_it_runs() -> None:
     ):
         (fix,) = check_of("fabric-manager-not-running", elsewhere).fixes
         assert (fix.who, fix.command) == ("cluster-admin", ())
+    given_the_switches = but(machine(driver=failed), platform__virtualization="kvm", fabric__nvswitches=4)
+    assert check_of("fabric-manager-not-running", given_the_switches).fixes == here.fixes

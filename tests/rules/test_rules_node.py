@@ -327,12 +327,14 @@ def test_nothing_more_is_asked_of_a_gpu_that_the_driver_does_not_list() -> None:
         ("drain_p2p", "drain"),
         ("drain_and_reset", "drain"),
         ("bus_reset", "reset"),
-        ("something_new", "reset"),
+        ("recover_imex_domain", "none"),
+        ("something_new", "none"),
     ],
 )
 def test_the_recovery_that_the_driver_asks_for(advice: str, action: str) -> None:
     found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))
     assert (found.status, found.action) == ("fail", action)
+    assert (advice in found.fixes[0].text) == (action == "none")
 
 
 def test_mismatch_in_a_container_is_the_images_fault() -> None:
