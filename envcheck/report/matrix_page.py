@@ -94,10 +94,9 @@ def _inline(item: Mapping[str, Any]) -> str:
 
 
 def _text(name: str, value: Any) -> str:
-    if name in _SPECIFIERS and isinstance(value, Mapping):
-        return "; ".join(readable(key, spec) for key, spec in value.items())
     if name in _SPECIFIERS:
-        return readable("", str(value)).strip()
+        table = value if isinstance(value, Mapping) else {"": value}
+        return "; ".join(readable(key, spec).strip() for key, spec in table.items())
     if isinstance(value, Mapping):
         return "; ".join(f"{key} {_text(f'{name} {key}', inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):

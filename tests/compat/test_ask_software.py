@@ -10,6 +10,18 @@ import pytest
 from tests.compat.asking import answer, shown
 
 COMPATIBLE = """
+tensorflow==2.18.0 gpu==RTX,5090 driver==570
+tensorflow==2.10.0 gpu==H100 driver==535
+onnxruntime-gpu==1.21.0 gpu==RTX,5090 driver==570
+onnxruntime-gpu==1.16.0 gpu==H100
+onnxruntime-gpu==1.16.0 gpu==RTX,4090
+mxnet-cu112==1.9.1 cuda==11.2
+cntk-gpu==2.7 cuda==10.0
+cntk-gpu==2.6 cuda==9.0 python==3.6
+paddlepaddle-gpu==2.6.2 cuda==11.8
+numba==0.60.0 numpy==2.0
+torch==2.6.0 python==3.13 torchvision==0.21.0
+torch==2.5.1 xformers==0.0.28.post3 gpu==RTX,4090 driver==550
 torchvision==0.20.1+cu121 torch==2.5.1+cu124
 torchvision==0.20.1+cu118 torch==2.5.1+cu118
 vllm==0.6.4 torch==2.5.1
@@ -108,6 +120,21 @@ jetpack==7.0 torch==2.11.0
 """
 
 INCOMPATIBLE = """
+tensorflow==2.10.0 gpu==RTX,5090
+tensorflow==2.15.0 gpu==RTX,5090
+tensorflow==1.15.0 gpu==A100
+onnxruntime-gpu==1.16.0 gpu==RTX,5090
+mxnet-cu101==1.9.1 gpu==A100
+cntk-gpu==2.7 cuda==9.0
+cntk-gpu==2.7 python==3.7
+paddlepaddle-gpu==2.6.2 gpu==RTX,5090
+paddlepaddle-gpu==2.6.2 cuda==12.4
+paddlepaddle-gpu==2.6.2 gpu==H100
+numba==0.59.0 numpy==2.0
+numba==0.60.0 python==3.13
+numba==0.60.0 numpy==2.1
+torch==2.2.0 numpy==2.0 os==windows
+torch==2.5.1+cu118 vllm==0.6.4
 torchvision==0.20.1+cu118 torch==2.5.1+cu124
 torchvision==0.20.1+cu118 torch==2.5.1
 vllm==0.6.3 torch==2.5.1

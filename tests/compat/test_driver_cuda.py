@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.driver_cuda import branch_of, driver_runs_cuda, driver_speaks, minimum_driver
+from envcheck.compat.driver_cuda import branch_of, driver_runs_cuda, driver_speaks, minimum_driver, speaks_at_least
 from envcheck.compat.load import tables
 from envcheck.compat.tables import Os
 from envcheck.versions import CudaVersion, DriverRelease
@@ -167,3 +167,11 @@ def test_what_a_driver_speaks_it_never_refuses(driver: DriverRelease) -> None:
     speaks = driver_speaks(MATRIX, driver)
     if speaks is not None and driver.minor >= 100:
         assert not driver_runs_cuda(MATRIX, driver, speaks).bad
+
+
+@pytest.mark.parametrize("os", ["linux", "windows", "wsl"])
+def test_a_driver_newer_than_the_data_speaks_no_less_than_the_newest(os: Os) -> None:
+    newest = speaks_at_least(MATRIX, release("900.10"), os)
+    assert newest == max(spoken for row in MATRIX.drivers if (spoken := CudaVersion.parse(row.cuda)))
+    assert speaks_at_least(MATRIX, release("550.54.14"), os) == cuda("12.4")
+    assert speaks_at_least(MATRIX, release("300.10"), os) is None

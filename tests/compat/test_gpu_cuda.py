@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.gpu_cuda import cuda_targets, targets_of
+from envcheck.compat.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.compat.load import tables
 from envcheck.versions import ComputeCapability, CudaVersion
 
@@ -45,3 +45,28 @@ def test_what_a_toolkit_compiles_for(capability: str, toolkit: str, verdict: str
 def test_the_targets_of_a_toolkit() -> None:
     assert [str(target) for target in targets_of(MATRIX, CudaVersion(11, 7))][-3:] == ["sm_80", "sm_86", "sm_87"]
     assert targets_of(MATRIX, CudaVersion(12, 7)) == ()
+
+
+@pytest.mark.parametrize(
+    ("capability", "toolkit", "verdict"),
+    [
+        ("8.9", "11.7", "compatible"),
+        ("8.6", "11.0", "compatible"),
+        ("10.3", "12.8", "compatible"),
+        ("8.0", "10.2", "incompatible"),
+        ("9.0", "11.7", "incompatible"),
+        ("8.7", "11.3", "incompatible"),
+        ("7.0", "13.0", "incompatible"),
+        ("9.0", "14.0", "unknown"),
+    ],
+)
+def test_software_built_for_an_older_gpu_of_the_major_serves(capability: str, toolkit: str, verdict: str) -> None:
+    gpu, cuda = ComputeCapability.parse(capability), CudaVersion.parse(toolkit)
+    assert gpu is not None
+    assert cuda is not None
+    assert cuda_serves(MATRIX, gpu, cuda).verdict == verdict
+
+
+def test_a_toolkit_older_than_the_major_leaves_ptx_alone() -> None:
+    reason = cuda_serves(MATRIX, ComputeCapability(8, 0), CudaVersion(10, 2)).reason
+    assert "only PTX could run there" in reason

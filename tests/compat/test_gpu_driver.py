@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.gpu_driver import Flavour, architecture_of, driver_drives
+from envcheck.compat.gpu_driver import Flavour, architecture_of, driver_drives, module_drives
 from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.load import tables
 from envcheck.compat.tables import Os
@@ -104,3 +104,21 @@ def test_within_a_generation_s_support_a_newer_driver_drives_no_less(
         return
     if driver_drives(MATRIX, capability, DriverRelease(older, 10)).ok:
         assert driver_drives(MATRIX, capability, DriverRelease(newer, 10)).ok
+
+
+@pytest.mark.parametrize(
+    ("capability", "flavour", "verdict"),
+    [
+        ("7.0", "open", "incompatible"),
+        ("7.0", "proprietary", "compatible"),
+        ("7.5", "open", "compatible"),
+        ("9.0", "proprietary", "compatible"),
+        ("12.0", "proprietary", "incompatible"),
+        ("12.0", "open", "compatible"),
+        ("13.0", "open", "unknown"),
+    ],
+)
+def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> None:
+    gpu = ComputeCapability.parse(capability)
+    assert gpu is not None
+    assert module_drives(MATRIX, gpu, flavour).verdict == verdict

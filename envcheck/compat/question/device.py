@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
 from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.gpu_code import code_runs_on, runs_natively
 from envcheck.compat.gpu_cuda import cuda_targets
@@ -14,8 +12,8 @@ from envcheck.compat.question.hardware import speaks
 from envcheck.compat.question.judgement import Judgement, agree, retell
 from envcheck.compat.question.names import SYSTEMS
 from envcheck.compat.question.question import AskedGpu, Question
+from envcheck.compat.question.stack import refused, stack_refuses
 from envcheck.compat.question.wording import listed
-from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
@@ -24,8 +22,9 @@ def judge_device(tables: Tables, question: Question, candidate: Candidate, row: 
     """Whether the build runs on each GPU; nothing where its row says nothing of GPUs."""
     for gpu in question.gpus:
         fit = _documented(tables, candidate, row, gpu)
-        if fit is None or (fit.ok and row.targets and not _bounded(row)):
-            fit = _by_code(tables, question, candidate, row, gpu) or fit or _by_toolkit(tables, candidate, row, gpu)
+        if fit is None or (fit.ok and not _bounded(row)):
+            fit = _by_code(tables, question, candidate, row, gpu) or fit
+            fit = (fit if fit and fit.bad else None) or stack_refuses(tables, candidate, row, gpu) or fit
         if fit is not None:
             yield Judgement((candidate.name, "gpu"), fit)
 
@@ -46,9 +45,9 @@ def judge_system(tables: Tables, question: Question, candidate: Candidate, row: 
 
 def _documented(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the documents say of compute capabilities."""
-    refused = _refused(row, gpu)
-    if refused is not None:
-        what, change = refused
+    refusal = refused(row, gpu)
+    if refusal is not None:
+        what, change = refusal
         reason = f"{candidate.label} {what}; {gpu.label} has {gpu.capability}"
         return conclude(tables, "incompatible", reason, row, change=change)
     if row.capability_min is None and not row.capabilities:
@@ -58,19 +57,6 @@ def _documented(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: Aske
         return conclude(tables, "unknown", reason, row)
     reason = f"{candidate.label} supports compute capability {gpu.capability} of {gpu.label}"
     return conclude(tables, "compatible", reason, row)
-
-
-def _refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
-    """What documents require that the GPU does not have, and the change that would help."""
-    if row.capabilities and str(gpu.capability) not in row.capabilities:
-        listed = ", ".join(row.capabilities)
-        return f"supports compute capability {listed}", f"a GPU of compute capability {listed}"
-    least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
-    if least is not None and gpu.capability < least:
-        return f"needs compute capability {least} or higher", f"a GPU of compute capability >= {least}"
-    if greatest is not None and gpu.capability > greatest:
-        return f"supports compute capability up to {greatest}", f"a GPU of compute capability <= {greatest}"
-    return None
 
 
 def _bounded(row: ReleaseRow) -> bool:
@@ -113,26 +99,3 @@ def _native(tables: Tables, targets: Sequence[CodeTarget], gpu: AskedGpu) -> boo
 def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarget]) -> bool:
     """Whether documents promise a GPU that is older than some of the code: they outrank what was found in files."""
     return row.capability_min is not None and gpu.capability <= max(target.capability for target in targets)
-
-
-def _by_toolkit(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
-    """A toolkit that has dropped a GPU can have left no code for it."""
-    built = [CudaVersion.parse(row.cuda)] if row.cuda else _admitted(tables, row)
-    fits = [cuda_targets(tables, gpu.capability, cuda) for cuda in built if cuda]
-    if not fits or not all(fit.bad for fit in fits):
-        return None
-    reason = f"{candidate.label} on {gpu.label}: {fits[0].reason}"
-    dropped = all(fit.nearest_change.startswith("CUDA <=") for fit in fits)
-    fit = msgspec.structs.replace(fits[0], verdict="incompatible" if dropped else "unknown")
-    return retell(tables, fit, reason, row)
-
-
-def _admitted(tables: Tables, row: ReleaseRow) -> list[CudaVersion | None]:
-    """The toolkits that it may be used with."""
-    if "cuda" not in row.needs:
-        return []
-    spec = parse_specifier(row.needs["cuda"])
-    known = [known.version for known in tables.cuda if known.toolkit]
-    return [
-        CudaVersion.parse(text) for text in known if (version := parse_version(text)) and spec.cover(version) != "none"
-    ]
