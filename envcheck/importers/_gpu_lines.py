@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -12,7 +12,8 @@ from envcheck.snapshot import Gpu, Listing, Mig, MigInstance
 
 _GPU = re.compile(r"GPU ([0-9]{1,3}): ?(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?")
 _MIG = re.compile(r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?")
-_MOST_GPUS = 1024
+MOST_GPUS = 1024
+"""A text that lists more is no machine's."""
 
 
 def label(index: int) -> str:
@@ -27,16 +28,21 @@ def is_gpu_line(line: str) -> bool:
 
 
 def listing(lines: Iterable[str]) -> Listing[Gpu] | None:
-    """The GPUs that the lines name, or None when they name none; complete when they are numbered from 0 on."""
+    """The GPUs that the lines name, or None when they name none."""
     gpus: dict[int, Gpu] = {}
     last: int | None = None
     for line in lines:
         gpu, instance = _GPU.match(line.strip()), _MIG.match(line.strip())
-        if gpu and len(gpus) < _MOST_GPUS:
+        if gpu and len(gpus) < MOST_GPUS:
             last = int(gpu[1])
             gpus.setdefault(last, _gpu(last, gpu[2].strip(), gpu[3]))
         elif instance and last is not None:
             gpus[last] = _with_instance(gpus[last], MigInstance(source=SOURCE, uuid=instance[3], name=instance[1]))
+    return by_index(gpus)
+
+
+def by_index(gpus: Mapping[int, Gpu]) -> Listing[Gpu] | None:
+    """The GPUs by nvidia-smi's index, or None where there are none; complete when they are numbered from 0 on."""
     if not gpus:
         return None
     return Listing(items=tuple(gpus.values()), complete=sorted(gpus) == list(range(len(gpus))))

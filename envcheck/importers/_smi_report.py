@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from envcheck.importers import _smi_gpu
-from envcheck.importers._gpu_lines import label
+from envcheck.importers._gpu_lines import MOST_GPUS, label
 from envcheck.importers._paste import SOURCE
 from envcheck.importers._smi_values import whole
 from envcheck.importers._xml import Element
@@ -15,7 +15,6 @@ from envcheck.snapshot import Driver, Gpu, Listing, Snapshot
 
 _RELEASE = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")
 _CUDA = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}")
-_MOST_GPUS = 1024
 
 
 def snapshot_of(root: Element) -> Snapshot:
@@ -39,7 +38,7 @@ def _matching(root: Element, pattern: re.Pattern[str], *names: str) -> str | Non
 
 def _gpus(root: Element) -> Listing[Gpu] | None:
     """The GPUs whose element is whole. They come in the order of their index when none was left out by ``-i``."""
-    elements = [element for element in root.all("gpu") if element.whole][:_MOST_GPUS]
+    elements = [element for element in root.all("gpu") if element.whole][:MOST_GPUS]
     attached = root.at("attached_gpus")
     count = whole(attached.text) if attached else None
     if not elements and count != 0:

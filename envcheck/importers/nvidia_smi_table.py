@@ -12,7 +12,7 @@ from itertools import takewhile
 
 import msgspec
 
-from envcheck.importers._gpu_lines import label
+from envcheck.importers._gpu_lines import MOST_GPUS, by_index, label
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
 from envcheck.importers._smi_values import bus_id, error_in, flag, quantity, whole
@@ -44,7 +44,6 @@ _MIG_BOX = re.compile(r"\| MIG devices: {1,200}\|$")
 _MIG_ROW = re.compile(r"\| {1,4}([0-9]{1,3})(?: {1,6}[0-9]{1,3}){3} {1,6}\|")
 """Numbers of the GPU, the GPU instance, the compute instance and the MIG device."""
 _LONGEST_ROW = 200
-_MOST_GPUS = 1024
 _MOST_ROWS = 500
 
 
@@ -96,36 +95,33 @@ def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
     below: Gpu | None = None
     for line in lines:
         first = _first_row(line)
-        if first and first.index is not None and len(gpus) < _MOST_GPUS:
+        if first and first.index is not None and len(gpus) < MOST_GPUS:
             below = gpus.setdefault(first.index, first)
         elif below is not None and below.index is not None and line.lstrip().startswith("|"):
             below = gpus[below.index] = _with_row(below, _cells(line))
         else:
             below = None
-    if not gpus:
-        return None
-    items = _with_instances(tuple(gpus.values()), lines)
-    return Listing(items=items, complete=sorted(gpus) == list(range(len(gpus))))
+    return by_index(_with_instances(gpus, lines))
 
 
-def _with_instances(gpus: tuple[Gpu, ...], lines: Sequence[str]) -> tuple[Gpu, ...]:
+def _with_instances(gpus: dict[int, Gpu], lines: Sequence[str]) -> dict[int, Gpu]:
     """The GPUs in MIG mode with the instances that the box below the table lists, which may be none."""
     numbers = _mig_box(lines)
     if numbers is None:
         return gpus
-    return tuple(
-        msgspec.structs.replace(gpu, mig=_with_count(gpu.mig, numbers.count(gpu.index)))
+    return {
+        index: msgspec.structs.replace(gpu, mig=_with_count(gpu.mig, numbers.count(index)))
         if gpu.mig and gpu.mig.enabled
         else gpu
-        for gpu in gpus
-    )
+        for index, gpu in gpus.items()
+    }
 
 
 def _with_count(mig: Mig, count: int) -> Mig:
     return msgspec.structs.replace(mig, instances=(MigInstance(source=SOURCE),) * count)
 
 
-def _mig_box(lines: Sequence[str]) -> list[int | None] | None:
+def _mig_box(lines: Sequence[str]) -> list[int] | None:
     """The GPU's number of each row of the first box of MIG devices; None without a box, or when it is cut off."""
     start = next((place for place, line in enumerate(lines) if _MIG_BOX.match(line.strip()[:_LONGEST_ROW])), None)
     if start is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.fixes import known_bus_id
+from envcheck.rules.fixes import smi_choice
 from envcheck.rules.machine import called, decided, listed
 from envcheck.rules.needs import refused, unanswered
 from envcheck.snapshot import Gpu, Power, Temperature, Throttle
@@ -84,8 +84,7 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
 
 def _raise_limit(gpu: Gpu, power: Power) -> tuple[Fix, ...]:
-    place = ("-i", gpu.pci_bus_id) if gpu.pci_bus_id and known_bus_id(gpu) else ()
-    command = ("sudo", "nvidia-smi", *place, "-pl", f"{power.limit_default:.0f}")
+    command = ("sudo", "nvidia-smi", *smi_choice(gpu), "-pl", f"{power.limit_default:.0f}")
     risk = "more heat and power; the limit may have been lowered on purpose"
     return (Fix(text="Set the power limit back to its default", command=command, who="root", risk=risk),)
 

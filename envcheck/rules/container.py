@@ -6,16 +6,23 @@ from envcheck.checks import Evidence
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import shown
-from envcheck.rules.machine import cuda_answers, gpu_nodes, in_container, may_have_gpus, plural
-from envcheck.snapshot import Driver, Platform, Snapshot
+from envcheck.rules.machine import (
+    cuda_answers,
+    driver_of,
+    gpu_nodes,
+    in_container,
+    may_have_gpus,
+    own_kind_of_driver,
+    plural,
+)
+from envcheck.snapshot import Platform, Snapshot
 
 _NVML_UNKNOWN = 999
 
 
 def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this is a container that shows its GPUs as /dev/nvidiaN, on a machine that may have some."""
-    platform = facts.snapshot.platform or Platform()
-    return in_container(facts) and not platform.wsl and not platform.tegra_release and may_have_gpus(facts)
+    return in_container(facts) and own_kind_of_driver(facts) and may_have_gpus(facts)
 
 
 @rule(
@@ -47,7 +54,7 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         NVIDIA Container Toolkit:
             https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
     """
-    nodes, driver = gpu_nodes(facts) or (), snapshot.driver or Driver()
+    nodes, driver = gpu_nodes(facts) or (), driver_of(facts)
     container = seen("container", snapshot.platform or Platform(), "container")
     if cuda_answers(facts) or (nodes and driver.installed is not False):
         return passed(f"The container was given {plural(len(nodes), 'GPU')}", container)

@@ -6,17 +6,8 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import answers, naming, shown
-from envcheck.rules.machine import (
-    cuda_answers,
-    in_container,
-    may_have_gpus,
-    nvml_answers,
-)
-from envcheck.snapshot import Driver, Snapshot
-
-
-def _driver(facts: Facts) -> Driver:
-    return facts.snapshot.driver or Driver()
+from envcheck.rules.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
+from envcheck.snapshot import Snapshot
 
 
 def _on_a_host_with_gpus(_subject: Snapshot, facts: Facts) -> bool:
@@ -51,7 +42,7 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
         CUDA on WSL: https://docs.nvidia.com/cuda/wsl-user-guide/
     """
-    driver = _driver(facts)
+    driver = driver_of(facts)
     if driver.installed or cuda_answers(facts):
         return passed("The driver's libraries are installed", seen("driver libraries", driver, "installed"))
     failed = tuple(shown(result) for result in naming("driver-not-installed", answers(facts)))
@@ -117,7 +108,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
 
 
 def _library_versions(facts: Facts) -> tuple[str, ...]:
-    listing = _driver(facts).libraries
+    listing = driver_of(facts).libraries
     found = (library.version for library in (listing.items if listing else ()) if library.kind == "driver")
     return tuple(dict.fromkeys(version for version in found if version))
 

@@ -6,12 +6,8 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.driver_errors import answers, explained, shown
-from envcheck.rules.machine import called, gpu_nodes, listed, may_have_gpus, nvml_answers, without_handle
-from envcheck.snapshot import ApiResult, Driver, Gpu, Snapshot
-
-
-def _driver(facts: Facts) -> Driver:
-    return facts.snapshot.driver or Driver()
+from envcheck.rules.machine import called, driver_of, gpu_nodes, listed, may_have_gpus, nvml_answers, without_handle
+from envcheck.snapshot import ApiResult, Gpu, Snapshot
 
 
 def _start_matters(_subject: Snapshot, facts: Facts) -> bool:
@@ -23,7 +19,7 @@ def _start_matters(_subject: Snapshot, facts: Facts) -> bool:
 
 def _failed_start(facts: Facts) -> ApiResult | None:
     """The first call that CUDA's start failed with."""
-    driver = _driver(facts)
+    driver = driver_of(facts)
     calls = (driver.cuda_init, driver.cuda_device_count)
     return next((result for result in calls if result is not None and result.code != 0), None)
 
@@ -35,8 +31,8 @@ def _ways_to_start(facts: Facts) -> tuple[Fix, ...]:
         command=("sudo", "nvidia-modprobe", "-u", "-c=0"),
         who="root",
     )
-    log = Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root")
-    return (*((uvm,) if module and module.uvm_loaded is False else ()), log, *fixes.reboot(facts))
+    load = (uvm,) if module and module.uvm_loaded is False else ()
+    return (*load, fixes.read_kernel_log(), *fixes.reboot(facts))
 
 
 @rule(
@@ -67,7 +63,7 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
         NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
     """
-    driver, failed = _driver(facts), _failed_start(facts)
+    driver, failed = driver_of(facts), _failed_start(facts)
     if failed is not None:
         return _start_failed(failed, facts)
     dead = _not_started(facts)
@@ -142,10 +138,5 @@ def _some_failed(dead: tuple[Gpu, ...]) -> Outcome:
         evidence=errors or bound,
         decided_by="driver-answered",
         action="reset",
-        fixes=(
-            Fix(
-                text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root"
-            ),
-            *(fixes.reset(gpu) for gpu in dead),
-        ),
+        fixes=(fixes.read_kernel_log(), *(fixes.reset(gpu) for gpu in dead)),
     )

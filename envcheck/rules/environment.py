@@ -5,6 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.torch_python import python_runs_torch
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.fits import does_not_fit
 from envcheck.rules.framework_facts import machine, named
 from envcheck.snapshot import Environment
 
@@ -172,12 +173,6 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return passed(f"{named(framework)} supports Python {environment.python}", *evidence)
     if not fit.bad:
         return None
-    return Outcome(
-        status="warn",
-        title=f"{named(framework)} has no wheels for Python {environment.python}",
-        message=f"{fit.reason[:1].upper()}{fit.reason[1:]}.",
-        evidence=evidence,
-        sources=fit.sources,
-        confidence=fit.confidence,
-        fixes=(Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}"),),
-    )
+    title = f"{named(framework)} has no wheels for Python {environment.python}"
+    anew = Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}")
+    return does_not_fit(title, fit, evidence=evidence, fixes=(anew,), worst="warn")

@@ -68,16 +68,23 @@ def reboot(_facts: Facts) -> tuple[Fix, ...]:
 
 def reset(gpu: Gpu | None) -> Fix:
     """Reset one GPU, by its PCI bus id where it is known."""
-    named = f" -i {gpu.pci_bus_id}" if gpu is not None and known_bus_id(gpu) else ""
     return Fix(
-        text=f"Stop what uses the GPU, then reset it: nvidia-smi --gpu-reset{named}",
+        text=f"Stop what uses the GPU, then reset it: {' '.join(('nvidia-smi', '--gpu-reset', *smi_choice(gpu)))}",
         who="root",
         risk="ends every process on the GPU; GPUs that share NVLinks or an NVSwitch must be reset together",
     )
 
 
-def known_bus_id(gpu: Gpu) -> bool:
-    return bool(gpu.pci_bus_id and _BUS_ID.fullmatch(gpu.pci_bus_id))
+def smi_choice(gpu: Gpu | None) -> tuple[str, ...]:
+    """nvidia-smi's option that chooses this GPU; none where it is not known by a PCI bus id."""
+    bus_id = gpu.pci_bus_id if gpu else None
+    return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
+
+
+def read_kernel_log() -> Fix:
+    """The kernel log often has the reason of what the driver does not explain."""
+    command = ("sudo", "dmesg", "--level=err,warn")
+    return Fix(text="Look for the reason in the kernel log", command=command, who="root")
 
 
 def replace(gpu: Gpu) -> Fix:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Missing
-from envcheck.compat.fit import Fit
+from envcheck.compat.fit import WEAKEST_FIRST, Fit
 from envcheck.compat.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.cuda_wanted import signs
 from envcheck.rules.driver_facts import speaks
+from envcheck.rules.fits import does_not_fit
 from envcheck.rules.framework_facts import built_for_cuda, named, targets
 from envcheck.rules.machine import called, decided, plural
 from envcheck.rules.torch_fixes import install_fitting_build
@@ -172,18 +173,17 @@ def _lacking(
     facts: Facts,
 ) -> Outcome:
     """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
-    framework, fit = subject.framework, lacking[0][1]
+    framework = subject.framework
+    fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     names = ", ".join(called(gpu) for gpu, _ in lacking)
     capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))
     whom = called(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
-    weak = any(each.confidence == "weak" for _, each in lacking)
-    return Outcome(
-        status="fail" if len(lacking) == total and not weak else "warn",
-        title=f"{named(framework)} has no code for {whom}"[:80],
-        message=f"{fit.reason[:1].upper()}{fit.reason[1:]}. Without code: {names}.",
+    return does_not_fit(
+        f"{named(framework)} has no code for {whom}",
+        fit,
         evidence=(held, *capabilities, *_place(subject)),
-        decided_by=decided(framework, "gpu_code"),
-        sources=fit.sources,
-        confidence=fit.confidence,
         fixes=install_fitting_build(facts, framework),
+        worst="fail" if len(lacking) == total else "warn",
+        more=f" Without code: {names}.",
+        decided_by=decided(framework, "gpu_code"),
     )

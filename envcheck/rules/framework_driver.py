@@ -8,10 +8,11 @@ from envcheck.compat.fit import Fit
 from envcheck.compat.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.driver_facts import release, release_text, speaks, speaks_natively
+from envcheck.rules.fits import does_not_fit, not_known
 from envcheck.rules.fixes import update_driver
 from envcheck.rules.framework_facts import built_for_cuda, named, targets
+from envcheck.rules.machine import driver_of
 from envcheck.rules.torch_fixes import install_fitting_build
-from envcheck.snapshot import Driver
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 
@@ -57,7 +58,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
         CUDA Toolkit release notes: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/
     """
-    framework, driver = subject.framework, facts.snapshot.driver or Driver()
+    framework, driver = subject.framework, driver_of(facts)
     cuda, number = CudaVersion.parse(framework.cuda), release(facts)
     if cuda is None or number is None:
         text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a version that can be read"
@@ -75,18 +76,9 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if fit.ok:
         return passed(title, *evidence)
     if not fit.bad:
-        return Outcome(
-            status="unknown", title=f"Whether driver {number} runs CUDA {cuda} is not known", message=fit.reason
-        )
-    return Outcome(
-        status="warn" if fit.confidence == "weak" else "fail",
-        title=f"Driver {number} is too old for {named(framework)}",
-        message=f"{fit.reason[:1].upper()}{fit.reason[1:]}.",
-        evidence=evidence,
-        sources=fit.sources,
-        confidence=fit.confidence,
-        fixes=(*install_fitting_build(facts, framework), *update_driver(facts, fit.nearest_change)),
-    )
+        return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
+    fixes = (*install_fitting_build(facts, framework), *update_driver(facts, fit.nearest_change))
+    return does_not_fit(f"Driver {number} is too old for {named(framework)}", fit, evidence=evidence, fixes=fixes)
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:

@@ -6,6 +6,7 @@ from envcheck.checks import Evidence, Fix, Missing
 from envcheck.compat.gpu_driver import driver_drives
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_facts import release, release_text
+from envcheck.rules.fits import does_not_fit, not_known
 from envcheck.rules.fixes import update_driver
 from envcheck.rules.machine import called, counted, decided, model_of, without_handle
 from envcheck.rules.observed import kernel_messages, quoted
@@ -153,18 +154,9 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
     if fit.ok:
         return passed(f"Driver {number} drives {capability.sm}", *evidence)
     if not fit.bad:
-        return Outcome(
-            status="unknown", title=f"Whether the driver drives {called(gpu)} is not known", message=fit.reason
-        )
-    return Outcome(
-        status="warn" if fit.confidence == "weak" else "fail",
-        title=f"Driver {number} does not drive {called(gpu)}",
-        message=f"{fit.reason[:1].upper()}{fit.reason[1:]}.",
-        evidence=evidence,
-        fixes=_other_driver(fit.nearest_change, facts),
-        sources=fit.sources,
-        confidence=fit.confidence,
-    )
+        return not_known(f"Whether the driver drives {called(gpu)} is not known", fit)
+    title = f"Driver {number} does not drive {called(gpu)}"
+    return does_not_fit(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
 
 
 def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:

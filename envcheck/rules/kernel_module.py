@@ -5,11 +5,17 @@ from __future__ import annotations
 from envcheck.checks import Evidence
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.machine import called, may_have_gpus, on_plain_host
+from envcheck.rules.machine import called, driver_of, inside_wsl, may_have_gpus, on_plain_host, own_kind_of_driver
 from envcheck.rules.observed import kernel_messages, quoted
 from envcheck.snapshot import Gpu, Kernel, KernelModule, Snapshot
 
 _RIVALS = ("nouveau", "nova")
+
+_OTHER_CAUSES = (
+    "inside WSL no kernel module is loaded: nvidia-smi says this too when Windows does not pass the GPU through. "
+    "Update the driver in Windows and WSL itself (wsl --update), then restart it (wsl --shutdown)"
+)
+"""Why an error line from inside WSL does not prove it."""
 
 
 def _kernel(facts: Facts) -> Kernel:
@@ -22,23 +28,12 @@ def _module(facts: Facts) -> KernelModule:
 
 def _concerns_module(_subject: Snapshot, facts: Facts) -> bool:
     """Whether this system is to load the module: it has a GPU of its own, and the driver's libraries."""
-    platform, driver = facts.snapshot.platform, facts.snapshot.driver
-    special = platform is not None and (platform.wsl or platform.tegra_release)
-    return not special and may_have_gpus(facts) and not (driver is not None and driver.installed is False)
+    return own_kind_of_driver(facts) and may_have_gpus(facts) and driver_of(facts).installed is not False
 
 
 def _not_loaded_here(subject: Snapshot, facts: Facts) -> bool:
     """As above, on a system whose kernel is its own to look into (a container's /lib/modules is not its kernel's)."""
     return _concerns_module(subject, facts) and on_plain_host(facts) and _module(facts).loaded is False
-
-
-def _in_wsl(facts: Facts) -> str | None:
-    if facts.driver_os != "wsl":
-        return None
-    return (
-        "inside WSL no kernel module is loaded: nvidia-smi says this too when Windows does not pass the GPU through. "
-        "Update the driver in Windows and WSL itself (wsl --update), then restart it (wsl --shutdown)"
-    )
 
 
 def _taken(facts: Facts) -> tuple[Gpu, ...]:
@@ -52,7 +47,7 @@ def _taken(facts: Facts) -> tuple[Gpu, ...]:
     needs=("kernel.nvidia.loaded",),
     arises=_concerns_module,
     remedy=fixes.load_module,
-    doubt=_in_wsl,
+    doubt=inside_wsl(_OTHER_CAUSES),
     explains=("container-without-gpu", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:

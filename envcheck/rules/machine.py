@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from envcheck.checks import DecidedBy
 from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
 from envcheck.compat.tables import GpuRow
-from envcheck.rules.api import Facts
-from envcheck.snapshot import ApiResult, DeviceNode, Gpu, Record
+from envcheck.rules.api import Doubt, Facts
+from envcheck.snapshot import ApiResult, DeviceNode, Driver, Gpu, Record
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
 
@@ -41,8 +41,23 @@ def in_container(facts: Facts) -> bool:
 
 def on_plain_host(facts: Facts) -> bool:
     """Whether this system has its own kernel and NVIDIA's own kernel module: no container, no WSL, no Jetson."""
+    return not in_container(facts) and own_kind_of_driver(facts)
+
+
+def own_kind_of_driver(facts: Facts) -> bool:
+    """Whether the driver is NVIDIA's for Linux: in WSL it is Windows', on a Jetson part of the system."""
     platform = facts.snapshot.platform
-    return not (in_container(facts) or (platform and (platform.wsl or platform.tegra_release)))
+    return not (platform and (platform.wsl or platform.tegra_release))
+
+
+def inside_wsl(doubt: str) -> Doubt:
+    """A doubt that holds inside WSL."""
+    return lambda facts: doubt if facts.driver_os == "wsl" else None
+
+
+def driver_of(facts: Facts) -> Driver:
+    """What is known of the driver, which may be nothing."""
+    return facts.snapshot.driver or Driver()
 
 
 def gpu_nodes(facts: Facts) -> tuple[DeviceNode, ...] | None:

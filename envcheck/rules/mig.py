@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.fixes import known_bus_id
+from envcheck.rules.fixes import smi_choice
 from envcheck.rules.machine import called, plural
 from envcheck.snapshot import Gpu, Mig
 
@@ -60,7 +60,7 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
 def _ways_out(gpu: Gpu | None) -> tuple[Fix, ...]:
     """For one GPU by its PCI bus id where it is known, else for all."""
-    place = ("-i", gpu.pci_bus_id) if gpu and gpu.pci_bus_id and known_bus_id(gpu) else ()
+    place = smi_choice(gpu)
     return (
         Fix(
             text="See which instances the GPU can have",

@@ -7,14 +7,21 @@ from typing import Literal, NamedTuple
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import naming, shown
-from envcheck.rules.machine import cuda_answers, gpu_nodes, nvml_answers, plural
-from envcheck.snapshot import Driver, Gpu, Snapshot
+from envcheck.rules.fixes import read_kernel_log
+from envcheck.rules.machine import cuda_answers, driver_of, gpu_nodes, inside_wsl, nvml_answers, plural
+from envcheck.snapshot import Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
 NONE = ("", "-1", "none", "void", "NoDevFiles")
 """Values of the variables that hide every GPU on purpose."""
+
+_OTHER_CAUSES = (
+    "inside WSL, CUDA also finds no device when another libcuda is loaded than the one in /usr/lib/wsl/lib, "
+    "or when Windows does not pass the GPU through; nvidia-smi and the loaded libcuda.so.1 would tell"
+)
+"""Why an error line from inside WSL does not prove it."""
 
 
 def _driver_is_fine(_subject: Snapshot, facts: Facts) -> bool:
@@ -23,15 +30,6 @@ def _driver_is_fine(_subject: Snapshot, facts: Facts) -> bool:
 
 def _prohibited(facts: Facts) -> bool:
     return bool(facts.own_gpus) and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus)
-
-
-def _in_wsl(facts: Facts) -> str | None:
-    if facts.driver_os != "wsl":
-        return None
-    return (
-        "inside WSL, CUDA also finds no device when another libcuda is loaded than the one in /usr/lib/wsl/lib, "
-        "or when Windows does not pass the GPU through; nvidia-smi and the loaded libcuda.so.1 would tell"
-    )
 
 
 def _show_again(facts: Facts) -> tuple[Fix, ...]:
@@ -43,8 +41,7 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
         return (Fix(text="Let this user open the device nodes: by group, or through the job scheduler", who="root"),)
     if _prohibited(facts):
         return (Fix(text="Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
-    log = Fix(text="Look for the reason in the kernel log", command=("sudo", "dmesg", "--level=err,warn"), who="root")
-    return (unset, log) if value is not None else (log,)
+    return (unset, read_kernel_log()) if value is not None else (read_kernel_log(),)
 
 
 @rule(
@@ -53,10 +50,10 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     needs=("driver.cuda_init",),
     arises=_driver_is_fine,
     remedy=_show_again,
-    doubt=_in_wsl,
+    doubt=inside_wsl(_OTHER_CAUSES),
     explains=("gpu-init-failed",),
 )
-def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA sees no GPU, although the driver works.
 
     What it checks
@@ -77,7 +74,7 @@ def no_gpu_visible(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         CUDA environment variables:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
-    driver = snapshot.driver or Driver()
+    driver = driver_of(facts)
     calls = tuple(result for result in (driver.cuda_init, driver.cuda_device_count) if result is not None)
     refused = naming("no-gpu-visible", calls)
     if not refused and driver.cuda_devices:
@@ -131,7 +128,7 @@ def _lists_gpus(_subject: Snapshot, facts: Facts) -> bool:
     arises=_lists_gpus,
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
-def gpu_hidden(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A list of visible GPUs names one that does not exist.
 
     What it checks
@@ -155,7 +152,7 @@ def gpu_hidden(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     entries = tuple(_entry(text.strip(), gpus) for text in value.split(",")) if value not in (None, *NONE) else ()
     visible = next((place for place, entry in enumerate(entries) if entry.state != "valid"), len(entries))
     wrong = entries[visible] if visible < len(entries) and entries[visible].state == "invalid" else None
-    driver = snapshot.driver or Driver()
+    driver = driver_of(facts)
     if wrong is None or (driver.cuda_devices or 0) > visible:
         return _injected_wrongly(facts, gpus) or _chosen(value, visible, gpus, bool(entries))
     return Outcome(

@@ -1,0 +1,40 @@
+"""What rules say of a Fit, the answer of a relation."""
+
+from __future__ import annotations
+
+from envcheck.checks import DecidedBy, Evidence, Fix, Status
+from envcheck.compat.fit import Fit
+from envcheck.rules.api import Outcome
+
+
+def sentence(reason: str) -> str:
+    """A Fit's reason as a sentence of its own."""
+    return f"{reason[:1].upper()}{reason[1:]}."
+
+
+def not_known(title: str, fit: Fit) -> Outcome:
+    """The matrix does not say whether the components fit."""
+    return Outcome(status="unknown", title=title, message=fit.reason)
+
+
+def does_not_fit(
+    title: str,
+    fit: Fit,
+    *,
+    evidence: tuple[Evidence, ...],
+    fixes: tuple[Fix, ...],
+    worst: Status = "fail",
+    more: str = "",
+    decided_by: DecidedBy = "inferred",
+) -> Outcome:
+    """The components do not fit: ``worst``, or a warning where the rows that say so are weak."""
+    return Outcome(
+        status="warn" if fit.confidence == "weak" else worst,
+        title=title[:80],
+        message=f"{sentence(fit.reason)}{more}",
+        evidence=evidence,
+        fixes=fixes,
+        sources=fit.sources,
+        confidence=fit.confidence,
+        decided_by=decided_by,
+    )
