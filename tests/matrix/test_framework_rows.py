@@ -1,0 +1,332 @@
+"""Rows of frameworks and of what installs with them: they parse, agree with each other and with the other tables, and
+answer facts of which the documents or the wheels are known."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.compat.question import ask
+from envcheck.compat.question.names import scheme
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow, TorchRow
+from envcheck.components import parse_components
+from envcheck.versions import CodeTarget, ComputeCapability
+
+MATRIX = tables()
+FILES = {
+    "cupy": {"cupy", "cupy-cuda80", "cupy-cuda102", "cupy-cuda117", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"},
+    "historic": {"mxnet", "mxnet-cu112", "paddlepaddle-gpu", "cntk-gpu", "caffe", "caffe2"},
+    "jax": {"jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda12-pjrt", "jax-cuda13-plugin", "jax-cuda13-pjrt"},
+    "numba": {"numba", "numba-cuda", "cuda-bindings", "cuda-python"},
+    "onnxruntime": {"onnxruntime", "onnxruntime-gpu"},
+    "tensorflow": {"tensorflow", "tensorflow-gpu", "tensorflow-cpu"},
+    "torch-family": {"torchvision", "torchaudio", "triton", "torch-tensorrt"},
+}
+ROWS = [row for row in MATRIX.releases if row.source[0].partition("/")[0] in FILES]
+BY_NAME: dict[str, list[ReleaseRow]] = defaultdict(list)
+for _row in ROWS:
+    BY_NAME[_row.name].append(_row)
+TOOLKITS = {row.version: row for row in MATRIX.cuda if row.toolkit}
+OLDEST_TOOLKIT = (8, 0)
+
+
+def version(name: str, text: str) -> Version:
+    parsed = parse_version(text, scheme(name))
+    assert parsed is not None, text
+    return parsed
+
+
+def covers(name: str, spec: str, text: str) -> bool:
+    return parse_specifier(spec).cover(version(name, text)) == "all"
+
+
+def rows_for(name: str, release: str) -> list[ReleaseRow]:
+    """The rows that speak of a release or, with a local tag, of that build of it, as the engine chooses them."""
+    wanted = version(name, release)
+    found = [row for row in BY_NAME[name] if covers(name, row.versions, release)]
+    exact = [row for row in found if parse_specifier(row.versions).names_post and wanted.post is not None]
+    return [row for row in exact or found if row.build == wanted.local]
+
+
+def verdict(question: str) -> str:
+    """The verdict of ``envcheck matrix check``; components are parted by a semicolon."""
+    return ask(MATRIX, [part for text in question.split(";") for part in parse_components(text.strip())]).verdict
+
+
+# --- each row -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("file", "names"), FILES.items(), ids=FILES)
+def test_the_components_are_there(file: str, names: set[str]) -> None:
+    assert names <= {row.name for row in ROWS if row.source[0].startswith(f"{file}/")}
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_rows_can_be_read(name: str) -> None:
+    assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", name)
+    for row in BY_NAME[name]:
+        for spec in (row.versions, *row.needs.values()):
+            assert parse_specifier(spec).bounds, row.id
+        for component, text in row.bundles.items():
+            version(component, text)
+        for capability in (row.capability_min, row.capability_max, *row.capabilities):
+            assert capability is None or ComputeCapability.parse(capability), row.id
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_gpu_code_is_what_the_cuda_of_the_build_compiles(name: str) -> None:
+    for row in BY_NAME[name]:
+        if row.cuda and tuple(map(int, row.cuda.split("."))) >= OLDEST_TOOLKIT:
+            for text in row.targets:
+                target = CodeTarget.parse(text)
+                assert target is not None, (row.id, text)
+                assert target.capability.sm in TOOLKITS[row.cuda].targets, (row.id, text)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_build_may_be_beside_the_cuda_it_was_made_with(name: str) -> None:
+    for row in BY_NAME[name]:
+        if row.cuda and "cuda" in row.needs:
+            assert covers("cuda", row.needs["cuda"], row.cuda), row.id
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_cpu_builds_need_nothing_of_the_gpu(name: str) -> None:
+    for row in BY_NAME[name]:
+        if row.cuda == "":
+            assert not {"cuda", "cudnn", "tensorrt", "driver-linux"} & set(row.needs), row.id
+            assert not row.targets, row.id
+
+
+# --- rows together ------------------------------------------------------------------------------------------------
+
+
+def probes(rows: list[ReleaseRow]) -> set[str]:
+    """The releases at which what the rows say changes."""
+    bounds = [bound for row in rows for bound in parse_specifier(row.versions).bounds]
+    texts = {
+        ".".join(map(str, bound.numbers)) + (f".post{bound.post}" if bound.post is not None else "") for bound in bounds
+    }
+    return texts | {f"{text}.0" for text in texts if "post" not in text}
+
+
+def shared(one: ReleaseRow, other: ReleaseRow) -> bool:
+    """Whether both mean the same build on some system and machine."""
+    systems = not one.os or not other.os or set(one.os) & set(other.os)
+    machines = not one.machine or not other.machine or set(one.machine) & set(other.machine)
+    return one.build == other.build and bool(systems) and bool(machines)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_one_row_speaks_of_a_build(name: str) -> None:
+    for text, build in itertools.product(probes(BY_NAME[name]), {row.build for row in BY_NAME[name]}):
+        for one, other in itertools.combinations(rows_for(name, f"{text}+{build}" if build else text), 2):
+            assert not shared(one, other), (text, one.id, other.id)
+
+
+@pytest.mark.parametrize("name", sorted(set(BY_NAME) - {"cudnn"}))
+def test_one_file_speaks_of_a_component(name: str) -> None:
+    assert BY_NAME[name] == [row for row in MATRIX.releases if row.name == name]
+
+
+def test_the_old_cudnn_ends_where_the_other_file_begins() -> None:
+    rows = [row for row in MATRIX.releases if row.name == "cudnn"]
+    for release in ("5.1", "6.0.21", "7.0.5", "7.6.5", "9.1.0"):
+        assert len({row.source[0].partition("/")[0] for row in rows if covers("cudnn", row.versions, release)}) == 1
+
+
+@pytest.mark.parametrize("name", ["jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt"])
+def test_a_plugin_has_the_version_of_its_jaxlib(name: str) -> None:
+    for row in BY_NAME[name]:
+        assert row.needs["jaxlib"] == row.versions
+        assert rows_for("jaxlib", row.versions.removeprefix("==")), row.id
+
+
+@pytest.mark.parametrize("name", ["jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin"])
+def test_jax_takes_nothing_newer_than_itself_and_never_goes_back(name: str) -> None:
+    rows = sorted((row for row in BY_NAME["jax"] if name in row.needs), key=lambda row: numbers_of(row.versions))
+    least = [numbers_of(row.needs[name]) for row in rows]
+    assert least == sorted(least)
+    assert all(low <= numbers_of(row.versions) for low, row in zip(least, rows, strict=True))
+
+
+def numbers_of(spec: str) -> tuple[int, ...]:
+    """What the first bound of a specifier names."""
+    return parse_specifier(spec).bounds[0].numbers
+
+
+# --- torch and what is paired with it -----------------------------------------------------------------------------
+
+TORCH = {row.version: row for row in MATRIX.torch}
+NO_TORCHAUDIO = {"1.0.0", "1.0.1", "1.1.0"}
+
+
+def partners(name: str, torch: str, build: str = "") -> list[ReleaseRow]:
+    return [row for row in BY_NAME[name] if row.build == build and covers("torch", row.needs["torch"], torch)]
+
+
+@pytest.mark.parametrize("torch", TORCH)
+def test_every_torch_has_its_torchvision_and_torchaudio(torch: str) -> None:
+    assert partners("torchvision", torch)
+    assert bool(partners("torchaudio", torch)) == (torch not in NO_TORCHAUDIO)
+
+
+@pytest.mark.parametrize("torch", [row for row in MATRIX.torch if row.triton], ids=lambda row: row.version)
+def test_triton_and_torch_name_each_other(torch: TorchRow) -> None:
+    assert torch.triton is not None
+    mine = parse_specifier(torch.triton).bounds[0].numbers
+    pinned = rows_for("triton", ".".join(map(str, mine)))
+    assert pinned == partners("triton", torch.version)
+
+
+@pytest.mark.parametrize("torch", [row for row in MATRIX.torch if row.all_builds], ids=lambda row: row.version)
+@pytest.mark.parametrize("name", ["torchvision", "torchaudio"])
+def test_a_tagged_build_has_a_torch_of_its_cuda(torch: TorchRow, name: str) -> None:
+    of_torch = {build.cuda for build in torch.builds}
+    exact = [row for row in BY_NAME[name] if row.build and row.needs["torch"] == f"=={torch.version}"]
+    assert {row.cuda for row in exact} <= of_torch
+    assert all(row.build == "cu" + (row.cuda or "").replace(".", "") for row in exact)
+
+
+@pytest.mark.parametrize("row", BY_NAME["torch-tensorrt"], ids=lambda row: row.id)
+def test_torch_tensorrt_is_of_one_minor_of_torch(row: ReleaseRow) -> None:
+    assert len({torch.rsplit(".", 1)[0] for torch in TORCH if covers("torch", row.needs["torch"], torch)}) == 1
+
+
+# --- facts --------------------------------------------------------------------------------------------------------
+
+FITS = """
+tensorflow-gpu==1.4.0; cuda==8.0; cudnn==6.0
+tensorflow-gpu==1.15.0; cuda==10.0
+tensorflow==1.15.0; cuda==10.0
+tensorflow==2.1.0; cuda==10.1; cudnn==7.6
+tensorflow==2.4.0; cuda==11.0; cudnn==8.0
+tensorflow==2.5.0; cuda==11.2; cudnn==8.1
+tensorflow==2.10.0; os==windows; gpu==RTX 3090
+tensorflow==2.14.0; gpu==K80
+tensorflow==2.15.0; cuda==12.2; cudnn==8.9
+tensorflow==2.16.1; python==3.12
+tensorflow==2.18.0; numpy==2.0.0
+tensorflow==2.18.0; cudnn==9.3
+jax==0.4.25; cuda==11.8
+jax==0.4.35; jaxlib==0.4.34
+jax==0.4.34; python==3.13
+jaxlib==0.4.25; cuda==12.3
+jaxlib==0.4.25+cuda11.cudnn86; cuda==11.8
+jax-cuda12-plugin==0.6.0; cudnn==9.8
+jax-cuda12-plugin==0.8.0; gpu==V100
+jax-cuda13-plugin==0.7.2; driver==580.65.06
+jax-cuda12-plugin==0.9.0.1; jaxlib==0.9.0.1
+onnxruntime-gpu==1.18.0; cuda==11.8; cudnn==8.9
+onnxruntime-gpu==1.19.0; cuda==12.4; cudnn==9.1
+onnxruntime-gpu==1.21.0; gpu==B200
+cupy-cuda12x==13.3.0; cuda==12.4
+cupy-cuda12x==13.2.0; numpy==2.0.0
+cupy-cuda12x==14.0.0; gpu==RTX 5090
+torch==2.5.1; torchvision==0.20.1; torchaudio==2.5.1; triton==3.1.0
+torch==1.12.1; torchvision==0.13.1; torchaudio==0.12.1
+torch==2.13.0; torchaudio==2.11.0
+torch==2.0.1+cu118; torchvision==0.15.2+cu118
+torch==2.5.1+cu124; torchvision==0.20.1+cu121
+torch==2.3.0; numpy==2.0.0
+mxnet-cu112==1.9.1; cuda==11.2; cudnn==8.1
+cntk-gpu==2.7; cuda==10.0
+paddlepaddle-gpu==2.6.2; cuda==11.8; cudnn==8.6
+paddlepaddle-gpu==2.6.2.post120; cuda==12.0
+caffe==1.0; cuda==8.0; cudnn==6.0
+caffe2==0.8.1; cuda==9.0
+numba==0.57.0; python==3.11
+numba-cuda==0.19.0; cuda==13.0
+"""
+
+CLASHES = """
+tensorflow-gpu==1.15.0; cuda==10.1
+tensorflow==1.14.0; gpu==T4
+tensorflow==1.15.2; gpu==T4
+tensorflow==2.1.0; cuda==10.0
+tensorflow==2.4.0; cuda==11.2
+tensorflow==2.11.0; os==windows; gpu==RTX 3090
+tensorflow==2.15.0; cuda==11.8
+tensorflow==2.15.0; python==3.12
+tensorflow==2.15.0; driver==470.82.01
+tensorflow==2.15.0; gpu==K80
+tensorflow==2.17.0; numpy==2.0.0
+tensorflow==2.17.0; gpu==GTX 980
+tensorflow==2.18.0; cudnn==8.9
+tensorflow-cpu==2.15.0; gpu==T4
+jax==0.4.26; cuda==11.8
+jax==0.4.30; jaxlib==0.4.31
+jax==0.4.30; os==windows; gpu==RTX 4090
+jax==0.4.33; python==3.13
+jaxlib==0.4.30; cuda==11.8
+jaxlib==0.4.25+cuda11.cudnn86; cuda==12.1
+jax-cuda12-plugin==0.4.35; jaxlib==0.4.34
+jax-cuda12-plugin==0.9.0; jaxlib==0.9.0.1
+jax-cuda12-plugin==0.6.0; cudnn==9.7
+jax-cuda13-plugin==0.8.0; gpu==V100
+jax-cuda13-plugin==0.7.2; driver==575.57.08
+onnxruntime==1.18.0; gpu==T4
+onnxruntime-gpu==1.17.0; tensorrt==10.0
+onnxruntime-gpu==1.18.0; tensorrt==8.6
+onnxruntime-gpu==1.19.0; cuda==11.8
+onnxruntime-gpu==1.19.0; cudnn==8.9
+onnxruntime-gpu==1.23.0; gpu==B200
+onnxruntime-gpu==1.27.0; cuda==12.8
+cupy-cuda11x==13.3.0; cuda==12.4
+cupy-cuda102==12.3.0; cuda==11.2
+cupy-cuda12x==13.1.0; numpy==2.0.0
+cupy-cuda13x==13.6.0; gpu==V100
+torch==2.5.1; torchvision==0.19.1
+torch==2.5.0; torchvision==0.20.1
+torch==2.5.1; triton==3.2.0
+torch==2.10.0; torchaudio==2.11.0
+torch==2.0.1+cu118; torchvision==0.15.2+cu117
+torch==2.5.1+cu124; torchvision==0.20.1+cu118
+torch==2.5.1+cu124; torchaudio==2.5.1+cu121
+torch==2.2.2; numpy==2.0.0
+torch==2.4.0; numpy==2.0.0; os==windows
+mxnet-cu102==1.9.1; gpu==A100
+cntk-gpu==2.7; cuda==9.0
+paddlepaddle-gpu==2.6.2; cuda==11.7
+paddlepaddle-gpu==2.6.2; gpu==P100
+caffe==1.0; cuda==11.2
+numba==0.56.4; cuda==12.0
+numba==0.59.1; numpy==2.0.0
+numba-cuda==0.18.0; cuda==13.0
+cuda-bindings==13.0.0; driver==575.57.08
+"""
+
+
+@pytest.mark.parametrize("question", FITS.strip().splitlines())
+def test_what_goes_together(question: str) -> None:
+    assert verdict(question) == "compatible"
+
+
+@pytest.mark.parametrize("question", CLASHES.strip().splitlines())
+def test_what_does_not_go_together(question: str) -> None:
+    assert verdict(question) == "incompatible"
+
+
+@pytest.mark.parametrize("name", ["mxnet", "mxnet-cu112", "cntk", "cntk-gpu", "caffe", "caffe2"])
+def test_projects_that_ended_name_their_last_stack(name: str) -> None:
+    assert all(row.superseded for row in BY_NAME[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "last", "after"),
+    [
+        ("cupy-cuda80", "4.0.0", "7.8.0", "8.0.0"),
+        ("cupy-cuda102", "7.2.0", "12.3.0", "13.0.0"),
+        ("cupy-cuda117", "10.6.0", "10.6.0", "11.0.0"),
+        ("cupy-cuda11x", "11.0.0", "13.6.0", "14.0.0"),
+    ],
+)
+def test_packages_that_ended(name: str, first: str, last: str, after: str) -> None:
+    assert rows_for(name, first)
+    assert rows_for(name, last)
+    assert not rows_for(name, after)
