@@ -141,7 +141,7 @@ S = TypeVar("S", bound=Subject)
 RuleFunction: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Condition: TypeAlias = Callable[[Any, Facts], bool]
 Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
-Doubt: TypeAlias = Callable[[Facts], str | None]
+Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 
 _SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
 
@@ -166,7 +166,7 @@ class Rule:
     remedy: Remedy | None = None
     """What mends the problem, where the outcome itself names nothing better."""
     doubt: Doubt | None = None
-    """Why an error line that names this problem does not prove it here, as a sentence; None where it does."""
+    """What an error line that names this problem says instead, where it does not prove it; None where it does."""
 
     @property
     def documentation(self) -> str:

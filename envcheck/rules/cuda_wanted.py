@@ -20,6 +20,9 @@ _SPEAKS_OF_CUDA = re.compile(r"cuda|cudnn|cublas|nccl", re.IGNORECASE)
 _LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
 """TensorFlow and XLA write such lines on machines without a GPU too."""
 
+_CODE = re.compile(r"\S+\.py\b")
+"""A file that a warning comes from: a CPU build of PyTorch has a ``torch/cuda/__init__.py`` as well."""
+
 
 def signs(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """What says that CUDA is wanted there, strongest first; nothing where somebody looked for GPUs."""
@@ -46,5 +49,5 @@ def _package(environment: Environment) -> tuple[Evidence, ...]:
 
 def _error(facts: Facts) -> tuple[Evidence, ...]:
     errors = (error for error in facts.snapshot.observed_errors if not _LOG_PREFIX.search(error.text))
-    found = next((error for error in errors if _SPEAKS_OF_CUDA.search(error.text)), None)
+    found = next((error for error in errors if _SPEAKS_OF_CUDA.search(_CODE.sub("", error.text))), None)
     return (quoted_error(found, "asks for CUDA"),) if found else ()

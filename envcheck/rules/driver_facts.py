@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.compat.driver_cuda import driver_runs_cuda, driver_speaks
+from envcheck.compat.driver_cuda import driver_runs_cuda, driver_speaks, minimum_driver
 from envcheck.rules.api import Facts
 from envcheck.versions import CudaVersion, DriverRelease
 
@@ -39,7 +39,14 @@ def speaks_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
 def runs(facts: Facts, cuda: CudaVersion) -> bool:
     """Whether the driver is known to run what was built with ``cuda``, or is not known at all."""
     number = release(facts)
-    if number is None:
-        return True
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
-    return driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok
+    if number is not None:
+        return driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok
+    return said is None or said >= cuda or _needs_no_more(cuda, said, facts)
+
+
+def _needs_no_more(cuda: CudaVersion, spoken: CudaVersion, facts: Facts) -> bool:
+    """Whether ``cuda`` asks for no newer driver than the one that a driver is which speaks ``spoken``."""
+    needed, present = (minimum_driver(facts.tables, version, facts.driver_os) for version in (cuda, spoken))
+    least, own = (DriverRelease.parse(each.driver) if each else None for each in (needed, present))
+    return least is not None and own is not None and least <= own

@@ -74,9 +74,9 @@ def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> lis
 
 def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
     """What the lines alone prove: the problem, unless the rule knows of other causes on a machine like this."""
-    doubt = rule.doubt(facts) if rule.doubt else None
-    if doubt:
-        return Outcome(status="unknown", title=rule.title, message=doubt, evidence=met.evidence)
+    instead = rule.doubt(facts) if rule.doubt else None
+    if instead is not None:
+        return msgspec.structs.replace(instead, evidence=met.evidence, decided_by=met.line.said_by)
     return Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
 
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 from envcheck.checks import Evidence
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.machine import called, driver_of, inside_wsl, may_have_gpus, on_plain_host, own_kind_of_driver
+from envcheck.rules.machine import (
+    called,
+    doubted_inside_wsl,
+    driver_of,
+    may_have_gpus,
+    on_plain_host,
+    own_kind_of_driver,
+)
 from envcheck.rules.observed import kernel_messages, quoted
 from envcheck.snapshot import Gpu, Kernel, KernelModule, Snapshot
 
 _RIVALS = ("nouveau", "nova")
 
-_OTHER_CAUSES = (
-    "inside WSL no kernel module is loaded: nvidia-smi says this too when Windows does not pass the GPU through. "
-    "Update the driver in Windows and WSL itself (wsl --update), then restart it (wsl --shutdown)"
+_IN_WSL = doubted_inside_wsl(
+    "nvidia-smi does not reach the driver inside WSL: this has several causes",
+    "Inside WSL no kernel module is loaded; Windows may not pass the GPU through. Update the driver in Windows and WSL "
+    "itself (wsl --update), then restart it (wsl --shutdown).",
 )
-"""Why an error line from inside WSL does not prove it."""
 
 
 def _kernel(facts: Facts) -> Kernel:
@@ -47,7 +54,7 @@ def _taken(facts: Facts) -> tuple[Gpu, ...]:
     needs=("kernel.nvidia.loaded",),
     arises=_concerns_module,
     remedy=fixes.load_module,
-    doubt=inside_wsl(_OTHER_CAUSES),
+    doubt=_IN_WSL,
     explains=("container-without-gpu", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from envcheck.checks import DecidedBy
 from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
 from envcheck.compat.tables import GpuRow
-from envcheck.rules.api import Doubt, Facts
+from envcheck.rules.api import Doubt, Facts, Outcome
 from envcheck.snapshot import ApiResult, DeviceNode, Driver, Gpu, Record
 
 _GPU_NODE = re.compile(r"/dev/nvidia\d+")
@@ -50,9 +50,10 @@ def own_kind_of_driver(facts: Facts) -> bool:
     return not (platform and (platform.wsl or platform.tegra_release))
 
 
-def inside_wsl(doubt: str) -> Doubt:
-    """A doubt that holds inside WSL."""
-    return lambda facts: doubt if facts.driver_os == "wsl" else None
+def doubted_inside_wsl(title: str, message: str) -> Doubt:
+    """Inside WSL the line has other causes too: it is told as a note, and proves nothing."""
+    note = Outcome(status="note", title=title, message=message)
+    return lambda facts: note if facts.driver_os == "wsl" else None
 
 
 def driver_of(facts: Facts) -> Driver:

@@ -9,7 +9,7 @@ from envcheck.checks import Fix
 from envcheck.compat.tables import TorchBuild, TorchRow
 from envcheck.compat.torch_builds import builds_that_fit
 from envcheck.rules.api import Facts
-from envcheck.rules.driver_facts import runs, speaks_natively
+from envcheck.rules.driver_facts import runs, speaks, speaks_natively
 from envcheck.rules.framework_facts import machine
 from envcheck.snapshot import Environment, Framework
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -76,7 +76,7 @@ def _builds(facts: Facts, version: str | None) -> list[tuple[TorchRow, TorchBuil
 
 def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
-    task = f"Install torch {choice.version} built for {choice.tag}, which fits this driver and GPU"
+    task = f"Install torch {choice.version} built for {choice.tag}{_to_what_it_fits(choice, facts)}"
     if environment is not None and _is_conda_package(environment):
         return (Fix(text=f"{task} (newest on conda-forge)", command=_conda(environment, choice)),)
     if environment is not None and environment.externally_managed:
@@ -89,6 +89,14 @@ def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
         return (Fix(text=task, command=_uv(environment.prefix, packages, choice), risk=risk),)
     python = (environment.executable if environment else None) or "python"
     return (Fix(text=task, command=_pip(python, packages, choice, force=True), risk=risk),)
+
+
+def _to_what_it_fits(choice: Choice, facts: Facts) -> str:
+    """What the choice was made for, and what it leaves open."""
+    driver = speaks(facts) is not None
+    known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
+    fits = f", which fits this {' and '.join(known)}" if known else ""
+    return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
 
 
 def _uv(prefix: str, packages: Sequence[str], choice: Choice) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import naming, shown
 from envcheck.rules.fixes import read_kernel_log
-from envcheck.rules.machine import cuda_answers, driver_of, gpu_nodes, inside_wsl, nvml_answers, plural
+from envcheck.rules.machine import cuda_answers, doubted_inside_wsl, driver_of, gpu_nodes, nvml_answers, plural
 from envcheck.snapshot import Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -17,11 +17,11 @@ INJECTED = "NVIDIA_VISIBLE_DEVICES"
 NONE = ("", "-1", "none", "void", "NoDevFiles")
 """Values of the variables that hide every GPU on purpose."""
 
-_OTHER_CAUSES = (
-    "inside WSL, CUDA also finds no device when another libcuda is loaded than the one in /usr/lib/wsl/lib, "
-    "or when Windows does not pass the GPU through; nvidia-smi and the loaded libcuda.so.1 would tell"
+_IN_WSL = doubted_inside_wsl(
+    "CUDA finds no device inside WSL: this has several causes",
+    "Another libcuda than the one in /usr/lib/wsl/lib may be loaded, Windows may not pass the GPU through, or a "
+    "variable may hide it; what nvidia-smi says there, and which libcuda.so.1 the loader finds, would tell.",
 )
-"""Why an error line from inside WSL does not prove it."""
 
 
 def _driver_is_fine(_subject: Snapshot, facts: Facts) -> bool:
@@ -50,7 +50,7 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     needs=("driver.cuda_init",),
     arises=_driver_is_fine,
     remedy=_show_again,
-    doubt=inside_wsl(_OTHER_CAUSES),
+    doubt=_IN_WSL,
     explains=("gpu-init-failed",),
 )
 def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:

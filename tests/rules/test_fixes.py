@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from envcheck.checks import Fix
-from envcheck.snapshot import Distribution, Environment, Framework, Platform, Snapshot
+from envcheck.snapshot import Distribution, Driver, Environment, Framework, Platform, Snapshot
 from tests.rules.machines import (
     DOCKER,
     UBUNTU,
@@ -15,6 +17,7 @@ from tests.rules.machines import (
     driver,
     error,
     geforce,
+    gpus,
     h200,
     judge,
     kernel,
@@ -142,6 +145,44 @@ def test_builds_for_the_python_that_is_there() -> None:
     assert any(word.startswith("torch==2.") for word in old.command)
 
 
+def tasks(release: str | None, spoken: str | None, *found: object, build: Framework = CPU_BUILD) -> list[str]:
+    """What the fixes for the CPU build say, where no more than this is known of driver and GPU."""
+    known = Driver(source="pasted text", release=release, cuda=spoken) if release or spoken else None
+    wanted = error("CUDA error: boom").observed_errors
+    snapshot = with_venv(Snapshot(driver=known, observed_errors=wanted, platform=UBUNTU), venv(build))
+    with_gpus = but(snapshot, gpus=gpus(*found)) if found else snapshot  # type: ignore[arg-type]
+    return [fix.text for fix in check_of("cpu-only-build", with_gpus).fixes]
+
+
+def test_the_fix_says_what_it_was_chosen_for() -> None:
+    both = "Install torch 2.5.1 built for cu124, which fits this driver and GPU"
+    assert tasks("550.54.14", None, h200()) == [both]
+    assert tasks("550.54.14", None) == ["Install torch 2.5.1 built for cu124, which fits this driver"]
+    (open_driver,), (open_both,) = tasks(None, None, h200()), tasks(None, None)
+    build, condition = r"Install torch 2\.5\.1 built for cu(\d\d)(\d)", r"the driver must run CUDA \1\.\2"
+    assert re.fullmatch(f"{build}, which fits this GPU; {condition}", open_driver)
+    assert re.fullmatch(f"{build}; {condition}", open_both)
+
+
+@pytest.mark.parametrize(
+    ("spoken", "version", "build"),
+    [
+        ("13.0", "2.5.1+cpu", "2.5.1 built for cu124"),
+        ("12.4", "2.5.1+cpu", "2.5.1 built for cu124"),
+        ("11.8", "2.5.1+cpu", "2.5.1 built for cu118"),
+        ("11.4", "2.5.1+cpu", "2.5.1 built for cu118"),
+        ("12.0", "2.8.0+cpu", "2.8.0 built for cu12"),
+        ("12.8", "2.11.0+cpu", "2.11.0 built for cu12"),
+    ],
+)
+def test_what_the_driver_speaks_bounds_the_build_where_its_release_is_not_known(
+    spoken: str, version: str, build: str
+) -> None:
+    """The last but one runs by minor-version compatibility; none gets a build for a newer major than it speaks."""
+    (task,) = tasks(None, spoken, h200(), build=torch(version, None))
+    assert task.startswith(f"Install torch {build}")
+
+
 def test_wsl_gets_linux_wheels_by_windows_driver_numbers() -> None:
     wsl = Platform(os="linux", container="none", wsl=True, machine="x86_64")
     (fix,) = mend(venv(CPU_BUILD), "551.88", platform=wsl)
@@ -200,7 +241,7 @@ def test_no_module_is_loaded_inside_wsl() -> None:
     said = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     pasted = but(error(said), platform=Platform(source="pasted text", os="linux", wsl=True))
     found = check_of("driver-not-loaded", pasted)
-    assert (found.status, found.fixes) == ("unknown", ())
+    assert (found.status, found.fixes) == ("note", ())
     assert "Update the driver in Windows" in found.message
 
 

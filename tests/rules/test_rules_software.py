@@ -381,6 +381,7 @@ def test_a_cpu_build_in_a_text_that_wants_cuda(sign: str, snapshot: Snapshot, va
     [
         text_of(),
         text_of("ValueError: too many values to unpack"),
+        text_of("torch/cuda/__init__.py:63: FutureWarning: The pynvml package is deprecated."),
         text_of("E0000 cuda_dnn.cc:8310] Unable to register cuDNN factory: one has already been registered"),
         text_of(variables=variables(CUDA_VISIBLE_DEVICES="")),
         text_of(environments=with_package("nvidia-ml-py", "13.590.48")),
