@@ -6,8 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.sources import Confidence, Source
 from envcheck.compat.tables import Row, Tables
+from envcheck.sources import Confidence, Source
 
 FitVerdict: TypeAlias = Literal["compatible", "incompatible", "unknown"]
 
