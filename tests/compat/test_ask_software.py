@@ -112,6 +112,7 @@ bitsandbytes==0.43.0 cuda==12.1
 rapids==24.06 gpu==V100
 numba-cuda==0.20.0 gpu==H100
 tensorrt-engine==8.5.3 tensorrt==8.5.3
+tensorrt-engine==10.3 tensorrt==10.3
 tensorrt-engine==8.5.3 tensorrt==8.5.3.1
 tensorrt-engine==8.5.2 jetpack==5.1.2
 torch==2.5.1 nvidia-cudnn-cu12==9.1.0.70
@@ -260,6 +261,8 @@ transformer-engine==1.13.0 gpu==T4
 vllm==0.8.0 torch==2.5.1
 rapids==25.10 gpu==P100
 tensorrt-engine==8.5.3 tensorrt==8.6.1
+tensorrt-engine==8.6.1 tensorrt==10.0.1
+tensorrt-engine==10.0.1 tensorrt==10.3.0
 tensorrt-engine==8.6.1 tensorrt==8.5.3
 tensorrt-engine==10.3.0 tensorrt==10.0.1
 tensorrt-engine==10.3.0 tensorrt==8.6.1
@@ -272,8 +275,6 @@ torch==2.5.1 nvidia-cudnn-cu12==9.5.1.17
 
 UNKNOWN = """
 torch==2.5.1 frobnicator==1
-tensorrt-engine==8.6.1 tensorrt==10.0.1
-tensorrt-engine==10.0.1 tensorrt==10.3.0
 tensorrt==99.0 cuda==12.4
 cudnn==99.0 gpu==H100
 jetpack==99.0 cuda==12.6

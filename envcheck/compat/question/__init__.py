@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from envcheck.compat.fit import Fit, FitVerdict
 from envcheck.compat.question.answer import Answer, Reason
+from envcheck.compat.question.engine import ASSUMED as ENGINE_ASSUMED
+from envcheck.compat.question.engine import NAME as ENGINE
 from envcheck.compat.question.forward import NAME as FORWARD
 from envcheck.compat.question.judgement import Judgement, overall
 from envcheck.compat.question.judging import judge
@@ -36,8 +38,18 @@ def ask(tables: Tables, components: Sequence[Component]) -> Answer:
         verdict=overall(fits),
         reasons=tuple(sorted(dict.fromkeys(reasons), key=lambda reason: _ORDER.index(reason.verdict))),
         suggestions=(*suggest(tables, components, question, objections), *superseded(tables, question)),
-        assumed=dict(question.assumed) | ({TORCH: build} if build else {}),
+        assumed=_assumed(question, build),
     )
+
+
+def _assumed(question: Question, build: str | None) -> dict[str, str]:
+    """What was taken for granted, by component."""
+    assumed = dict(question.assumed)
+    if build:
+        assumed[TORCH] = build
+    if ENGINE in question.versions:
+        assumed[ENGINE] = ENGINE_ASSUMED
+    return assumed
 
 
 def _without_one(tables: Tables, question: Question, components: Sequence[Component]) -> tuple[str, list[Judgement]]:

@@ -1,4 +1,8 @@
-"""TensorRT engines: which runtime loads an engine that a given TensorRT built."""
+"""TensorRT engines: which runtime loads an engine that a given TensorRT built.
+
+Whether an engine was built to be version-compatible, its version does not tell; builders do not unless they are asked
+to, so an engine is taken for one that was not, and the answer says so.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import Tables
 
 NAME = "tensorrt-engine"
+ASSUMED = "not built to be version-compatible"
 _RUNTIME = "tensorrt"
 
 
@@ -36,12 +41,12 @@ def _loads(tables: Tables, engine: Version, runtime: Version, where: str) -> Fit
         return conclude(tables, "unknown", f"the matrix does not know where engines of TensorRT {engine} load")
     shortest = min(len(engine.numbers), len(runtime.numbers))
     if engine.numbers[:shortest] == runtime.numbers[:shortest]:
-        if engine.family or runtime.family:
+        if engine.numbers != runtime.numbers and (engine.family or runtime.family):
             return conclude(tables, "unknown", f"an engine loads in the very version that built it: {this}", row)
         return conclude(tables, "compatible", f"an engine loads in the version that built it, TensorRT {engine}", row)
     admitted = _RUNTIME in row.needs and parse_specifier(row.needs[_RUNTIME]).cover(runtime) != "none"
     if admitted and runtime.numbers > engine.numbers:
-        reason = f"a newer runtime loads only an engine that was built to be version-compatible: {this}"
-        return conclude(tables, "unknown", reason, row, change=f"TensorRT {engine}")
-    reason = f"an engine loads in the version of TensorRT that built it: {this}"
+        reason = f"only an engine built to be version-compatible loads in a newer TensorRT: {this}"
+    else:
+        reason = f"an engine loads in the version of TensorRT that built it: {this}"
     return conclude(tables, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
