@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from envcheck.compat.fit import FitVerdict
 from envcheck.compat.question.answer import Answer, Reason
 from envcheck.report import Options
+from envcheck.report.clean import clean
 from envcheck.report.pen import Line, Pen, Span, Style
 
 _INDENT = " " * 2
@@ -18,8 +19,8 @@ _WORDS: dict[FitVerdict, tuple[str, Style]] = {
     "incompatible": ("NO", "fail"),
     "unknown": ("?", "unknown"),
 }
-_MOST_SOURCES = 4
-"""Sources shown for a reason; JSON has all."""
+_MOST_SOURCES = 2
+"""Sources shown for a reason, by address; JSON has all, with their titles."""
 
 
 def render(answer: Answer, options: Options) -> str:
@@ -46,11 +47,10 @@ def _reason(pen: Pen, reason: Reason) -> Iterator[Line]:
     for line in rest:
         yield Span(margin), Span(line)
     for source in reason.sources[:_MOST_SOURCES]:
-        for line in pen.fill(f"{source.title} <{source.address}>, read {source.read}", pen.width - len(margin)):
-            yield Span(margin), Span(line, "dim")
+        yield Span(margin), Span(f"{clean(source.address)}  (read {clean(source.read)})", "dim")
     left = len(reason.sources) - _MOST_SOURCES
     if left > 0:
-        yield Span(margin), Span(f"and {left} more (--json has all)", "dim")
+        yield Span(margin), Span(f"and {left} more sources (--json)", "dim")
 
 
 def _filled(pen: Pen, text: str, margin: str) -> Iterator[Line]:

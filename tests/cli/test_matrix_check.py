@@ -43,7 +43,7 @@ def test_a_page_for_people(tmp_path: Path) -> None:
     lines = told.splitlines()
     assert lines[0] == "INCOMPATIBLE"
     assert " ".join(lines[2].split()) == "NO CUDA 12.4 needs driver 525.60.13 or newer, this is 525.60.11"
-    assert any(line.strip().startswith("<https://docs.nvidia.com/") for line in lines)
+    assert any(line.strip().startswith("https://docs.nvidia.com/") for line in lines)
     assert "  driver >= 525.60.13" in lines
     assert lines[-1] == "Taken for granted: os: linux, machine: x86_64"
     assert all(len(line) <= 80 for line in lines)
