@@ -81,9 +81,8 @@ def test_an_environment_whose_base_is_gone(tmp_path: Path) -> None:
     environment = tmp_path / ".venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     settings = environment / "pyvenv.cfg"
-    settings.write_text(
-        settings.read_text().replace(f"home = {Path(sys._base_executable).parent}", f"home = {tmp_path / 'gone'}")
-    )  # type: ignore[attr-defined]
+    home = next(line for line in settings.read_text().splitlines() if line.startswith("home = "))
+    settings.write_text(settings.read_text().replace(home, f"home = {tmp_path / 'gone'}"))
     for name in ("python", "python3", Path(sys.executable).name):
         link = environment / "bin" / name
         if link.is_symlink():
