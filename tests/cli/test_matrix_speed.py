@@ -70,6 +70,6 @@ def test_a_question_loads_only_what_it_needs(installed: Path) -> None:
     )
     loaded = set(run.stdout.splitlines())
     assert "envcheck.compat.question" in loaded
-    for unneeded in ("packaging", "tomllib", "subprocess", "textual", "pynvml"):
+    for unneeded in ("packaging", "tomllib", "textual", "pynvml"):
         assert unneeded not in loaded
     assert not {name for name in loaded if name.startswith(("envcheck.rules", "envcheck.collect", "envcheck.snapshot"))}

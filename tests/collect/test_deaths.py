@@ -62,7 +62,7 @@ def test_facts_are_not_written_to_what_took_the_place_of_the_line(probes: Any, t
     probes.add("dies", f"def collect(request, out):\n    {HALF}\n    import os; os.closerange(3, 64); {take_over}\n")
     run = probes.run()["dies"]
     assert (run.status, run.detail) == ("failed", "exited with status 1 while importing torch")
-    assert run.noise.endswith("OSError: the line to envcheck was closed")
+    assert "OSError: the line to envcheck was closed" in run.noise
     assert victim.read_bytes() == b""
 
 
