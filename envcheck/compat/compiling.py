@@ -27,6 +27,9 @@ FIELDS = {
 
 COMPILED = "compiled.json"
 
+GENERATED = "generated"
+"""The table that says which rows ``envcheck matrix refresh`` regenerates; no knowledge."""
+
 
 def compile_folder(folder: Path) -> dict[str, Any]:
     """Everything in the TOML files of ``folder``, as ``Tables`` in plain lists and dictionaries.
@@ -44,6 +47,7 @@ def compile_folder(folder: Path) -> dict[str, Any]:
 
 def _add_file(document: dict[str, Any], path: Path) -> None:
     content = _read(path)
+    content.pop(GENERATED, None)
     sources = content.pop("sources", {})
     if not isinstance(sources, dict):
         raise MatrixError(f"{path.name}: [sources] is not a table")

@@ -1,0 +1,120 @@
+"""A TOML file of the matrix that is to be changed: everything that is not changed stays as it is, comments included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.container import Container
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import AoT, Comment, Table, Whitespace
+
+from envcheck.errors import MatrixError, UsageError
+
+
+class Document:
+    """One file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._text = path.read_text(encoding="utf-8")
+            self.content = tomlkit.parse(self._text)
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        except TOMLKitError as error:
+            raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from None
+
+    def rows(self, table: str) -> list[Table]:
+        """The rows of ``[[table]]``."""
+        found = self.content.get(table, [])
+        return list(found) if isinstance(found, AoT) else []
+
+    def insert(self, table: str, position: int, row: Mapping[str, Any]) -> None:
+        """Put a new row before the one at ``position``."""
+        array = self.content.get(table)
+        if not isinstance(array, AoT):
+            array = tomlkit.aot()
+            self.content.append(table, array)
+        new = _as_table(table, row)
+        if position > 0:
+            _move_trivia(array[position - 1], new)
+        array.insert(position, new)
+
+    @property
+    def text(self) -> str:
+        return tomlkit.dumps(self.content)
+
+    @property
+    def changed(self) -> bool:
+        return self.text != self._text
+
+
+def array(values: Sequence[str]) -> tomlkit.items.Array:
+    """A list in one line."""
+    made: tomlkit.items.Array = _parsed(_text_of(list(values)))
+    return made
+
+
+def inline(values: Mapping[str, Any]) -> tomlkit.items.InlineTable:
+    """A table in one line."""
+    made: tomlkit.items.InlineTable = _parsed(_text_of(values))
+    return made
+
+
+def _parsed(text: str) -> Any:
+    return tomlkit.parse(f"value = {text}\n")["value"]
+
+
+def _as_table(table: str, row: Mapping[str, Any]) -> Table:
+    """A row as it is written by hand: one key a line, and an empty line behind it."""
+    lines = [f"{key} = {_text_of(value)}" for key, value in row.items()]
+    parsed = tomlkit.parse("\n".join((f"[[{table}]]", *lines, "", "")))[table]
+    assert isinstance(parsed, AoT)  # noqa: S101 - it was written in the line above
+    return parsed[0]
+
+
+def _text_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return tomlkit.string(value).as_string()
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_text_of(item)}" for key, item in value.items()) + " }"
+    if value and isinstance(value[0], Mapping):
+        return "[\n" + "".join(f"    {_text_of(item)},\n" for item in value) + "]"
+    return "[" + ", ".join(_text_of(item) for item in value) + "]"
+
+
+def _move_trivia(before: Table, new: Table) -> None:
+    """Comments behind the row before belong to what follows it."""
+    trivia = _cut_trivia(before)
+    _append_trivia(before, [(None, Whitespace("\n"))])
+    _cut_trivia(new)
+    _append_trivia(new, trivia or [(None, Whitespace("\n"))])
+
+
+def _cut_trivia(row: Table) -> list[tuple[Any, Any]]:
+    body = _last_container(row).body
+    kept = len(body)
+    while kept and body[kept - 1][0] is None and isinstance(body[kept - 1][1], Comment | Whitespace):
+        kept -= 1
+    cut = list(body[kept:])
+    del body[kept:]
+    return cut
+
+
+def _append_trivia(row: Table, trivia: Sequence[tuple[Any, Any]]) -> None:
+    _last_container(row).body.extend(trivia)
+
+
+def _last_container(row: Table) -> Container:
+    """Where the text at the end of a row is kept: in its last sub-table, if it ends with one."""
+    container = row.value
+    while True:
+        keyed = [item for key, item in container.body if key is not None]
+        if not keyed or not isinstance(keyed[-1], Table):
+            return container
+        container = keyed[-1].value

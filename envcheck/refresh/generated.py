@@ -1,0 +1,77 @@
+"""Which rows a file of the matrix wants regenerated: its ``[generated.NAME]`` tables.
+
+    [generated.vllm]
+    source = "vllm"                                       # key of the source that these rows cite
+    needs = { torch = "torch", cudnn = "nvidia-cudnn-cu12", python = "Requires-Python" }
+
+``needs`` says which of a row's needs METADATA tells, and the distribution that each stands for there. A row that cites
+another source besides was completed by hand: it is never changed, only said to differ. ``[generated.torch]`` has no
+``needs``: it is about the rows of ``[[torch]]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from envcheck.compat.compiling import GENERATED
+from envcheck.errors import MatrixError, UsageError
+from envcheck.refresh.document import Document
+
+TORCH = "torch"
+
+
+class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is regenerated for one distribution."""
+
+    source: str
+    needs: dict[str, str] = {}
+
+
+class Work(msgspec.Struct, frozen=True):
+    """One distribution whose rows are in one file."""
+
+    name: str
+    document: Document
+    generated: Generated
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Something that became different."""
+
+    what: str
+    """The row: ``torch 2.6.0``."""
+    how: str
+    made: bool = True
+    """False for what is only said, because the row was completed by hand."""
+
+
+def find_work(documents: Sequence[Document], only: Sequence[str]) -> list[Work]:
+    """What to regenerate; raises UsageError when ``only`` names what no file wants regenerated."""
+    found = [
+        Work(str(name), document, _read(document, str(name), content))
+        for document in documents
+        for name, content in document.content.get(GENERATED, {}).items()
+    ]
+    names = sorted({work.name for work in found})
+    if not names:
+        raise UsageError(f"no file there has a table [{GENERATED}.NAME]: nothing in it is generated from an index")
+    for name in only:
+        if name not in names:
+            raise UsageError(f"--only {name}: no rows of it are generated; they are of {', '.join(names)}")
+    return [work for work in found if not only or work.name in only]
+
+
+def _read(document: Document, name: str, content: Any) -> Generated:
+    try:
+        plain = content.unwrap() if hasattr(content, "unwrap") else content
+        generated = msgspec.convert(plain, Generated)
+    except msgspec.ValidationError as error:
+        raise MatrixError(f"{document.path.name}: [{GENERATED}.{name}]: {error}") from None
+    if generated.source not in document.content.get("sources", {}):
+        raise MatrixError(
+            f"{document.path.name}: [{GENERATED}.{name}]: there is no [sources.{generated.source}] in this file"
+        )
+    return generated

@@ -1,0 +1,163 @@
+"""A package index: which files a project has. The one place that opens connections.
+
+Speaks the simple repository API, in JSON (PEP 691) and in HTML (PEP 503), for indexes of both kinds are in use.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+import requests
+from packaging.utils import canonicalize_name
+
+from envcheck import __version__
+from envcheck.errors import UsageError
+
+VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+"""Where pip and uv are told which index to use."""
+
+TIMEOUT = (15.0, 60.0)
+"""Seconds for a connection, and for the next bytes."""
+
+_MOST_BYTES = 64 << 20
+_CHUNK = 1 << 16
+_JSON = "application/vnd.pypi.simple.v1+json"
+_ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
+
+
+class File(NamedTuple):
+    """A file of a project."""
+
+    name: str
+    url: str
+    requires_python: str = ""
+    yanked: bool = False
+
+
+class _JsonFile(msgspec.Struct, frozen=True):
+    filename: str
+    url: str
+    requires_python: str | None = msgspec.field(default=None, name="requires-python")
+    yanked: bool | str = False
+
+
+class _JsonPage(msgspec.Struct, frozen=True):
+    files: list[_JsonFile]
+
+
+class Index:
+    """An index at a base address, as ``--index-url`` of pip takes it."""
+
+    def __init__(self, address: str) -> None:
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise UsageError("the address of the index must start with http:// or https://")
+        self._base = address.rstrip("/") + "/"
+        self._of_thread = threading.local()
+        self._sessions: list[requests.Session] = []
+
+    def close(self) -> None:
+        """Close the connections."""
+        for session in self._sessions:
+            session.close()
+
+    @property
+    def session(self) -> requests.Session:
+        """The session of this thread: one must not be shared."""
+        if not hasattr(self._of_thread, "session"):
+            self._of_thread.session = requests.Session()
+            self._of_thread.session.headers["User-Agent"] = f"envcheck/{__version__}"
+            self._of_thread.session.hooks["response"].append(_let_go)
+            self._sessions.append(self._of_thread.session)
+        own: requests.Session = self._of_thread.session
+        return own
+
+    def files(self, project: str) -> list[File]:
+        """All files of ``project``. Raises UsageError when they cannot be had."""
+        address = f"{self._base}{canonicalize_name(project)}/"
+        try:
+            with self.session.get(address, headers={"Accept": _ACCEPT}, timeout=TIMEOUT, stream=True) as response:
+                response.raise_for_status()
+                body, kind = _bounded(response, project), response.headers.get("Content-Type", "")
+                return _from_json(body, response.url) if _JSON in kind else _from_html(body, response.url)
+        except requests.RequestException as error:
+            raise UsageError(f"the index cannot be asked for {project}: {cause(error)}") from None
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
+            raise UsageError(f"the index's answer about {project} cannot be read as a list of files") from None
+
+
+def _let_go(response: requests.Response, *_: object, **__: object) -> None:
+    """Close an answer that nobody will read: a refusal, or a whole file where a range was asked for."""
+    if not response.ok or ("Range" in response.request.headers and "Content-Range" not in response.headers):
+        response.close()
+
+
+def index_address(option: str | None, variables: Mapping[str, str]) -> str:
+    """The address from ``--index-url``, or what pip or uv would use; raises UsageError when nobody says."""
+    address = option or next((variables[name] for name in VARIABLES if variables.get(name)), None)
+    if not address:
+        names = " or ".join(VARIABLES)
+        raise UsageError(f"no index is configured: name it with --index-url URL (or in {names})")
+    return address
+
+
+def cause(error: Exception) -> str:
+    """Why a request failed, without the address: it may hold a password."""
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"HTTP status {error.response.status_code}"
+    if isinstance(error, requests.Timeout):
+        return "no answer in time"
+    if isinstance(error, requests.exceptions.SSLError):
+        return "its TLS certificate is not trusted here"
+    if isinstance(error, requests.ConnectionError):
+        return "no connection"
+    return type(error).__name__
+
+
+def _bounded(response: requests.Response, project: str) -> bytes:
+    body = bytearray()
+    for chunk in response.iter_content(_CHUNK):
+        body += chunk
+        if len(body) > _MOST_BYTES:
+            raise UsageError(f"the index's answer about {project} is longer than {_MOST_BYTES >> 20} MiB")
+    return bytes(body)
+
+
+def _from_json(body: bytes, base: str) -> list[File]:
+    page = msgspec.json.decode(body, type=_JsonPage)
+    return [
+        File(found.filename, urljoin(base, found.url), found.requires_python or "", found.yanked is not False)
+        for found in page.files
+    ]
+
+
+def _from_html(body: bytes, base: str) -> list[File]:
+    reader = _Links(base)
+    reader.feed(body.decode("utf-8"))
+    return reader.files
+
+
+class _Links(HTMLParser):
+    """Collects the links of an HTML page of the index."""
+
+    def __init__(self, base: str) -> None:
+        super().__init__()
+        self.files: list[File] = []
+        self._base = base
+        self._open: dict[str, str | None] | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self._open = dict(attrs)
+
+    def handle_data(self, data: str) -> None:
+        name = data.strip()
+        if self._open and name and self._open.get("href"):
+            url = urljoin(self._base, self._open["href"] or "")
+            python = self._open.get("data-requires-python") or ""
+            self.files.append(File(name, url, python, "data-yanked" in self._open))
+        self._open = None

@@ -1,0 +1,173 @@
+"""METADATA of a wheel: what it requires, as specifiers of the matrix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from email.parser import HeaderParser
+from typing import NamedTuple
+
+from packaging.markers import UndefinedEnvironmentName
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from envcheck.compat.specifier import parse_specifier
+from envcheck.refresh.remote_wheel import Wheel
+from envcheck.refresh.wheel_files import Release, pythons_of
+
+PYTHON = "Requires-Python"
+"""Stands for the Python range where a distribution's name is expected."""
+
+_MOST_BYTES = 1 << 22
+_PRE_RELEASE = re.compile(r"(?:\.?dev|a|b|rc)[0-9]*(?=$|\.\*$)")
+_EXACT = ("==", "!=", "<=", ">")
+_NUMBERS = 3
+"""Numbers that name a release."""
+_FIRST = (">=", ">", "==", "~=")
+_MACHINES = ("x86_64", "aarch64")
+
+
+class Metadata(NamedTuple):
+    """What METADATA says."""
+
+    requires_python: str
+    requirements: tuple[Requirement, ...]
+
+
+def read_metadata(wheel: Wheel) -> Metadata:
+    """Read METADATA of a wheel. Raises UsageError when it cannot be read."""
+    return parse_metadata(wheel.read(_is_metadata, _MOST_BYTES) or b"")
+
+
+def parse_metadata(content: bytes) -> Metadata:
+    """Read METADATA; requirements that cannot be read are left out."""
+    message = HeaderParser().parsestr(content.decode("utf-8", "replace"))
+    found: list[Requirement] = []
+    for text in message.get_all("Requires-Dist") or ():
+        try:
+            found.append(Requirement(text))
+        except InvalidRequirement:
+            continue
+    return Metadata(str(message.get("Requires-Python") or ""), tuple(found))
+
+
+def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_64",)) -> str | None:
+    """The specifier that ``distribution`` must meet on Linux, on each of ``machines``.
+
+    None where there is none, where it names no bound, or where the machines differ. A requirement of an extra counts
+    when none without one does.
+    """
+    wanted = canonicalize_name(distribution)
+    named = [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
+    found = {_first_held(named, machine) for machine in machines or _MACHINES}
+    return found.pop() if len(found) == 1 else None
+
+
+def python_range(release: Release, requires_python: str) -> str | None:
+    """The Pythons that a release has wheels for: by their tags, or Requires-Python where wheels serve later ones."""
+    if any(wheel.any_later for wheel in release.wheels):
+        bounds = [part for part in requires_python.split(",") if "!=" not in part]
+        return as_specifier(",".join(bounds))
+    majors: dict[int, list[int]] = {}
+    for major, minor in _named_pythons(release):
+        majors.setdefault(major, []).append(minor)
+    return "|".join(_minors(major, minors) for major, minors in majors.items()) or None
+
+
+def _minors(major: int, minors: Sequence[int]) -> str:
+    """A specifier of minor versions of Python that ascend."""
+    if len(minors) > 1 and len(minors) == minors[-1] - minors[0] + 1:
+        return f">={major}.{minors[0]},<{major}.{minors[-1] + 1}"
+    return "|".join(f"=={major}.{minor}" for minor in minors)
+
+
+def as_specifier(text: str) -> str | None:
+    """A specifier set of packaging as one of the matrix: lower bounds first, without pre-release and local marks."""
+    try:
+        parts = SpecifierSet(text)
+    except InvalidSpecifier:
+        return None
+    ordered = sorted(parts, key=lambda part: (part.operator not in _FIRST, part.version))
+    spec = ",".join(part.operator + _whole(part.operator, part.version) for part in ordered if part.operator != "===")
+    try:
+        parse_specifier(spec)
+    except ValueError:
+        return None
+    return spec or None
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two specifiers say the same in other words."""
+    return _meaning(one) == _meaning(other)
+
+
+def _is_metadata(member: str) -> bool:
+    return member.endswith(".dist-info/METADATA") and member.count("/") == 1
+
+
+def _first_held(named: Sequence[Requirement], machine: str) -> str | None:
+    plain = [item for item in named if _holds(item, machine, "")]
+    extras = [item for item in named if item not in plain and _holds_with_an_extra(item, machine)]
+    for item in (*plain, *extras):
+        spec = as_specifier(str(item.specifier))
+        if spec:
+            return spec
+    return None
+
+
+def _holds_with_an_extra(item: Requirement, machine: str) -> bool:
+    extras = re.findall(r"""extra\s*==\s*["']([^"']+)["']""", str(item.marker or ""))
+    return any(_holds(item, machine, extra) for extra in extras)
+
+
+def _holds(item: Requirement, machine: str, extra: str) -> bool:
+    if item.marker is None:
+        return True
+    environment = {
+        "platform_machine": machine,
+        "platform_system": "Linux",
+        "sys_platform": "linux",
+        "os_name": "posix",
+        "extra": extra,
+    }
+    try:
+        return item.marker.evaluate(environment)
+    except UndefinedEnvironmentName:
+        return False
+
+
+def _named_pythons(release: Release) -> list[tuple[int, int]]:
+    """What the Linux wheels name; those of other systems where there are none."""
+    machine = (release.machines or ("x86_64",))[0]
+    return pythons_of(release, "linux", machine) or sorted({each for wheel in release.wheels for each in wheel.pythons})
+
+
+def _whole(operator: str, version: str) -> str:
+    """A version as the matrix needs it: without pre-release and local marks, and exact where pip takes it as exact.
+
+    For pip, ``==2.5`` is 2.5.0 alone; for the matrix, it is every 2.5.x.
+    """
+    plain = _PRE_RELEASE.sub("", version.partition("+")[0])
+    if operator in _EXACT and not plain.endswith(".*"):
+        return plain + ".0" * (_NUMBERS - 1 - plain.partition(".post")[0].count("."))
+    return plain
+
+
+def _meaning(text: str) -> set[frozenset[tuple[str, tuple[int, ...], int | None]]]:
+    try:
+        alternatives = parse_specifier(text).alternatives
+    except ValueError:
+        return set()
+    return {
+        frozenset((bound.operator, _significant(bound.operator, bound.numbers), bound.post) for bound in bounds)
+        for bounds in alternatives
+    }
+
+
+def _significant(operator: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """Trailing zeros say nothing where a bound is an end, nor behind the numbers that name a release."""
+    kept = 1 if operator in (">=", "<") else _NUMBERS
+    while len(numbers) > kept and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return numbers

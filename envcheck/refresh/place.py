@@ -1,0 +1,41 @@
+"""Which folder may be written: the matrix of a checkout, or one that is named; never that of an installed package."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from envcheck.bundle import folder
+from envcheck.compat.compiling import COMPILED
+from envcheck.errors import UsageError
+
+
+def folder_to_write(named: str | None) -> Path:
+    """The folder whose rows are regenerated. Raises UsageError when there is none that may be changed."""
+    place = Path(named) if named else _own()
+    if not place.is_dir():
+        raise UsageError(f"--matrix {named}: there is no such folder")
+    if _is_installed(place):
+        raise UsageError(
+            f"{place} belongs to an installed package, which is never changed; name a folder with --matrix"
+        )
+    files = sorted(place.glob("*.toml"))
+    if not files:
+        raise UsageError(f"{place}: no matrix here: it has no TOML file")
+    for path in (place, *files):
+        if not os.access(path, os.W_OK):
+            raise UsageError(f"no permission to write {path}")
+    return place
+
+
+def _own() -> Path:
+    try:
+        return folder("matrix")
+    except FileNotFoundError as error:
+        raise UsageError(str(error)) from None
+
+
+def _is_installed(place: Path) -> bool:
+    """Whether a folder is inside a Python package, or holds what the build of the wheel puts there."""
+    real = place.resolve()
+    return (real / COMPILED).exists() or (real.parent / "__init__.py").exists() or "site-packages" in real.parts

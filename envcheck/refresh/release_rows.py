@@ -1,0 +1,201 @@
+"""Regenerate what METADATA tells in rows of ``[[release]]``, and add rows for releases that have none."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+from tomlkit.items import Table
+
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.refresh.document import Document
+from envcheck.refresh.generated import Change, Generated, Work
+from envcheck.refresh.metadata import PYTHON, Metadata, pin, python_range, same
+from envcheck.refresh.wheel_files import Release
+
+ReadMetadata = Callable[[Release], Metadata]
+TABLE = "release"
+
+_KEPT = ("os",)
+"""What a new row takes from the newest known one: METADATA does not tell it."""
+
+
+class _Facts:
+    """What METADATA of each release tells, read once."""
+
+    def __init__(self, read: ReadMetadata, needs: Mapping[str, str]) -> None:
+        self._read = read
+        self._needs = needs
+        self._known: dict[Version, Metadata] = {}
+
+    def of(self, release: Release, key: str, machines: Sequence[str]) -> str | None:
+        """The specifier for one of the needs."""
+        metadata = self._known.get(release.version)
+        if metadata is None:
+            metadata = self._known[release.version] = self._read(release)
+        distribution = self._needs[key]
+        if distribution == PYTHON:
+            return python_range(release, metadata.requires_python)
+        return pin(metadata, distribution, machines)
+
+
+class _Run(NamedTuple):
+    """Consecutive releases that need the same."""
+
+    releases: tuple[Release, ...]
+    needs: dict[str, str | None]
+
+
+def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> Iterator[Change]:
+    """Change the rows of ``work`` in place; yields what became different."""
+    facts = _Facts(read, work.generated.needs)
+    rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
+    for row in rows:
+        if _sources(row) == [work.generated.source]:
+            yield from _regenerate_row(work, row, releases, facts)
+        elif work.generated.source in _sources(row):
+            yield from _compare_row(work, row, releases, facts)
+    if rows:
+        yield from _add_missing(work, releases, facts)
+
+
+def covered(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], releases: Sequence[Release]) -> list[Release]:
+    """The releases that a row speaks of. A row that names a post-release takes it from those that do not."""
+    naming = [other for other in rows if parse_specifier(other["versions"]).names_post]
+    return [
+        release
+        for release in releases
+        if _covers(row, release)
+        and (row in naming or release.version.post is None or not any(_covers(other, release) for other in naming))
+    ]
+
+
+def _covers(row: Mapping[str, Any], release: Release) -> bool:
+    version = parse_version(str(release.version))
+    return version is not None and parse_specifier(row["versions"]).cover(version) == "all"
+
+
+def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+    rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
+    spoken_of = covered(row, rows, releases)
+    keys = [key for key in row.get("needs", {}) if key in work.generated.needs]
+    if not spoken_of or not keys:
+        return
+    machines = [str(machine) for machine in row.get("machine", ())]
+    runs = _runs(spoken_of, releases, lambda release: {key: facts.of(release, key, machines) for key in keys})
+    first, *further = runs
+    place = work.document.rows(TABLE).index(row)
+    template = row.unwrap()
+    if further:
+        yield Change(f"{work.name} {row['versions']}", f"needs differ: split into {len(runs)} rows")
+        row["versions"] = _text(first.releases, releases)
+    yield from _set_needs(f"{work.name} {row['versions']}", row["needs"], first.needs)
+    for offset, run in enumerate(further, start=1):
+        needs = {**template["needs"], **run.needs}
+        content = template | {"versions": _text(run.releases, releases), "needs": _present(needs)}
+        work.document.insert(TABLE, place + offset, content)
+
+
+def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+    """Say where METADATA differs from a row that was completed by hand. Documents may narrow the range of Pythons."""
+    rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
+    machines = [str(machine) for machine in row.get("machine", ())]
+    wanted = work.generated.needs
+    for key in (key for key in row.get("needs", {}) if wanted.get(key, PYTHON) != PYTHON):
+        said = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
+        told = " or ".join(sorted(spec for spec in said if spec and not same(spec, str(row["needs"][key]))))
+        if told:
+            how = f"{key}: the row says {row['needs'][key]}, METADATA {told}; left alone: it cites other sources too"
+            yield Change(f"{work.name} {row['versions']}", how, made=False)
+
+
+def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Iterator[Change]:
+    for key, spec in wanted.items():
+        old = str(needs[key])
+        if spec is None:
+            del needs[key]
+            yield Change(what, f"{key}: {old} -> no longer required")
+        elif not same(old, spec):
+            needs[key] = spec
+            yield Change(what, f"{key}: {old} -> {spec}")
+
+
+def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
+    """Rows for releases newer than the oldest known one that no row speaks of."""
+    rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
+    known = [release for release in releases if any(_covers(row, release) for row in rows)]
+    if not known:
+        return
+    new = [release for release in releases if release not in known and release.version > known[0].version]
+    wanted = work.generated.needs
+    for run in _runs(new, releases, lambda release: {key: facts.of(release, key, release.machines) for key in wanted}):
+        row = _new_row(work.name, run, releases, work.generated, _newest(rows, known))
+        if row["needs"]:
+            work.document.insert(TABLE, _end(work.document, work.name), row)
+            yield Change(f"{work.name} {row['versions']}", f"new row: {_listed(row['needs'])}")
+
+
+def _new_row(
+    name: str, run: _Run, releases: Sequence[Release], generated: Generated, before: Mapping[str, Any]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "versions": _text(run.releases, releases), "needs": _present(run.needs)}
+    row |= {key: list(before[key]) for key in _KEPT if key in before}
+    machines = run.releases[-1].machines
+    return row | ({"machine": list(machines)} if machines else {}) | {"source": [generated.source]}
+
+
+def _newest(rows: Sequence[Mapping[str, Any]], known: Sequence[Release]) -> Mapping[str, Any]:
+    """A row of the newest release that is known."""
+    return next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
+
+
+def _end(document: Document, name: str) -> int:
+    """The position behind the last row of a name."""
+    return max(place for place, row in enumerate(document.rows(TABLE)) if row["name"] == name) + 1
+
+
+def _runs(
+    chosen: Sequence[Release], releases: Sequence[Release], needs: Callable[[Release], dict[str, str | None]]
+) -> list[_Run]:
+    """Parts of ``chosen`` that follow each other among all releases and need the same."""
+    places = {release.version: place for place, release in enumerate(releases)}
+    runs: list[_Run] = []
+    for release in chosen:
+        wanted = needs(release)
+        last = runs[-1] if runs else None
+        if last and _alike(last.needs, wanted) and places[last.releases[-1].version] + 1 == places[release.version]:
+            runs[-1] = _Run((*last.releases, release), wanted)
+        else:
+            runs.append(_Run((release,), wanted))
+    return runs
+
+
+def _alike(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bool:
+    return all(one[key] == other[key] or same(one[key] or "", other[key] or "") for key in one)
+
+
+def _text(run: Sequence[Release], releases: Sequence[Release]) -> str:
+    """A specifier of exactly these releases, among all."""
+    first, last = run[0].version, run[-1].version
+    if first == last:
+        return f"=={first}"
+    after = next((release.version for release in releases if release.version > last), None)
+    if after is not None and after.post is None:
+        return f">={first},<{after}"
+    return f">={first},<={last}"
+
+
+def _sources(row: Mapping[str, Any]) -> list[str]:
+    source = row.get("source", [])
+    return [str(source)] if isinstance(source, str) else [str(key) for key in source]
+
+
+def _present(needs: Mapping[str, str | None]) -> dict[str, str]:
+    return {key: spec for key, spec in needs.items() if spec is not None}
+
+
+def _listed(needs: Mapping[str, str]) -> str:
+    pairs = itertools.islice(needs.items(), 4)
+    return ", ".join(f"{key} {spec}" for key, spec in pairs)

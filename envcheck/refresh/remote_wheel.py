@@ -1,0 +1,75 @@
+"""Single members of a wheel on an index, read by range requests: never the whole file."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Protocol
+
+import requests
+import urllib3
+from remotezip import RemoteZip, RemoteZipError
+
+from envcheck.errors import UsageError
+from envcheck.refresh.index import TIMEOUT, File, cause
+
+_BROKEN = (RemoteZipError, zipfile.BadZipFile, zlib.error, EOFError, urllib3.exceptions.HTTPError, NotImplementedError)
+_TAIL = 1 << 17
+"""Bytes at the end of a wheel that are asked for first: most lists of members fit."""
+
+
+class Wheel(Protocol):
+    """A wheel whose members can be read."""
+
+    def close(self) -> None:
+        """Give its connection back."""
+
+    def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
+        """The first member whose name is ``wanted``, or None."""
+
+
+class RemoteWheel:
+    """A wheel that stays where it is."""
+
+    def __init__(self, file: File, session: requests.Session) -> None:
+        self._file = file
+        self._session = session
+        self._zip: RemoteZip | None = None
+
+    def close(self) -> None:
+        """Give its connection back."""
+        if self._zip is not None:
+            self._zip.close()
+
+    def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
+        """The first member whose name is ``wanted``, or None; raises UsageError when it cannot be read.
+
+        ``most`` is the greatest size in bytes, unpacked, that is accepted.
+        """
+        try:
+            archive = self._archive()
+            found = next((info for info in archive.infolist() if wanted(info.filename)), None)
+            if found is None:
+                return None
+            with archive.open(found) as member:
+                content: bytes = member.read(most + 1)
+        except requests.RequestException as error:
+            raise UsageError(f"{self._file.name} cannot be read: {cause(error)}") from None
+        except _BROKEN as error:
+            raise UsageError(f"{self._file.name} cannot be read by ranges: {_reason(error)}") from None
+        if len(content) > most:
+            raise UsageError(f"{self._file.name}: {found.filename} is longer than {most} bytes")
+        return content
+
+    def _archive(self) -> RemoteZip:
+        if self._zip is None:
+            self._zip = RemoteZip(self._file.url, initial_buffer_size=_TAIL, session=self._session, timeout=TIMEOUT)
+        return self._zip
+
+
+def _reason(error: Exception) -> str:
+    """A reason without an address in it."""
+    if "range requests" in str(error):
+        return "the server does not offer it"
+    return type(error).__name__

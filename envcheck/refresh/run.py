@@ -1,0 +1,100 @@
+"""``envcheck matrix refresh``: ask the index, change the documents, check the whole, write files that differ."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from envcheck.compat.load import read_folder
+from envcheck.output import write_whole
+from envcheck.refresh import release_rows, torch_rows
+from envcheck.refresh.document import Document
+from envcheck.refresh.generated import TORCH, Change, Work, find_work
+from envcheck.refresh.index import Index
+from envcheck.refresh.metadata import Metadata, read_metadata
+from envcheck.refresh.place import folder_to_write
+from envcheck.refresh.remote_wheel import RemoteWheel
+from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, releases
+
+
+class Refreshed(msgspec.Struct, frozen=True):
+    """What a refresh did."""
+
+    changes: tuple[Change, ...]
+    files: tuple[Path, ...]
+    """The files that differ; written unless it was a dry run."""
+    written: bool
+
+
+def refresh(
+    index: Index,
+    matrix: str | None,
+    only: Sequence[str] = (),
+    *,
+    dry_run: bool = False,
+    on_step: Callable[[str], None] = lambda _step: None,
+    today: str | None = None,
+) -> Refreshed:
+    """Regenerate the rows of a folder. Nothing is written before everything was read and the result was checked.
+
+    Raises UsageError (index, folder) or MatrixError (what the folder would become).
+    """
+    place = folder_to_write(matrix)
+    documents = [Document(path) for path in sorted(place.glob("*.toml"))]
+    day = today or datetime.now(timezone.utc).date().isoformat()
+    changes: list[Change] = []
+    for work in find_work(documents, only):
+        on_step(work.name)
+        found = list(_regenerate(work, index))
+        changes += found
+        if any(change.made for change in found):
+            work.document.content["sources"][work.generated.source]["read"] = day
+    changed = [document for document in documents if document.changed]
+    if changed:
+        _check(place, changed)
+    if not dry_run:
+        for document in changed:
+            write_whole(document.path, document.text)
+    return Refreshed(tuple(changes), tuple(document.path for document in changed), bool(changed) and not dry_run)
+
+
+def report(outcome: Refreshed) -> str:
+    """What happened, for people: one line for each change, then the files."""
+    if not outcome.changes:
+        return "Nothing changed: the rows say what the index says.\n"
+    lines = [f"{change.what}: {change.how}" for change in outcome.changes]
+    verb = "wrote" if outcome.written else "would write"
+    return "\n".join((*lines, *(f"{verb} {path}" for path in outcome.files))) + "\n"
+
+
+def _regenerate(work: Work, index: Index) -> Iterator[Change]:
+    found = releases(index.files(work.name), work.name)
+
+    def open_wheel(wheel: WheelFile) -> RemoteWheel:
+        return RemoteWheel(wheel.file, index.session)
+
+    def metadata_of(release: Release) -> Metadata:
+        """METADATA of the wheel for Linux x86_64, else of any."""
+        with closing(open_wheel(newest_wheel(release) or release.wheels[-1])) as wheel:
+            return read_metadata(wheel)
+
+    if work.name == TORCH and not work.generated.needs:
+        yield from torch_rows.regenerate(work, found, open_wheel)
+    else:
+        yield from release_rows.regenerate(work, found, metadata_of)
+
+
+def _check(place: Path, changed: Sequence[Document]) -> None:
+    """Read the folder as it would become; raises MatrixError when it would be no matrix."""
+    with tempfile.TemporaryDirectory(prefix="envcheck-matrix-") as scratch:
+        for path in place.glob("*.toml"):
+            shutil.copy(path, scratch)
+        for document in changed:
+            (Path(scratch) / document.path.name).write_text(document.text, encoding="utf-8")
+        read_folder(Path(scratch))

@@ -1,0 +1,195 @@
+"""Regenerate what PyTorch's wheels tell in rows of ``[[torch]]``, and add rows for releases that have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+from tomlkit.items import Table
+
+from envcheck.refresh.document import array, inline
+from envcheck.refresh.generated import Change, Work
+from envcheck.refresh.metadata import Metadata, pin, read_metadata
+from envcheck.refresh.remote_wheel import Wheel
+from envcheck.refresh.torch_wheel import TorchBuildFacts, read_build
+from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pythons_of
+
+TABLE = "torch"
+
+_AT_ONCE = 4
+"""Releases that are read at the same time: a library in a wheel takes seconds."""
+
+_PINS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "triton": "triton"}
+_FIELDS = (
+    "default_cuda",
+    "default_cuda_aarch64",
+    "python_min",
+    "python_max",
+    "python_max_windows",
+    "python_max_aarch64",
+    "python_also",
+    "cudnn",
+    "nccl",
+    "triton",
+)
+
+
+Open = Callable[[WheelFile], Wheel]
+"""Opens a wheel to read in it."""
+
+
+class TorchFacts(NamedTuple):
+    """What the wheels of a release tell."""
+
+    version: str
+    fields: dict[str, Any]
+    """Fields of the row that the wheels state."""
+    builds: dict[str, TorchBuildFacts]
+    """By machine, the CUDA build in the Linux wheel on the index."""
+
+
+def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Iterator[Change]:
+    """Change the rows of ``[[torch]]`` in place; yields what became different."""
+    known = {Version(str(row["version"])): row for row in work.document.rows(TABLE)}
+    if not known:
+        return
+    wanted = [release for release in _by_number(releases) if _base(release) >= min(known) and newest_wheel(release)]
+    for facts in _look_at_all(wanted, open_wheel):
+        version = Version(facts.version)
+        if version in known:
+            yield from _update(known[version], facts, work.generated.source)
+        else:
+            work.document.insert(TABLE, _place(work.document.rows(TABLE), version), _new_row(facts, work))
+            yield Change(f"torch {facts.version}", f"new row: CUDA {facts.fields.get('default_cuda') or 'none'}")
+
+
+def _look_at_all(releases: Sequence[Release], open_wheel: Open) -> list[TorchFacts]:
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        try:
+            return list(pool.map(lambda release: look(release, open_wheel), releases))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def look(release: Release, open_wheel: Open) -> TorchFacts:
+    """Read the wheels of a release; it must have one for Linux x86_64."""
+    chosen = {machine: newest_wheel(release, machine=machine) for machine in ("x86_64", "aarch64")}
+    with ExitStack() as stack:
+        opened = {
+            machine: stack.enter_context(closing(open_wheel(wheel))) for machine, wheel in chosen.items() if wheel
+        }
+        builds = {machine: read_build(wheel) for machine, wheel in opened.items()}
+        metadata = read_metadata(opened["x86_64"])
+    fields: dict[str, Any] = {"default_cuda": builds["x86_64"].cuda, **_pythons(release)}
+    if "aarch64" in builds:
+        fields["default_cuda_aarch64"] = builds["aarch64"].cuda
+    fields |= {key: _pinned(metadata, name) for key, name in _PINS.items()}
+    return TorchFacts(str(_base(release)), {key: value for key, value in fields.items() if value is not None}, builds)
+
+
+def _base(release: Release) -> Version:
+    return Version(release.version.base_version)
+
+
+def _by_number(releases: Sequence[Release]) -> list[Release]:
+    """A post-release stands for its release: it has the same sources and better wheels."""
+    newest = {release.version.base_version: release for release in releases}
+    return list(newest.values())
+
+
+def _pythons(release: Release) -> dict[str, Any]:
+    named = pythons_of(release)
+    newer = [python for python in named if python[0] > 2]
+    if not newer:
+        return {}
+    fields: dict[str, Any] = {"python_min": _dotted(newer[0]), "python_max": _dotted(newer[-1])}
+    for field, os, machine in (
+        ("python_max_windows", "windows", "x86_64"),
+        ("python_max_aarch64", "linux", "aarch64"),
+    ):
+        there = pythons_of(release, os, machine)
+        if there and there[-1] != newer[-1]:
+            fields[field] = _dotted(there[-1])
+    older = [_dotted(python) for python in named if python not in newer]
+    return fields | ({"python_also": older} if older else {})
+
+
+def _pinned(metadata: Metadata, name: str) -> str | None:
+    """The pin of a library: its version alone where it is exact. The names of CUDA's libraries end in its major."""
+    distributions = {item.name for item in metadata.requirements if item.name.rpartition("-cu")[0] == name}
+    spec = next((found for each in (name, *sorted(distributions)) if (found := pin(metadata, each))), None)
+    return spec.removeprefix("==") if spec else None
+
+
+def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[Change]:
+    what = f"torch {facts.version}"
+    if source not in row["source"]:
+        return
+    known = row.unwrap()
+    for field in _FIELDS:
+        new, old = facts.fields.get(field), known.get(field)
+        if new is not None and old != new:
+            row[field] = array(new) if isinstance(new, list) else new
+            yield Change(what, f"{field}: {_shown(old)} -> {_shown(new)}")
+    for machine, build in facts.builds.items():
+        yield from _update_build(row, what, machine, build)
+
+
+def _update_build(row: Table, what: str, machine: str, build: TorchBuildFacts) -> Iterator[Change]:
+    if not build.cuda:
+        return
+    entries = list(row.get("builds", []))
+    place = next((place for place, entry in enumerate(entries) if _is_build(entry, machine, build.cuda)), None)
+    if place is None:
+        if "builds" not in row:
+            row["builds"] = array([])
+        row["builds"].append(inline(_build(machine, build)))
+        yield Change(what, f"new build: CUDA {build.cuda} for {machine}")
+    elif build.targets and list(entries[place].get("targets", [])) != list(build.targets):
+        old = " ".join(entries[place].get("targets", [])) or "none"
+        known = entries[place].unwrap()
+        row["builds"][place] = inline(_build(machine, build) | known | {"targets": list(build.targets)})
+        yield Change(what, f"targets of CUDA {build.cuda} for {machine}: {old} -> {' '.join(build.targets)}")
+
+
+def _is_build(entry: Mapping[str, Any], machine: str, cuda: str) -> bool:
+    system = (entry.get("os", "linux"), entry.get("machine", "x86_64"))
+    return system == ("linux", machine) and entry["cuda"] == cuda
+
+
+def _build(machine: str, build: TorchBuildFacts) -> dict[str, Any]:
+    entry: dict[str, Any] = {"cuda": build.cuda}
+    if build.targets:
+        entry["targets"] = list(build.targets)
+    return entry | ({"machine": machine} if machine != "x86_64" else {})
+
+
+def _new_row(facts: TorchFacts, work: Work) -> dict[str, Any]:
+    builds = [_build(machine, build) for machine, build in facts.builds.items() if build.cuda]
+    fields = {field: facts.fields[field] for field in _FIELDS if field in facts.fields}
+    return {
+        "version": facts.version,
+        **fields,
+        "all_builds": False,
+        **({"builds": builds} if builds else {}),
+        "source": [work.generated.source],
+    }
+
+
+def _place(rows: Sequence[Table], version: Version) -> int:
+    """Where the row of a version belongs: they ascend."""
+    return sum(Version(str(row["version"])) < version for row in rows)
+
+
+def _dotted(python: tuple[int, int]) -> str:
+    return f"{python[0]}.{python[1]}"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "none"
+    return " ".join(value) if isinstance(value, list) else str(value) or "none"

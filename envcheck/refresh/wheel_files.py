@@ -1,0 +1,102 @@
+"""What the names of a project's files tell: its releases, and which Python and system each wheel is for."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from envcheck.refresh.index import File
+
+_INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]*)")
+_MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
+
+Platform = tuple[str, str]
+"""Operating system and machine, as rows of the matrix name them."""
+
+
+class WheelFile(NamedTuple):
+    """A wheel of a release."""
+
+    file: File
+    build: tuple[int, str] | tuple[()]
+    pythons: frozenset[tuple[int, int]]
+    """Versions of CPython that its tags name."""
+    any_later: bool
+    """Whether later ones can use it too (abi3, py3)."""
+    platforms: frozenset[Platform]
+    """Empty for a wheel for every system."""
+
+    def serves(self, os: str, machine: str) -> bool:
+        return not self.platforms or (os, machine) in self.platforms
+
+
+class Release(NamedTuple):
+    """A final release that has wheels which were not withdrawn."""
+
+    version: Version
+    wheels: tuple[WheelFile, ...]
+
+    def for_platform(self, os: str, machine: str) -> tuple[WheelFile, ...]:
+        return tuple(wheel for wheel in self.wheels if wheel.serves(os, machine))
+
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """Machines that have a Linux wheel of their own; empty when wheels serve every system."""
+        named = {machine for wheel in self.wheels for os, machine in wheel.platforms if os == "linux"}
+        return tuple(machine for machine in ("x86_64", "aarch64") if machine in named)
+
+
+def releases(files: Iterable[File], project: str) -> list[Release]:
+    """The releases of ``project``, ascending. Files that are no wheels of it are left out."""
+    found: dict[Version, list[WheelFile]] = defaultdict(list)
+    for file in files:
+        if file.yanked:
+            continue
+        try:
+            name, version, build, tags = parse_wheel_filename(file.name)
+        except (InvalidWheelFilename, InvalidVersion):
+            continue
+        if name == canonicalize_name(project) and not version.is_prerelease and not version.local:
+            found[version].append(_wheel(file, build, tags))
+    return [Release(version, tuple(found[version])) for version in sorted(found)]
+
+
+def pythons_of(release: Release, os: str = "linux", machine: str = "x86_64") -> list[tuple[int, int]]:
+    """The versions of CPython that the wheels for a platform name, ascending."""
+    return sorted({python for wheel in release.for_platform(os, machine) for python in wheel.pythons})
+
+
+def newest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -> WheelFile | None:
+    """The wheel for the newest CPython, of the last build."""
+    return max(
+        release.for_platform(os, machine),
+        key=lambda wheel: (max(wheel.pythons, default=(0, 0)), wheel.build, wheel.file.name),
+        default=None,
+    )
+
+
+def _wheel(file: File, build: tuple[int, str] | tuple[()], tags: frozenset[Tag]) -> WheelFile:
+    pythons = {python for tag in tags if (python := _python(tag))}
+    later = any(tag.abi == "abi3" or tag.interpreter.startswith("py") for tag in tags)
+    platforms = {platform for tag in tags if (platform := _platform(tag.platform))}
+    return WheelFile(file, build, frozenset(pythons), later, frozenset(platforms))
+
+
+def _python(tag: Tag) -> tuple[int, int] | None:
+    match = _INTERPRETER.fullmatch(tag.interpreter)
+    return (int(match[1]), int(match[2])) if match and match[2] else None
+
+
+def _platform(text: str) -> Platform | None:
+    """None for a wheel that serves every system."""
+    if text == "any":
+        return None
+    os = "linux" if "linux" in text else "windows" if text.startswith("win") else "macos"
+    machine = next((known for ending, known in _MACHINES.items() if text.endswith(ending)), "other")
+    return os, machine
