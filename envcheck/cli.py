@@ -118,16 +118,45 @@ def _rule(options: Namespace) -> int:
 
 
 def _matrix(options: Namespace) -> int:
+    if options.matrix_verb == "refresh":
+        return _refresh(options)
     from envcheck import matrix_verbs
 
-    form = options.format or "text"
+    form, overlays = options.format or "text", _overlays(options)
     if options.matrix_verb == "check":
-        output = matrix_verbs.check(options.components, form, _shown(options))
+        output = matrix_verbs.check(options.components, form, _shown(options), overlays)
     else:
-        output = matrix_verbs.show(options.component, form, _shown(options))
+        output = matrix_verbs.show(options.component, form, _shown(options), overlays)
     print(output.text, end="")
     sys.stdout.flush()
     return output.status
+
+
+def _refresh(options: Namespace) -> int:
+    from contextlib import closing
+
+    try:
+        from envcheck.refresh.index import Index, index_address
+        from envcheck.refresh.run import refresh, report
+    except ModuleNotFoundError as error:
+        needed = "matrix refresh needs what the extra 'refresh' installs: pip install 'gpu-envcheck[refresh]'"
+        raise UsageError(f"{needed} ({error.name} is missing)") from None
+    from envcheck.report.clean import clean
+
+    def say(step: str) -> None:
+        if not options.quiet:
+            print(f"reading {step}", file=sys.stderr)
+
+    with closing(Index(index_address(options.index_url, os.environ))) as index:
+        done = refresh(index, options.matrix, tuple(options.only or ()), dry_run=options.dry_run, on_step=say)
+    print("\n".join(clean(line) for line in report(done).splitlines()))
+    return ExitCode.OK
+
+
+def _overlays(options: Namespace) -> tuple[str, ...]:
+    from envcheck.compat.overlay import overlay_folders
+
+    return overlay_folders(options.matrix, os.environ)
 
 
 def _schema(options: Namespace) -> int:
@@ -152,6 +181,7 @@ def _request(options: Namespace) -> Request:
         skip=tuple(options.skip or ()),
         fail_on=options.fail_on,
         timeout=getattr(options, "timeout", None),
+        overlays=_overlays(options),
         cwd=_working_folder(),
         variables=dict(os.environ),
     )

@@ -29,25 +29,25 @@ class Output(NamedTuple):
     status: ExitCode
 
 
-def check(texts: Sequence[str], form: str, options: Options) -> Output:
+def check(texts: Sequence[str], form: str, options: Options, overlays: tuple[str, ...] = ()) -> Output:
     """Whether components fit together. Raises UsageError for what is no question."""
     from envcheck.compat.question import ask  # noqa: PLC0415
 
     components = [component for text in texts for component in parse_components(text)]
-    answer = ask(tables(), components)
+    answer = ask(tables(overlays), components)
     if form == "json":
         return Output(_as_json(answer), _STATUS[answer.verdict])
     from envcheck.report import fit_text  # noqa: PLC0415
 
-    return Output(fit_text.render(answer, options), _STATUS[answer.verdict])
+    return Output(fit_text.render(answer, options) + _named(overlays), _STATUS[answer.verdict])
 
 
-def show(text: str, form: str, options: Options) -> Output:
+def show(text: str, form: str, options: Options, overlays: tuple[str, ...] = ()) -> Output:
     """What the matrix knows of a component. Raises UsageError for what names none."""
     from envcheck.compat.lookup import Page, look_up  # noqa: PLC0415
 
     component = _one_component(text)
-    page = look_up(tables(), component)
+    page = look_up(tables(overlays), component)
     status = ExitCode.OK if page else ExitCode.UNKNOWN
     if form == "json":
         return Output(_as_json(page or Page(component=str(component))), status)
@@ -55,7 +55,16 @@ def show(text: str, form: str, options: Options) -> Output:
         return Output(f"The matrix knows nothing of {component}.\n", status)
     from envcheck.report import matrix_page  # noqa: PLC0415
 
-    return Output(matrix_page.render(page, options), status)
+    return Output(matrix_page.render(page, options) + _named(overlays), status)
+
+
+def _named(overlays: Sequence[str]) -> str:
+    """The folders whose rows were laid over the matrix; sources say which of them decided (``--json``)."""
+    if not overlays:
+        return ""
+    from envcheck.report.clean import clean  # noqa: PLC0415
+
+    return f"Rows laid over the matrix: {', '.join(map(clean, overlays))}\n"
 
 
 def _as_json(value: object) -> str:

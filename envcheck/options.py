@@ -65,7 +65,7 @@ def _parser(variables: Mapping[str, str]) -> Parser:
 
 
 def _add_matrix_verbs(matrix: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """The verbs of ``envcheck matrix``."""
+    """The verbs of ``envcheck matrix``; returns those whose options have variables."""
     verbs = matrix.add_subparsers(dest="matrix_verb", metavar="VERB", parser_class=Parser, required=True)
     check = verbs.add_parser(
         "check",
@@ -84,8 +84,35 @@ def _add_matrix_verbs(matrix: argparse.ArgumentParser) -> list[argparse.Argument
     )
     show.add_argument("component", metavar="NAME[==VERSION]", help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …")
     for verb in (check, show):
+        _add_overlay_option(verb)
         _add_page_options(verb, ("text", "json"))
+    _add_refresh_verb(verbs)
     return [check, show]
+
+
+def _add_refresh_verb(verbs: argparse._SubParsersAction[Parser]) -> None:
+    """It takes nothing from ``ENVCHECK_…``: a variable must not choose what is written."""
+    refresh = verbs.add_parser(
+        "refresh",
+        help="regenerate what the wheels on a package index tell (needs the extra 'refresh', and the network)",
+        epilog="Exit status: 0 done, 2 wrong usage, no index, or an answer that cannot be read: then nothing changed.",
+    )
+    refresh.add_argument("--matrix", metavar="DIR", help="folder of rows to change (default: the checkout's matrix)")
+    refresh.add_argument("--only", action="append", metavar="NAME", help="only this distribution (repeatable)")
+    refresh.add_argument(
+        "--index-url", metavar="URL", help="index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)"
+    )
+    refresh.add_argument("--dry-run", action="store_true", help="say what would change, and write nothing")
+    refresh.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is being read")
+
+
+def _add_overlay_option(group: argparse._ActionsContainer) -> None:
+    group.add_argument(
+        "--matrix",
+        metavar="DIR",
+        help="folder of TOML rows that are laid over the matrix: the same id replaces a row "
+        "(also, with less weight: envcheck/matrix in the configuration folder)",
+    )
 
 
 def _add_subject_options(verb: argparse.ArgumentParser) -> None:
@@ -119,6 +146,7 @@ def _add_judging_options(verb: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--require", action="append", metavar="EXPR", help="fail unless it holds: 'torch>=2.4', 'gpus>=8'"
     )
+    _add_overlay_option(group)
     group.add_argument("--only", action="append", metavar="RULE", help="put only this rule (repeatable)")
     group.add_argument("--skip", action="append", metavar="RULE", help="leave this rule out (repeatable)")
     group.add_argument(

@@ -47,6 +47,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     fail_on: FailOn = "fail"
     timeout: float | None = None
     """Seconds for the whole run."""
+    overlays: tuple[str, ...] = ()
+    """Folders of rows that are laid over the matrix; the last outranks."""
     cwd: str = "."
     variables: Mapping[str, str] = {}
     root: str = "/"
@@ -70,7 +72,7 @@ def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, s
     """Judge facts that were gathered before, here or elsewhere (a saved report, pasted text)."""
     started = time.monotonic() if started is None else started
     _validate(request)
-    knowledge = tables()
+    knowledge = tables(request.overlays)
     if request.assume:
         snapshot = assume(snapshot, request.assume)
     snapshot = complete(snapshot, knowledge)
@@ -86,6 +88,7 @@ def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, s
         assumed={component.name: component.exact or "" for component in request.assume},
         duration=time.monotonic() - started,
     )
+    report = msgspec.structs.replace(report, overlays=request.overlays)
     on_event(Judged(report))
     return report
 

@@ -41,9 +41,26 @@ ROW_TYPES: dict[str, type[Row]] = {
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
+def tables(overlays: tuple[str, ...] = ()) -> Tables:
+    """The matrix that came with this installation, with the rows of these folders over it: the last outranks.
+
+    Raises MatrixError when it, or an overlay, is malformed.
+    """
+    return _shipped() if not overlays else _overlaid(overlays)
+
+
 @cache
-def tables() -> Tables:
-    """The matrix that came with this installation. Raises MatrixError when it is malformed."""
+def _overlaid(overlays: tuple[str, ...]) -> Tables:
+    from envcheck.compat.overlay import lay_over, read_overlay  # noqa: PLC0415 - few have rows of their own
+
+    joined = _shipped()
+    for place in overlays:
+        joined = lay_over(joined, read_overlay(place, read_folder), place)
+    return joined
+
+
+@cache
+def _shipped() -> Tables:
     try:
         place = folder("matrix")
     except FileNotFoundError as error:

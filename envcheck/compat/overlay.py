@@ -1,0 +1,86 @@
+"""Rows of a user's own, laid over those that came with envcheck: the same id replaces a row, a new id adds one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envcheck.compat.compiling import FIELDS
+from envcheck.compat.specifier import parse_version
+from envcheck.compat.tables import CudaRow, DriverBranchRow, ReleaseRow, Row, SourceRow, Tables, TorchRow
+from envcheck.errors import MatrixError
+
+_NO_VERSION = (0,)
+
+
+def overlay_folders(named: str | None, variables: Mapping[str, str]) -> tuple[str, ...]:
+    """The folders that count, the last outranks: the configuration folder if it has rows, then what is named."""
+    own = _configuration_folder(variables)
+    return tuple(str(place) for place in (own, Path(named) if named else None) if place is not None)
+
+
+def lay_over(base: Tables, own: Tables, place: str) -> Tables:
+    """``base`` with the rows of ``own``, which were read from ``place``; their sources say so."""
+    prefix = f"{place}/"
+    sources = {prefix + key: _marked(source, place) for key, source in own.sources.items()}
+    fields: dict[str, Any] = {
+        field: _joined(field, getattr(base, field), [_cited(row, prefix) for row in getattr(own, field)])
+        for field in FIELDS.values()
+    }
+    return Tables(sources={**base.sources, **sources}, **fields)
+
+
+def read_overlay(place: str, read: Callable[[Path], Tables]) -> Tables:
+    """The rows of a folder. Raises MatrixError that names it."""
+    folder = Path(place)
+    if not folder.is_dir():
+        raise MatrixError(f"{place}: there is no such folder of rows for the matrix")
+    try:
+        return read(folder)
+    except MatrixError as error:
+        text = str(error)
+        raise MatrixError(text if text.startswith(place) else f"{place}: {text}") from None
+
+
+def _configuration_folder(variables: Mapping[str, str]) -> Path | None:
+    base = variables.get("XDG_CONFIG_HOME") or (f"{variables['HOME']}/.config" if variables.get("HOME") else "")
+    place = Path(base) / "envcheck" / "matrix"
+    # A relative base is to be ignored, by the XDG Base Directory Specification.
+    return place if base.startswith("/") and next(place.glob("*.toml"), None) else None
+
+
+def _marked(source: SourceRow, place: str) -> SourceRow:
+    return msgspec.structs.replace(source, title=f"{source.title} (from {place})")
+
+
+def _cited(row: Row, prefix: str) -> Row:
+    return msgspec.structs.replace(row, source=tuple(prefix + key for key in row.source))
+
+
+def _joined(field: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, ...]:
+    """Own rows in the place of those with their id, the others where rows of their kind are looked for."""
+    by_id = {row.id: row for row in own}
+    kept = [by_id.pop(row.id, row) for row in base]
+    if field in _ORDER:
+        return tuple(sorted((*kept, *by_id.values()), key=_ORDER[field]))
+    groups: dict[str, list[Row]] = {}
+    for row in (*kept, *by_id.values()):
+        groups.setdefault(row.name if isinstance(row, ReleaseRow) else "", []).append(row)
+    return tuple(chain.from_iterable(groups.values()))
+
+
+def _by_version(row: Row) -> tuple[int, ...]:
+    version = parse_version(row.version) if isinstance(row, CudaRow | TorchRow) else None
+    return version.numbers if version else _NO_VERSION
+
+
+def _by_branch(row: Row) -> tuple[str, int]:
+    return (row.os, row.branch) if isinstance(row, DriverBranchRow) else ("", 0)
+
+
+_ORDER: dict[str, Callable[[Row], Any]] = {"cuda": _by_version, "torch": _by_version, "drivers": _by_branch}
+"""Tables whose rows ascend: whoever asks for the newest takes the last."""

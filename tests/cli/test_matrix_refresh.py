@@ -1,0 +1,107 @@
+"""``envcheck matrix refresh`` end to end: what it prints, its exit statuses, and that it fails in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import envcheck
+from tests.refresh.serving import Index, metadata, serve
+
+ROWS = """\
+[generated.demo]
+source = "demo"
+needs = { torch = "torch", python = "Requires-Python" }
+
+[sources.demo]
+title = "demo on PyPI"
+address = "PyPI demo"
+read = "2026-01-01"
+
+[[release]]
+name = "demo"
+versions = "==1.0"
+needs = { torch = "==2.4.0", python = ">=3.9" }
+source = ["demo"]
+"""
+
+
+@pytest.fixture
+def index() -> Iterator[Index]:
+    served = Index()
+    for version, torch in (("1.0", "2.4.0"), ("1.1", "2.5.0")):
+        members = {f"demo-{version}.dist-info/METADATA": metadata("demo", version, f"torch=={torch}", python=">=3.9")}
+        served.add(f"demo-{version}-py3-none-any.whl", members)
+    with serve(served):
+        yield served
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> Path:
+    folder = tmp_path / "matrix"
+    folder.mkdir()
+    (folder / "rows.toml").write_text(ROWS)
+    return folder
+
+
+def test_it_says_what_changed_and_then_that_nothing_does(index: Index, matrix: Path) -> None:
+    command = ("matrix", "refresh", "--matrix", "matrix", "--index-url", index.address)
+    told = envcheck(*command, cwd=matrix.parent)
+    assert told.status == 0
+    assert told.out == "demo ==1.1: new row: torch ==2.5.0, python >=3.9\nwrote matrix/rows.toml\n"
+    assert told.err == "reading demo\n"
+    again = envcheck(*command, "--quiet", cwd=matrix.parent)
+    assert again == (0, "Nothing changed: the rows say what the index says.\n", "")
+
+
+def test_a_dry_run_with_the_index_of_pip(index: Index, matrix: Path) -> None:
+    told = envcheck("matrix", "refresh", "--matrix", str(matrix), "--dry-run", cwd=matrix, PIP_INDEX_URL=index.address)
+    assert told.status == 0
+    assert told.out.endswith(f"would write {matrix / 'rows.toml'}\n")
+    assert (matrix / "rows.toml").read_text() == ROWS
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "no index is configured: name it with --index-url URL (or in PIP_INDEX_URL or UV_DEFAULT_INDEX or "),
+        (["--index-url", "http://127.0.0.1:1/simple"], "the index cannot be asked for demo: no connection"),
+        (["--index-url", "file:///tmp"], "the address of the index must start with http:// or https://"),
+        (
+            ["--index-url", "http://127.0.0.1:1/", "--only", "vllm"],
+            "--only vllm: no rows of it are generated; they are of demo",
+        ),
+        (["--index-url", "http://127.0.0.1:1/", "--matrix", "absent"], "--matrix absent: there is no such folder"),
+        (["--index-url", "http://127.0.0.1:1/", "--format", "json"], "unrecognized arguments: --format json"),
+    ],
+)
+def test_what_cannot_be_done_is_one_sentence(matrix: Path, arguments: list[str], sentence: str) -> None:
+    told = envcheck("matrix", "refresh", "-q", "--matrix", str(matrix), *arguments, cwd=matrix)
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith(f"envcheck: {sentence}")
+    assert told.err.count("\n") == 1
+    assert (matrix / "rows.toml").read_text() == ROWS
+
+
+def test_no_variable_chooses_what_is_written(index: Index, matrix: Path, tmp_path: Path) -> None:
+    told = envcheck(
+        "matrix", "refresh", "--only", "demo", cwd=tmp_path, ENVCHECK_MATRIX=str(matrix), PIP_INDEX_URL=index.address
+    )
+    assert told.status == 2
+    assert (matrix / "rows.toml").read_text() == ROWS
+
+
+def test_without_the_extra_it_says_what_is_needed(matrix: Path, tmp_path: Path) -> None:
+    (tmp_path / "blocked").mkdir()
+    (tmp_path / "blocked" / "requests.py").write_text("raise ModuleNotFoundError(name='requests')\n")
+    root = Path(__file__).resolve().parents[2]
+    told = envcheck(
+        "matrix", "refresh", "--matrix", str(matrix), cwd=tmp_path, PYTHONPATH=f"{tmp_path / 'blocked'}:{root}"
+    )
+    assert (told.status, told.out) == (2, "")
+    assert told.err == (
+        "envcheck: matrix refresh needs what the extra 'refresh' installs: pip install 'gpu-envcheck[refresh]' "
+        "(requests is missing)\n"
+    )

@@ -1,0 +1,129 @@
+"""Rows of a user's own over the shipped ones: replaced by id, added, cited as theirs, refused when they are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.compat.overlay import overlay_folders
+from envcheck.errors import MatrixError
+from envcheck.versions import CudaVersion
+
+SOURCE = """\
+[sources.page]
+title = "Our own measurements"
+address = "https://example.org/measured"
+read = "2026-12-01"
+
+"""
+TORCH = '[[torch]]\nversion = "{}"\ndefault_cuda = "12.4"\nsource = "page"\n'
+
+
+def overlay(tmp_path: Path, rows: str, name: str = "own") -> str:
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "torch.toml").write_text(SOURCE + rows)
+    return str(folder)
+
+
+def test_the_same_id_replaces_a_row(tmp_path: Path) -> None:
+    place = overlay(tmp_path, TORCH.format("2.5.1"))
+    joined = tables((place,))
+    (row,) = (row for row in joined.torch if row.version == "2.5.1")
+    assert row.cudnn is None
+    assert len(joined.torch) == len(tables().torch)
+    assert [one.id for one in joined.torch] == [one.id for one in tables().torch]
+    (source,) = joined.cite(row)
+    assert (source.title, source.address) == (f"Our own measurements (from {place})", "https://example.org/measured")
+
+
+def test_a_new_id_adds_a_row_where_it_belongs(tmp_path: Path) -> None:
+    rows = TORCH.format("2.5.2") + '[[cuda]]\nversion = "12.10"\nsource = "page"\n'
+    rows += '[[driver]]\nbranch = 551\nsource = "page"\n'
+    rows += '[[release]]\nname = "jetpack"\nversions = "==99.1"\nsource = "page"\n'
+    rows += '[[release]]\nname = "our-thing"\nversions = "==1"\nneeds = { torch = ">=2" }\nsource = "page"\n'
+    joined = tables((overlay(tmp_path, rows),))
+    versions = [row.version for row in joined.torch]
+    assert versions[versions.index("2.5.2") - 1] == "2.5.1"
+    cuda = [CudaVersion.parse(row.version) for row in joined.cuda]
+    assert cuda == sorted(version for version in cuda if version)
+    branches = [row.branch for row in joined.drivers if row.os == "linux"]
+    assert 551 in branches
+    assert branches == sorted(branches)
+    names = [row.name for row in joined.releases]
+    assert names[-1] == "our-thing"
+    assert [row.versions for row in joined.releases if row.name == "jetpack"][-1] == "==99.1"
+
+
+def test_the_last_overlay_outranks(tmp_path: Path) -> None:
+    first = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.1"), "first")
+    second = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.8"), "second")
+    chosen = {row.version: row.default_cuda for row in tables((first, second)).torch}
+    assert chosen["2.5.1"] == "12.8"
+    assert {row.version: row.default_cuda for row in tables((second, first)).torch}["2.5.1"] == "12.1"
+
+
+def test_the_shipped_rows_are_not_touched(tmp_path: Path) -> None:
+    before = tables()
+    place = overlay(tmp_path, TORCH.format("2.5.1"))
+    tables((place,))
+    assert tables() is before
+    assert place not in "".join(source.title for source in before.sources.values())
+
+
+def test_shipped_sources_stay_theirs(tmp_path: Path) -> None:
+    """An overlay's file may be called as a shipped one, and its sources too."""
+    place = overlay(tmp_path, TORCH.format("9.0.0").replace('"page"', '"wheels"'))
+    file = Path(place) / "torch.toml"
+    file.write_text(file.read_text().replace("[sources.page]", "[sources.wheels]"))
+    joined = tables((place,))
+    shipped = next(row for row in joined.torch if row.version == "2.5.1")
+    assert joined.cite(shipped) == tables().cite(shipped)
+
+
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ('[[torch]]\nversion = 2\nsource = "page"\n', "torch.toml: [[torch]] number 1 (version = 2): "),
+        ('[[torch]]\nversion = "2"\n', "the row names no source"),
+        ("[[torch\n", "torch.toml: cannot be read as TOML"),
+        (TORCH.format("2.5.1") * 2, "2 rows are called torch/2.5.1"),
+    ],
+)
+def test_a_wrong_overlay_is_one_sentence_that_names_it(tmp_path: Path, rows: str, complaint: str) -> None:
+    place = overlay(tmp_path, rows)
+    with pytest.raises(MatrixError) as caught:
+        tables((place,))
+    assert str(caught.value).startswith(f"{place}: ")
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_not_there_or_is_empty(tmp_path: Path) -> None:
+    with pytest.raises(MatrixError, match="absent: there is no such folder of rows"):
+        tables((str(tmp_path / "absent"),))
+    with pytest.raises(MatrixError, match="no matrix here: it has no TOML file"):
+        tables((str(tmp_path),))
+
+
+@pytest.mark.parametrize(
+    ("variables", "found"),
+    [
+        ({"XDG_CONFIG_HOME": "{base}"}, True),
+        ({"HOME": "{home}"}, True),
+        ({"XDG_CONFIG_HOME": "{base}/empty", "HOME": "{home}"}, False),
+        ({"XDG_CONFIG_HOME": "config"}, False),
+        ({}, False),
+    ],
+)
+def test_the_configuration_folder(tmp_path: Path, variables: dict[str, str], found: bool) -> None:  # noqa: FBT001
+    base = tmp_path / "home" / ".config"
+    (base / "envcheck" / "matrix").mkdir(parents=True)
+    (base / "empty" / "envcheck" / "matrix").mkdir(parents=True)
+    (base / "envcheck" / "matrix" / "rows.toml").write_text(SOURCE)
+    given = {name: text.format(base=base, home=tmp_path / "home") for name, text in variables.items()}
+    own = (str(base / "envcheck" / "matrix"),) if found else ()
+    assert overlay_folders(None, given) == own
+    assert overlay_folders("named", given) == (*own, "named")
