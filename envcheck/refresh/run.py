@@ -70,7 +70,8 @@ def report(outcome: Refreshed) -> str:
         return "Nothing changed: the rows say what the index says.\n"
     lines = [f"{change.what}: {change.how}" for change in outcome.changes]
     verb = "wrote" if outcome.written else "would write"
-    return "\n".join((*lines, *(f"{verb} {path}" for path in outcome.files))) + "\n"
+    files = [f"{verb} {path}" for path in outcome.files] or ["nothing to write"]
+    return "\n".join((*lines, *files)) + "\n"
 
 
 def _regenerate(work: Work, index: Index) -> Iterator[Change]:

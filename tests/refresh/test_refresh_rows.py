@@ -275,6 +275,7 @@ def test_a_row_completed_by_hand_is_only_said_to_differ(served: Served, matrix: 
         "demo ==1.2: torch: the row says ==2.4.1, METADATA ==2.4.2; left alone: it cites other sources too"
     ]
     assert outcome.files == ()
+    assert report(outcome).endswith("\nnothing to write\n")
     assert text(matrix) == SOURCES + ROWS
 
 
