@@ -18,3 +18,29 @@ def answer(question: str, matrix: Tables | None = None) -> Answer:
 def shown(found: Answer) -> str:
     """What a failing test prints."""
     return "\n".join([found.verdict, *(f"{reason.verdict}: {reason.message}" for reason in found.reasons)])
+
+
+def questions(table: str) -> list[str]:
+    """The questions of a table, one a line."""
+    return table.strip().splitlines()
+
+
+def assert_fits(question: str) -> None:
+    """The answer is compatible, and every reason is sourced."""
+    found = answer(question)
+    assert found.verdict == "compatible", shown(found)
+    assert all(reason.sources for reason in found.reasons)
+
+
+def assert_does_not_fit(question: str) -> None:
+    """The answer is incompatible, and the first reason is sourced."""
+    found = answer(question)
+    assert found.verdict == "incompatible", shown(found)
+    assert found.reasons[0].sources
+
+
+def assert_nobody_can_tell(question: str) -> None:
+    """The answer is unknown, and says why."""
+    found = answer(question)
+    assert found.verdict == "unknown", shown(found)
+    assert found.reasons

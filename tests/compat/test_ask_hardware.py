@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.compat.asking import answer, shown
+from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, questions, shown
 
 COMPATIBLE = """
 driver==525.60.13 cuda==12.4
@@ -159,15 +159,9 @@ nvcc==12.9 gpu==sm_110
 """
 
 
-def questions(table: str) -> list[str]:
-    return table.strip().splitlines()
-
-
 @pytest.mark.parametrize("question", questions(COMPATIBLE))
 def test_fits(question: str) -> None:
-    found = answer(question)
-    assert found.verdict == "compatible", shown(found)
-    assert all(reason.sources for reason in found.reasons)
+    assert_fits(question)
 
 
 @pytest.mark.parametrize("question", questions(INCOMPATIBLE))
@@ -180,9 +174,7 @@ def test_does_not_fit(question: str) -> None:
 
 @pytest.mark.parametrize("question", questions(UNKNOWN))
 def test_nobody_can_tell(question: str) -> None:
-    found = answer(question)
-    assert found.verdict == "unknown", shown(found)
-    assert found.reasons
+    assert_nobody_can_tell(question)
 
 
 def test_what_is_taken_for_granted_is_said() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.compat.asking import answer, shown
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions
 
 COMPATIBLE = """
 torch==2.5.1 cuda==11.8 driver==535.54.03
@@ -110,29 +110,19 @@ torch==2.5.1 driver==550 frobnicator==1.0
 """
 
 
-def questions(table: str) -> list[str]:
-    return table.strip().splitlines()
-
-
 @pytest.mark.parametrize("question", questions(COMPATIBLE))
 def test_fits(question: str) -> None:
-    found = answer(question)
-    assert found.verdict == "compatible", shown(found)
-    assert all(reason.sources for reason in found.reasons)
+    assert_fits(question)
 
 
 @pytest.mark.parametrize("question", questions(INCOMPATIBLE))
 def test_does_not_fit(question: str) -> None:
-    found = answer(question)
-    assert found.verdict == "incompatible", shown(found)
-    assert found.reasons[0].sources
+    assert_does_not_fit(question)
 
 
 @pytest.mark.parametrize("question", questions(UNKNOWN))
 def test_nobody_can_tell(question: str) -> None:
-    found = answer(question)
-    assert found.verdict == "unknown", shown(found)
-    assert found.reasons
+    assert_nobody_can_tell(question)
 
 
 def test_the_build_is_named() -> None:
