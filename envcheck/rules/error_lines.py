@@ -7,9 +7,11 @@ pattern that matches a line names its problem.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
-from envcheck.checks import DecidedBy, Status
+from envcheck.rules.error_line import ErrorLine, said, status
+from envcheck.rules.error_lines_libraries import LIBRARIES
+from envcheck.rules.error_lines_packages import PACKAGES
+from envcheck.rules.error_lines_platforms import PLATFORMS
 
 LONGEST = 2000
 """Characters of a line that are looked at: what is pasted is not to be trusted."""
@@ -19,54 +21,36 @@ _HEDGED = r".*\b(?:or (?:no|the|loading)|possibl[ey]|may|might|MPI|UCX)\b"
 """A line that only guesses at a build without CUDA, or speaks of a library for messages between hosts."""
 
 
-class ErrorLine(NamedTuple):
-    """A line that names a problem."""
-
-    problem: str
-    """Name of the rule."""
-    pattern: re.Pattern[str]
-    said_by: DecidedBy
-    status: Status = "fail"
-
-
-def _status(code: int) -> str:
-    """A line in which a call of CUDA's driver or runtime ends with ``code``."""
-    called = r"cu(?:da|init).*\b(?:error|failure|fails with|code)\D{0,3}"
-    returned = r"\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? returned "
-    return rf"(?:{called}|{returned}){code}\b"
-
-
-def _said(said_by: DecidedBy, problem: str, *patterns: str, status: Status = "fail") -> list[ErrorLine]:
-    return [ErrorLine(problem, re.compile(pattern, re.IGNORECASE), said_by, status) for pattern in patterns]
-
-
 ERROR_LINES: tuple[ErrorLine, ...] = (
-    *_said(
+    *PLATFORMS,
+    *PACKAGES,
+    *LIBRARIES,
+    *said(
         "driver-answered",
         "fabric-manager-not-running",
         r"CUDA_ERROR_SYSTEM_NOT_READY|cudaErrorSystemNotReady",
         r"system not yet initialized",
-        _status(802),
+        status(802),
         r"fabric manager .* interface version \S+ don't match with driver version",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "forward-compat-unsupported",
         r"forward compatibility was attempted on non[- ]supported HW",
         r"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE|cudaErrorCompatNotSupportedOnDevice",
-        _status(804),
+        status(804),
     ),
-    *_said(
+    *said(
         "driver-answered",
         "driver-library-mismatch",
         r"driver/library version mismatch",
         r"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH|cudaErrorSystemDriverMismatch",
         r"system has unsupported display driver / cuda driver combination",
-        _status(803),
+        status(803),
         r"NVRM: API mismatch",
         r"kernel version \S+ does not match DSO version",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "gpu-unsupported-by-driver",
         r"NVIDIA driver will ignore",
@@ -75,20 +59,20 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"not supported by (?:the )?open\b.*nvidia\.ko|NVRM: installed in this system is not supported by (?:the|open)",
         r"requires use of the NVIDIA open kernel modules",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "secure-boot-blocks-module",
         r"(?:nvidia\S*|module)\b.*(?:Key was rejected by service|Required key not available)",
         r"Loading of (?:unsigned )?module is rejected",
         r"Lockdown: \S+ unsigned module loading is restricted",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "nouveau-loaded",
         r"already bound to (?:nouveau|nova)",
         r"Nouveau kernel driver is currently in use",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "kernel-module-missing",
         r"Module nvidia[-\w]* not found",
@@ -98,60 +82,60 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"could not insert '?nvidia\S*:? (?:Exec format error|Invalid module format)",
         r"nvidia\S*: disagrees about version of symbol",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "driver-not-loaded",
         r"couldn't communicate with the NVIDIA driver",
         r"NVIDIA driver is not loaded",
         r"NVML(?: error)?: Driver Not Loaded|NVML_ERROR_DRIVER_NOT_LOADED",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "gpu-firmware-timeout",
         r"\bXid(?: ?\([^)]*\))?:? *1(?:19|20)\b",
         r"Timeout (?:after \S+ )?(?:of )?waiting for RPC (?:response )?from GSP",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "gpu-lost",
         r"\bXid(?: ?\([^)]*\))?:? *79\b",
         r"fallen off the bus",
         r"NVML_ERROR_GPU_IS_LOST|\bGPU is lost\b",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "gpu-needs-reset",
         r"NVML_ERROR_RESET_REQUIRED|\bGPU requires reset\b",
         r"GPU recovery action changed from .{1,60} to 0x[1-9a-f]",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "gpu-init-failed",
         r"RmInitAdapter failed|rm_init_adapter failed",
         r"^\W*No devices were found\W*$",
         r"CUDA_ERROR_UNKNOWN|CUDA unknown error - this may be due to",
     ),
-    *_said(
+    *said(
         "driver-answered",
         "mig-without-instances",
         r"\|\s{1,4}No MIG devices found\s+\|",
         r"device \S+ has an invalid MIG configuration",
     ),
-    *_said("driver-answered", "container-lost-gpu", r"Failed to initialize NVML: Unknown Error"),
-    *_said(
+    *said("driver-answered", "container-lost-gpu", r"Failed to initialize NVML: Unknown Error"),
+    *said(
         "framework-ran",
         "container-without-gpu",
         r"NVIDIA Driver was not detected.*GPU functionality will not be available",
         r"Use (?:the NVIDIA Container Toolkit|'nvidia-docker run') to start this container",
     ),
-    *_said(
+    *said(
         "framework-ran",
         "driver-not-installed",
         r"Found no NVIDIA driver on your system",
         r"\blibcuda\.so(?:\.1)?\b.*(?:cannot open shared object file|not found|dlerror)",
         r"libnvidia-ml\.so\.1: cannot open shared object file|NVML Shared Library Not Found",
     ),
-    *_said(
+    *said(
         "framework-ran",
         "driver-too-old",
         r"NVIDIA driver on your system is too old",
@@ -165,17 +149,17 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"cuLinkAddData fails\. This is usually caused by stale driver version",
         r"PTX version mismatch\W+unsupported driver",
         r"was detected and compatibility mode is UNAVAILABLE",
-        _status(35),
-        _status(222),
+        status(35),
+        status(222),
     ),
-    *_said(
+    *said(
         "framework-ran",
         "driver-older-than-toolkit",
         r"driver's CUDA version is \S+ which is older than the (?:ptxas|PTX compiler)",
         r"CUDA Minor Version Compatibility mode ENABLED",
         status="note",
     ),
-    *_said(
+    *said(
         "framework-ran",
         "gpu-code-missing",
         r"no kernel image is available for execution",
@@ -184,9 +168,9 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"Minimum and Maximum cuda capability supported by this version of PyTorch",
         r"PyTorch no longer supports this GPU because it is too old",
         r"The minimum required Cuda capability is",
-        _status(209),
+        status(209),
     ),
-    *_said(
+    *said(
         "framework-ran",
         "cpu-only-build",
         r"Torch not compiled with CUDA enabled",
@@ -201,21 +185,21 @@ ERROR_LINES: tuple[ErrorLine, ...] = (
         r"Compile with USE_CUDA=1 to enable GPU usage",
         r"\(you have [\d.]+\+cpu\)",
     ),
-    *_said(
+    *said(
         "framework-ran",
         "no-gpu-visible",
         r"no CUDA-capable device is detected|CUDA_ERROR_NO_DEVICE|cudaErrorNoDevice",
         r"No CUDA GPUs are available",
-        _status(100),
+        status(100),
     ),
-    *_said(
+    *said(
         "driver-answered",
         "power-throttled",
         r"HW[ _]Power[ _]Brake(?:[ _]Slowdown)?\W{1,60}Active",
         r"\bsw_power_cap\W{1,60}Active",
         status="warn",
     ),
-    *_said("driver-answered", "thermal-throttled", r"[HS]W[ _]Thermal[ _]Slowdown\W{1,60}Active", status="warn"),
+    *said("driver-answered", "thermal-throttled", r"[HS]W[ _]Thermal[ _]Slowdown\W{1,60}Active", status="warn"),
 )
 
 XIDS = {79: "gpu-lost", 119: "gpu-firmware-timeout", 120: "gpu-firmware-timeout"}

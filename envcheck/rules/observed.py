@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envcheck.checks import Evidence
-from envcheck.rules.error_lines import XIDS, ErrorLine, named_by
+from envcheck.rules.error_line import ErrorLine
+from envcheck.rules.error_lines import XIDS, named_by
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
 _SHOWN = 160

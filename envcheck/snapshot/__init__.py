@@ -32,7 +32,18 @@ from envcheck.snapshot.gpus import (
     Throttle,
 )
 from envcheck.snapshot.runs import Disagreement, Measurement, ObservedError, ProbeRun, Reading
-from envcheck.snapshot.software import Distribution, Environment, Framework, Library, Toolkit, Variables
+from envcheck.snapshot.software import (
+    Damaged,
+    Distribution,
+    Environment,
+    Framework,
+    Library,
+    Load,
+    Loaded,
+    Toolkit,
+    Trial,
+    Variables,
+)
 from envcheck.snapshot.system import (
     DeviceNode,
     Driver,
@@ -47,6 +58,7 @@ from envcheck.snapshot.system import (
 __all__ = [
     "ApiResult",
     "Clocks",
+    "Damaged",
     "DeviceNode",
     "Disagreement",
     "Distribution",
@@ -66,6 +78,8 @@ __all__ = [
     "KernelModule",
     "Library",
     "Listing",
+    "Load",
+    "Loaded",
     "Measurement",
     "Memory",
     "Mig",
@@ -84,6 +98,7 @@ __all__ = [
     "Temperature",
     "Throttle",
     "Toolkit",
+    "Trial",
     "Variables",
 ]
 

@@ -29,20 +29,98 @@ class Library(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """A copy of a CUDA library on disk."""
 
     path: str
+    """Real path."""
     family: str
-    """``cudart``, ``cublas``, ``cudnn``, ``nccl`` …"""
+    """The name without ``lib``: ``cudart``, ``cublas``, ``cublasLt``, ``cudnn``, ``cudnn_ops``, ``nccl`` …"""
     soname: str | None = None
+    names: tuple[str, ...] = ()
+    """Links that lead to it, with their paths."""
     declared: str | None = None
     """Version by the metadata of the package that owns the file."""
     on_disk: str | None = None
-    """Version that the file itself says."""
+    """Version that the file itself says (its name, or what it holds)."""
     loaded: str | None = None
-    """Version seen in the memory of a process after a real call."""
+    """Version that the library answered when it was called."""
+    cuda: str | None = None
+    """CUDA version, or its major alone, that it was built for."""
     owner: str | None = None
+    """``nvidia-cudnn-cu12==9.1.0.70`` (wheel), ``libcudnn9-cuda-12 9.5.1.17-1`` (dpkg), ``cudnn 9.3.0`` (conda)."""
+    claimed_by: tuple[str, ...] = ()
+    """All owners, where more than one package says that the file is its own."""
+    altered: bool | None = None
+    """Whether its size is another than the one that its owner's metadata records."""
+    origin: Literal["wheel", "conda", "system", "toolkit", "driver", "vendor", "other"] | None = None
+    environment: str | None = None
+    """Key of the environment in which it lies."""
+    stub: bool | None = None
+    """Whether it is a link-time stand-in (``lib64/stubs``) that cannot work at run time."""
     gpu_code: tuple[str, ...] | None = None
 
     def identities(self) -> tuple[str, ...]:
         return (self.path,)
+
+
+class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A library that a framework asks for by name, and the file that its process would be given.
+
+    It is searched as the dynamic loader and the framework's own preloading search it.
+    """
+
+    name: str
+    """As it is asked for: ``libcudnn.so.9``."""
+    needed_by: str
+    """Path of the file that asks; of the framework's package where its code asks (``dlopen``)."""
+    path: str | None = None
+    """Real path; None when the search finds nothing."""
+    found_by: (
+        Literal["preloaded", "LD_PRELOAD", "rpath", "runpath", "LD_LIBRARY_PATH", "cache", "default", "absolute"] | None
+    ) = None
+    optional: bool = False
+    """Whether the framework goes on without it."""
+    version: str | None = None
+    owner: str | None = None
+    others: tuple[str, ...] = ()
+    """Real paths of further copies, which the same search would have taken next."""
+    unfound: tuple[str, ...] = ()
+    """For one that is not found: copies of that name on this system, outside the loader's search."""
+    lacks: tuple[str, ...] = ()
+    """Symbol versions that are asked of it and not in the file found: ``GLIBCXX_3.4.32``."""
+    offers: str | None = None
+    """For a file that lacks some: the highest of the kind that it has."""
+
+
+class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A library in the memory map of a process, after a real call."""
+
+    path: str
+    family: str | None = None
+    version: str | None = None
+    """What the library answered, where it was asked."""
+
+
+class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What happened when a framework was imported in a process of its own and put to work on the GPU."""
+
+    imported: bool
+    import_seconds: float | None = None
+    ran_on_gpu: bool | None = None
+    """Whether an operation's result was right and lay in, or came from, the GPU's memory; None: not tried."""
+    seconds: float | None = None
+    """From the end of the import to the first result, in seconds."""
+    device: str | None = None
+    """The device as the framework names it."""
+    proof: str | None = None
+    """How it is known where it ran: ``the result's pointer is device memory``."""
+    error: str | None = None
+    """The exact last line of what was raised, with its type."""
+    warnings: tuple[str, ...] = ()
+    """Lines that it printed and that name a problem."""
+    libraries: tuple[Loaded, ...] | None = None
+    """CUDA libraries in its memory map at the end."""
+    answers: dict[str, str] = {}
+    """What it said of itself: ``{"cuda": "13.0", "cudnn": "9.19.0", "providers": "CUDA, CPU"}``."""
+    skipped: str | None = None
+    """Why it was not tried."""
 
 
 class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,15 +137,29 @@ class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
     requires: tuple[str, ...] | None = None
     """``Requires-Dist``, kept for frameworks."""
     editable: bool | None = None
+    record: bool | None = None
+    """Whether the list of its files (``RECORD``) is there, which pip needs to replace or remove it."""
+
+
+class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Metadata of an installed distribution that cannot be used."""
+
+    path: str
+    problem: str
+    """``METADATA is missing``, ``no version in METADATA``, ``left by an installation that was broken off`` …"""
 
 
 class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """A framework in one environment, as its files describe it (and, after a deep probe, as it behaved)."""
 
     name: str
-    """Name of the distribution: ``torch``."""
+    """Name of the distribution: ``torch``; of the several that hold one package, the one that is there."""
     version: str | None = None
     path: str | None = None
+    extends: str | None = None
+    """The framework that it is an extension of: ``torch`` for torchvision, flash-attn …"""
+    built_for: dict[str, str] = {}
+    """What it was built against, by name of the distribution: ``{"torch": "2.5"}``; as its files or its version say."""
     cuda: str | None = None
     """CUDA version that it was built with."""
     cpu_only: bool | None = None
@@ -76,12 +168,25 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """ROCm version that it was built with."""
     cudnn: str | None = None
     nccl: str | None = None
+    tensorrt: str | None = None
+    providers: tuple[str, ...] | None = None
+    """ONNX Runtime: the execution providers whose libraries are there (``CUDA``, ``TensorRT``, ``CPU``)."""
     gpu_code: tuple[str, ...] | None = None
     """What it holds GPU code for, as targets: ``sm_90``, ``sm_90a``, ``compute_120``."""
     gpu_available: bool | None = None
     """Whether it said, when asked, that it can use a GPU."""
     requires: tuple[str, ...] = ()
-    """The nvidia-* distributions it declares, as requirement lines."""
+    """The distributions that its metadata asks for and that matter here (nvidia-*, jaxlib, torch …), as requirement
+    lines."""
+    binaries: tuple[str, ...] | None = None
+    """Paths of its own compiled parts; empty: it has none. None: nobody looked."""
+    loads: tuple[Load, ...] | None = None
+    """Libraries of CUDA and of C++ that its parts ask for, and what the loader would give them."""
+    loads_complete: bool = False
+    unresolved: tuple[str, ...] | None = None
+    """Undefined symbols of its parts that no library of the framework it extends defines (some, as they stand)."""
+    trial: Trial | None = None
+    """What happened when it was tried (``--deep``)."""
     problem: str | None = None
     """Why its files could not be read."""
 
@@ -110,6 +215,7 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     site_packages: tuple[str, ...] = ()
     distributions: tuple[Distribution, ...] | None = None
     distributions_complete: bool = False
+    damaged: tuple[Damaged, ...] | None = None
     frameworks: Listing[Framework] | None = None
     problem: str | None = None
     """Why it cannot be examined, or cannot run: ``its base interpreter /usr/bin/python3.9 is gone``."""
