@@ -1,0 +1,147 @@
+"""What the dynamic loader reads of a library: PT_DYNAMIC, and the strings and versions that it points to.
+
+Addresses are turned into offsets through PT_LOAD, as the loader does it, because a library needs no section table. By
+the System V gABI, chapter 5, and the LSB's chapter on symbol versioning.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from ._elf_file import ElfError, File
+from ._elf_headers import PT_DYNAMIC, PT_LOAD, Header, Segment, text
+
+ENTRY_LIMIT = 1 << 14
+STRING_LIMIT = 1 << 16
+VERSION_LIMIT = 1 << 14
+"""Versions needed or defined, of all files together."""
+
+DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 0, 1, 4, 5, 6, 10
+DT_SONAME, DT_RPATH, DT_RUNPATH = 14, 15, 29
+DT_GNU_HASH, DT_VERSYM, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
+DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+DF_1_NODEFLIB, DF_1_PIE = 0x800, 0x08000000
+_BASE_VERSION = 1
+_FIRST_READ = 192
+
+
+class Dynamic:
+    """The entries of PT_DYNAMIC, and access to what they point to."""
+
+    def __init__(self, file: File, header: Header, segments: list[Segment]) -> None:
+        self._file = file
+        self._order = header.order
+        self._loaded = [segment for segment in segments if segment.type == PT_LOAD]
+        self.there = any(segment.type == PT_DYNAMIC for segment in segments)
+        self._entries = self._read_entries(header, segments)
+        self._strings: dict[int, str] = {}
+
+    def _read_entries(self, header: Header, segments: list[Segment]) -> dict[int, list[int]]:
+        entries: dict[int, list[int]] = {}
+        segment = next((one for one in segments if one.type == PT_DYNAMIC), None)
+        if segment is None:
+            return entries
+        layout = struct.Struct(header.order + ("qQ" if header.bits == 64 else "iI"))
+        size = min(segment.size, ENTRY_LIMIT * layout.size) // layout.size * layout.size
+        for tag, value in layout.iter_unpack(self._file.exactly(segment.offset, size, "its dynamic section")):
+            if tag == DT_NULL:
+                break
+            entries.setdefault(tag, []).append(value)
+        return entries
+
+    def value(self, tag: int) -> int | None:
+        """The last entry with this tag: the loader lets a later one replace an earlier one."""
+        values = self._entries.get(tag)
+        return values[-1] if values else None
+
+    @property
+    def has_hashes(self) -> bool:
+        """Whether a hash table tells how many symbols there are."""
+        return DT_HASH in self._entries or DT_GNU_HASH in self._entries
+
+    def values(self, tag: int) -> list[int]:
+        return self._entries.get(tag, [])
+
+    def offset(self, address: int) -> int:
+        """Where in the file lies what is loaded at ``address``; raises ElfError where nothing is."""
+        for segment in self._loaded:
+            if segment.address <= address < segment.address + segment.size:
+                return segment.offset + address - segment.address
+        raise ElfError("its dynamic section points outside what is loaded")
+
+    def offset_of(self, tag: int) -> int | None:
+        """Where in the file lies what the entry points to; None without such an entry."""
+        address = self.value(tag)
+        return None if address is None else self.offset(address)
+
+    def string(self, index: int) -> str:
+        """The string at ``index`` of the dynamic string table; raises ElfError where it does not end there."""
+        if index not in self._strings:
+            self._strings[index] = self._read_string(index)
+        return self._strings[index]
+
+    def _read_string(self, index: int) -> str:
+        table = self.offset_of(DT_STRTAB)
+        limit = min((self.value(DT_STRSZ) or 0) - index, STRING_LIMIT)
+        if table is None or limit <= 0:
+            raise ElfError("a name of its dynamic section lies outside the table of names")
+        for size in (min(_FIRST_READ, limit), limit):
+            raw, end, _ = self._file.read(table + index, size).partition(b"\0")
+            if end:
+                return text(raw)
+        raise ElfError("a name of its dynamic section does not end")
+
+    def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
+        """Numbers at an offset of the file."""
+        compiled = struct.Struct(self._order + layout)
+        return compiled.unpack(self._file.exactly(offset, compiled.size, "its version table"))
+
+
+class _Link(NamedTuple):
+    """One record of a chain in a version table."""
+
+    offset: int
+    fields: tuple[int, ...]
+
+
+def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: int) -> list[_Link]:
+    """At most ``count`` records from ``start``, each saying how far the next is; they only go forward."""
+    found: list[_Link] = []
+    offset = start
+    for _ in range(min(count, VERSION_LIMIT)):
+        fields = dynamic.unpack(layout, offset)
+        found.append(_Link(offset, fields))
+        if fields[next_field] == 0:
+            break
+        offset += fields[next_field]
+    return found
+
+
+def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
+    """The versions that a library needs of each file, in its order; raises ElfError for a damaged table."""
+    start = dynamic.offset_of(DT_VERNEED)
+    found: dict[str, dict[str, None]] = {}
+    if start is None:
+        return {}
+    left = VERSION_LIMIT
+    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4):
+        _, count, name, first, _ = need.fields
+        links = _chain(dynamic, "IHHII", need.offset + first, min(count, left), next_field=4)
+        left -= len(links)
+        found.setdefault(dynamic.string(name), {}).update((dynamic.string(link.fields[3]), None) for link in links)
+    return {name: tuple(versions) for name, versions in found.items()}
+
+
+def defined_versions(dynamic: Dynamic) -> tuple[str, ...]:
+    """The versions that a library offers, less its own name; raises ElfError for a damaged table."""
+    start = dynamic.offset_of(DT_VERDEF)
+    found: dict[str, None] = {}
+    if start is None:
+        return ()
+    for one in _chain(dynamic, "HHHHIII", start, dynamic.value(DT_VERDEFNUM) or 0, next_field=6):
+        _, flags, _, count, _, first, _ = one.fields
+        if count and not flags & _BASE_VERSION:
+            name, _ = dynamic.unpack("II", one.offset + first)
+            found[dynamic.string(name)] = None
+    return tuple(found)

@@ -1,0 +1,156 @@
+"""The three tables of an ELF file: its header, its segments (program headers) and its sections.
+
+By the System V gABI, chapters 4 and 5; 32 and 64 bit, both byte orders.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from ._elf_file import ElfError, File
+
+SECTION_LIMIT = 1 << 18
+SEGMENT_LIMIT = 1 << 12
+NAMES_LIMIT = 16 << 20
+"""Bytes of the section names that are looked at."""
+
+MACHINES = {
+    3: "i386",
+    8: "mips",
+    20: "ppc",
+    21: "ppc64",
+    22: "s390",
+    40: "arm",
+    62: "x86_64",
+    183: "aarch64",
+    190: "cuda",
+    243: "riscv",
+    258: "loongarch",
+}
+"""``e_machine`` in words."""
+
+PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
+ET_DYN = 3
+KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}
+"""``e_type`` in words."""
+SHT_NOBITS, SHT_DYNSYM = 8, 11
+
+_HEADER = {64: "16xHHIQQQIHHHHHH", 32: "16xHHIIIIIHHHHHH"}
+_SEGMENT = {64: "IIQQQQQQ", 32: "IIIIIIII"}
+_SECTION = {64: "IIQQQQIIQQ", 32: "IIIIIIIIII"}
+_BITS = {1: 32, 2: 64}
+_ORDER = {1: "<", 2: ">"}
+_COUNT_ELSEWHERE, _NAMES_ELSEWHERE = 0, 0xFFFF
+
+
+class Header(NamedTuple):
+    order: str
+    """``<`` or ``>``, as ``struct`` wants it."""
+    bits: int
+    abi_version: int
+    """Byte 8 of ``e_ident``."""
+    type: int
+    machine: int
+    flags: int
+    segments: tuple[int, int, int]
+    """Offset, size of an entry, how many."""
+    sections: tuple[int, int, int]
+    names: int
+    """Index of the section that holds the names of sections."""
+
+
+class Segment(NamedTuple):
+    type: int
+    offset: int
+    address: int
+    size: int
+    """In the file."""
+
+
+class Section(NamedTuple):
+    name: str
+    type: int
+    address: int
+    offset: int
+    size: int
+    """In the file: 0 where the section only takes room in memory."""
+    entry_size: int
+
+
+def read_header(file: File, base: int = 0) -> Header:
+    """The ELF header at ``base``; raises ElfError where there is none."""
+    ident = file.read(base, 16)
+    if not ident.startswith(b"\x7fELF"):
+        raise ElfError("it is no ELF file" if file.size else "it is empty")
+    bits, order = (_BITS.get(ident[4]), _ORDER.get(ident[5])) if len(ident) == 16 else (None, None)
+    if bits is None or order is None:
+        raise ElfError("its ELF header names no known class and byte order")
+    layout = struct.Struct(order + _HEADER[bits])
+    fields = layout.unpack(file.exactly(base, layout.size, "its ELF header"))
+    kind, machine, _, _, segments, sections, flags, _, segment_size, segment_count, section_size, count, names = fields
+    return Header(
+        order=order,
+        bits=bits,
+        abi_version=ident[8],
+        type=kind,
+        machine=machine,
+        flags=flags,
+        segments=(segments, segment_size, segment_count),
+        sections=(sections, section_size, count),
+        names=names,
+    )
+
+
+def read_segments(file: File, header: Header) -> list[Segment]:
+    """What the loader would map, in the file's order; raises ElfError where the table is not all there."""
+    offset, size, count = header.segments
+    if not count:
+        return []
+    layout = struct.Struct(header.order + _SEGMENT[header.bits])
+    if size != layout.size or count > SEGMENT_LIMIT:
+        raise ElfError(f"its table of segments is damaged: {count} entries of {size} bytes")
+    raw = file.exactly(offset, size * count, "its table of segments")
+    if header.bits == 64:
+        return [Segment(e[0], e[2], e[3], e[5]) for e in layout.iter_unpack(raw)]
+    return [Segment(e[0], e[1], e[2], e[4]) for e in layout.iter_unpack(raw)]
+
+
+def read_sections(file: File, header: Header, base: int = 0) -> list[Section]:
+    """All sections, of an ELF file that starts at ``base``; raises ElfError where the table is not all there.
+
+    Names that lie outside the table of names are empty.
+    """
+    offset, size, count = header.sections
+    if not offset:
+        return []
+    layout = struct.Struct(header.order + _SECTION[header.bits])
+    names_index = header.names
+    if count == _COUNT_ELSEWHERE or names_index == _NAMES_ELSEWHERE:
+        first = layout.unpack(file.exactly(base + offset, layout.size, "its table of sections"))
+        count = first[5] if count == _COUNT_ELSEWHERE else count
+        names_index = first[6] if names_index == _NAMES_ELSEWHERE else names_index
+    if size != layout.size or count > SECTION_LIMIT:
+        raise ElfError(f"its table of sections is damaged: {count} entries of {size} bytes")
+    raw = file.exactly(base + offset, size * count, "its table of sections")
+    entries = list(layout.iter_unpack(raw))
+    names = b""
+    if names_index < len(entries):
+        names = file.read(base + entries[names_index][4], min(entries[names_index][5], NAMES_LIMIT))
+    return [_section(entry, names) for entry in entries]
+
+
+def _section(entry: tuple[int, ...], names: bytes) -> Section:
+    name, kind, _, address, offset, size, _, _, _, entry_size = entry
+    return Section(text_at(names, name), kind, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+
+
+def text_at(table: bytes, offset: int) -> str:
+    """The string of a string table, empty where it does not end within the table."""
+    end = table.find(b"\0", offset)
+    return text(table[offset:end]) if end >= 0 else ""
+
+
+def text(raw: bytes) -> str:
+    """Bytes that the loader compares as such: what is no UTF-8 is kept as ``os.fsdecode`` keeps it."""
+    return raw.decode("utf-8", "surrogateescape")
