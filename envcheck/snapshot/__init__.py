@@ -31,7 +31,16 @@ from envcheck.snapshot.gpus import (
     Temperature,
     Throttle,
 )
-from envcheck.snapshot.runs import Disagreement, Measurement, ObservedError, ProbeRun, Reading
+from envcheck.snapshot.runs import (
+    Conditions,
+    Disagreement,
+    Measurement,
+    ObservedError,
+    ProbeRun,
+    Reading,
+    Span,
+    Verification,
+)
 from envcheck.snapshot.software import (
     Damaged,
     Distribution,
@@ -58,6 +67,7 @@ from envcheck.snapshot.system import (
 __all__ = [
     "ApiResult",
     "Clocks",
+    "Conditions",
     "Damaged",
     "DeviceNode",
     "Disagreement",
@@ -95,11 +105,13 @@ __all__ = [
     "Record",
     "RowRemap",
     "Snapshot",
+    "Span",
     "Temperature",
     "Throttle",
     "Toolkit",
     "Trial",
     "Variables",
+    "Verification",
 ]
 
 

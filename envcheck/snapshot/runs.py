@@ -9,16 +9,93 @@ import msgspec
 from envcheck.snapshot.base import Record
 
 
+class Span(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """The samples of a reading that changes, in its base unit."""
+
+    low: float
+    median: float
+    high: float
+
+
+class Conditions(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A GPU while a quantity was measured on it, sampled side by side by NVML."""
+
+    samples: int = 0
+    sm_clock: Span | None = None
+    """Hz."""
+    memory_clock: Span | None = None
+    """Hz."""
+    power: Span | None = None
+    """W."""
+    temperature: Span | None = None
+    """Degrees Celsius."""
+    utilisation: Span | None = None
+    """Percent of the time in which a kernel ran."""
+    throttle: dict[str, float] = {}
+    """Share of the samples in which each reason held the clocks down, by the names of ``Throttle.reasons``."""
+    power_limit: float | None = None
+    power_limit_default: float | None = None
+    """W."""
+    pcie_generation: int | None = None
+    pcie_width: int | None = None
+    """Under load."""
+    ecc: bool | None = None
+    utilisation_before: float | None = None
+    """Percent, before envcheck put anything on it."""
+    memory_before: int | None = None
+    """Bytes that others held on it before envcheck put anything on it."""
+    temperature_before: float | None = None
+    temperature_after: float | None = None
+
+
+class Verification(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether what was computed is right."""
+
+    right: bool
+    checked: int
+    """Elements that were compared."""
+    how: str
+    """``1,024 random elements against FP64 on the CPU``, ``every byte`` …"""
+    wrong: int = 0
+    worst: float | None = None
+    """Greatest error found, and in the same unit what is tolerated."""
+    tolerance: float | None = None
+
+
 class Measurement(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A measured quantity."""
+    """A measured quantity, or why it could not be measured."""
 
     name: str
+    """``device-memory-copy``, ``gemm``, ``host-to-device``, ``peer-to-peer`` …"""
     gpu: str | None = None
+    """UUID of the GPU."""
+    peer: str | None = None
+    """UUID of the other GPU of a pair."""
     value: float | None = None
+    """Median of the samples."""
     unit: str = ""
+    """``B/s``, ``FLOP/s``, ``OP/s`` (integers) or ``s``."""
     samples: tuple[float, ...] = ()
     method: str = ""
-    context: dict[str, str] = {}
+    """What did it: ``kernel``, ``mma.sync``, ``cublasLt``, ``copy engine``; bands are given by it."""
+    detail: str = ""
+    """The method in words, with versions: ``cuBLASLt 13.1.0.3``, ``NVRTC 13.0, sm_90``."""
+    precision: str | None = None
+    """As the matrix names it: ``fp32``, ``tf32``, ``bf16``, ``fp8``, ``int8`` …"""
+    shape: tuple[int, ...] = ()
+    """M, N, K of a matrix product."""
+    size: int | None = None
+    """Bytes of the buffer, or moved by a transfer."""
+    burst: bool | None = None
+    """Whether it was short enough to run before the GPU reached its power limit; False: sustained."""
+    variant: str | None = None
+    """What else tells it from others of its name: ``pageable``, ``both directions``, ``NVLink`` …"""
+    library: str | None = None
+    """Real path of the library that did it."""
+    verification: Verification | None = None
+    conditions: Conditions | None = None
+    missing: str | None = None
+    """Why there is no value."""
 
 
 class ObservedError(Record, frozen=True, kw_only=True, omit_defaults=True):
