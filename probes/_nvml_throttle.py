@@ -31,11 +31,16 @@ def throttle(device: Device, record: dict[str, Any]) -> None:
         "throttle.reasons", ("nvmlDeviceGetCurrentClocksEventReasons",), ("nvmlDeviceGetCurrentClocksThrottleReasons",)
     )
     if mask is not None:
-        bits = [1 << place for place in range(64) if mask >> place & 1]
-        place(record, "throttle.reasons", [REASONS.get(bit, hex(bit)) for bit in bits])
+        place(record, "throttle.reasons", reasons_in(mask))
     seconds = {**_steady_counters(device), **_moved_counters(device)}
     if seconds:
         place(record, "throttle.seconds", seconds)
+
+
+def reasons_in(mask: int) -> list[str]:
+    """The names of the bits of NVML's clocks event reasons."""
+    bits = [1 << place for place in range(64) if mask >> place & 1]
+    return [REASONS.get(bit, hex(bit)) for bit in bits]
 
 
 def _steady_counters(device: Device) -> dict[str, float]:

@@ -1,0 +1,155 @@
+"""One GPU with a context: memory, streams, events, and copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from ._gpu_call import CudaError, Unavailable, call, driver
+
+SMS = 16
+CLOCK_KHZ = 13
+L2_BYTES = 38
+CAPABILITY_MAJOR = 75
+CAPABILITY_MINOR = 76
+COMPUTE_MODE = 20
+"""Members of ``CUdevice_attribute``."""
+
+
+def uuid_text(raw: bytes) -> str:
+    """16 bytes as NVML writes them."""
+    text = raw.hex()
+    return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
+
+
+def ordinals() -> dict[str, int]:
+    """UUID → CUDA ordinal of every GPU that this process may use; raise CudaError when CUDA does not start."""
+    call("cuInit", 0)
+    newer = "cuDeviceGetUuid_v2" if hasattr(driver(), "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
+    count = range(call("cuDeviceGetCount"))
+    return {uuid_text(bytes(call(newer, call("cuDeviceGet", ordinal)).bytes)): ordinal for ordinal in count}
+
+
+class Device:
+    """A GPU and its primary context, current on the calling thread. Everything allocated is freed at the end."""
+
+    def __init__(self, ordinal: int = 0) -> None:
+        call("cuInit", 0)
+        self.handle = call("cuDeviceGet", ordinal)
+        self.context = call("cuDevicePrimaryCtxRetain", self.handle)
+        self._memory: list[Any] = []
+        self._host: list[Any] = []
+        self.enter()
+        self.stream = call("cuStreamCreate", 1)  # CU_STREAM_NON_BLOCKING
+
+    def __enter__(self) -> Device:  # noqa: PYI034  nothing derives from it
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, CudaError):
+            return  # the context is broken; the end of the process frees what it holds
+        self.enter()
+        for pointer in self._memory:
+            call("cuMemFree", pointer)
+        for pointer in self._host:
+            call("cuMemFreeHost", pointer)
+        call("cuDevicePrimaryCtxRelease", self.handle)
+
+    def enter(self) -> None:
+        """Make its context the current one of this thread."""
+        call("cuCtxSetCurrent", self.context)
+
+    def attribute(self, number: int) -> int:
+        """A member of ``CUdevice_attribute``."""
+        return int(call("cuDeviceGetAttribute", driver().CUdevice_attribute(number), self.handle))
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        return self.attribute(CAPABILITY_MAJOR), self.attribute(CAPABILITY_MINOR)
+
+    @property
+    def sms(self) -> int:
+        return self.attribute(SMS)
+
+    @property
+    def l2_bytes(self) -> int:
+        return self.attribute(L2_BYTES)
+
+    def free_memory(self) -> int:
+        """Bytes that can still be allocated, about."""
+        return int(call("cuMemGetInfo")[0])
+
+    def allocate(self, size: int) -> int:
+        """``size`` bytes of device memory, as an address; raise Unavailable when there is not as much."""
+        try:
+            pointer = call("cuMemAlloc", size)
+        except CudaError as error:
+            if error.code == 2:
+                free = self.free_memory()
+                raise Unavailable(
+                    f"{size >> 20} MiB of device memory cannot be had, {free >> 20} MiB are free"
+                ) from error
+            raise
+        self._memory.append(pointer)
+        return int(pointer)
+
+    def free(self, address: int) -> None:
+        """Give back what ``allocate`` gave."""
+        pointer = next(pointer for pointer in self._memory if int(pointer) == address)
+        self._memory.remove(pointer)
+        call("cuMemFree", pointer)
+
+    @contextmanager
+    def buffer(self, size: int) -> Iterator[int]:
+        """Device memory for as long as the block lasts."""
+        address = self.allocate(size)
+        yield address
+        self.free(address)
+
+    def allocate_pinned(self, size: int) -> int:
+        """Page-locked host memory, as an address."""
+        pointer = call("cuMemAllocHost", size)
+        self._host.append(pointer)
+        return int(pointer)
+
+    def fill(self, address: int, size: int, byte: int) -> None:
+        """Set every byte."""
+        call("cuMemsetD8Async", address, byte, size, self.stream)
+
+    def read(self, address: int, size: int) -> bytearray:
+        """Copy device memory to the host."""
+        data = bytearray(size)
+        self.synchronize()
+        call("cuMemcpyDtoH", data, address, size)
+        return data
+
+    def write(self, address: int, data: bytes | bytearray) -> None:
+        """Copy host bytes to device memory."""
+        self.synchronize()
+        call("cuMemcpyHtoD", address, bytes(data), len(data))
+
+    def synchronize(self) -> None:
+        call("cuStreamSynchronize", self.stream)
+
+
+class Stopwatch:
+    """Two events on a stream."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._begin, self._end = call("cuEventCreate", 0), call("cuEventCreate", 0)
+
+    def start(self) -> None:
+        call("cuEventRecord", self._begin, self._device.stream)
+
+    def stop(self) -> None:
+        call("cuEventRecord", self._end, self._device.stream)
+
+    def seconds(self) -> float:
+        """Time between the two on the GPU; waits for the second."""
+        call("cuEventSynchronize", self._end)
+        return float(call("cuEventElapsedTime", self._begin, self._end)) / 1e3
