@@ -20,10 +20,8 @@ class Document:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._text = path.read_text(encoding="utf-8")
+            self._text = _read(path)
             self.content = tomlkit.parse(self._text)
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
         except TOMLKitError as error:
             raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from None
 
@@ -50,6 +48,19 @@ class Document:
     @property
     def changed(self) -> bool:
         return self.text != self._text
+
+    def check_untouched(self) -> None:
+        """Raise UsageError when somebody else changed the file since it was read: it would be overwritten."""
+        if _read(self.path) != self._text:
+            raise UsageError(f"{self.path} was changed while the index was read; nothing was written, refresh again")
+
+
+def _read(path: Path) -> str:
+    """The text, with its line ends as they are."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def array(values: Sequence[str]) -> tomlkit.items.Array:

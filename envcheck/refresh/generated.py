@@ -11,7 +11,7 @@ another source besides was completed by hand: it is never changed, only said to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -62,6 +62,12 @@ def find_work(documents: Sequence[Document], only: Sequence[str]) -> list[Work]:
         if name not in names:
             raise UsageError(f"--only {name}: no rows of it are generated; they are of {', '.join(names)}")
     return [work for work in found if not only or work.name in only]
+
+
+def sources_of(row: Mapping[str, Any]) -> list[str]:
+    """The keys of the sources that a row cites."""
+    source = row.get("source", [])
+    return [source] if isinstance(source, str) else [str(key) for key in source]
 
 
 def _read(document: Document, name: str, content: Any) -> Generated:

@@ -26,6 +26,7 @@ _NUMBERS = 3
 """Numbers that name a release."""
 _FIRST = (">=", ">", "==", "~=")
 _MACHINES = ("x86_64", "aarch64")
+_PYTHON_NAMED = re.compile(r"""["']([0-9])\.([0-9]{1,2})[^"']*["']""")
 
 
 class Metadata(NamedTuple):
@@ -55,12 +56,13 @@ def parse_metadata(content: bytes) -> Metadata:
 def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_64",)) -> str | None:
     """The specifier that ``distribution`` must meet on Linux, on each of ``machines``.
 
-    None where there is none, where it names no bound, or where the machines differ. A requirement of an extra counts
-    when none without one does.
+    None where there is none, where it names no bound, or where the machines differ, or two of the Pythons that may
+    have it. A requirement of an extra counts when none without one does.
     """
     wanted = canonicalize_name(distribution)
     named = [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
-    found = {_first_held(named, machine) for machine in machines or _MACHINES}
+    pythons = _pythons_told_apart(named, metadata.requires_python)
+    found = {_held(named, machine, pythons) for machine in machines or _MACHINES}
     return found.pop() if len(found) == 1 else None
 
 
@@ -106,35 +108,65 @@ def _is_metadata(member: str) -> bool:
     return member.endswith(".dist-info/METADATA") and member.count("/") == 1
 
 
-def _first_held(named: Sequence[Requirement], machine: str) -> str | None:
-    plain = [item for item in named if _holds(item, machine, "")]
-    extras = [item for item in named if item not in plain and _holds_with_an_extra(item, machine)]
-    for item in (*plain, *extras):
-        spec = as_specifier(str(item.specifier))
-        if spec:
-            return spec
-    return None
+def _pythons_told_apart(named: Sequence[Requirement], requires_python: str) -> list[tuple[int, int]]:
+    """The admitted Pythons on both sides of each that a marker names: between them, markers do not change.
+
+    The Python that asks must not matter; which one it is given for markers that name none, does not.
+    """
+    marked = (found for item in named for found in _PYTHON_NAMED.findall(str(item.marker or "")))
+    near = {(int(major), int(minor) + step) for major, minor in marked for step in (-1, 0, 1) if int(minor) + step >= 0}
+    return sorted(python for python in near if _admits(requires_python, python)) or sorted(near) or [(3, 0)]
 
 
-def _holds_with_an_extra(item: Requirement, machine: str) -> bool:
+def _admits(requires_python: str, python: tuple[int, int]) -> bool:
+    """Whether any release of a minor version of Python is admitted."""
+    try:
+        spec = SpecifierSet(requires_python)
+    except InvalidSpecifier:
+        return True
+    return any(spec.contains(f"{python[0]}.{python[1]}.{patch}") for patch in (0, 99))
+
+
+def _held(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[int, int]]) -> str | None:
+    """The specifier that holds on a machine for every Python that has one."""
+    found = {_first_held(named, _environment(machine, python)) for python in pythons} - {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _first_held(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:
+    plain = [item for item in named if _holds(item, environment)]
+    extras = [item for item in named if item not in plain and _holds_with_an_extra(item, environment)]
+    specs = (as_specifier(str(item.specifier)) for item in (*plain, *extras))
+    return next((spec for spec in specs if spec), None)
+
+
+def _holds_with_an_extra(item: Requirement, environment: dict[str, str]) -> bool:
     extras = re.findall(r"""extra\s*==\s*["']([^"']+)["']""", str(item.marker or ""))
-    return any(_holds(item, machine, extra) for extra in extras)
+    return any(_holds(item, environment | {"extra": extra}) for extra in extras)
 
 
-def _holds(item: Requirement, machine: str, extra: str) -> bool:
+def _holds(item: Requirement, environment: dict[str, str]) -> bool:
     if item.marker is None:
         return True
-    environment = {
-        "platform_machine": machine,
-        "platform_system": "Linux",
-        "sys_platform": "linux",
-        "os_name": "posix",
-        "extra": extra,
-    }
     try:
         return item.marker.evaluate(environment)
     except UndefinedEnvironmentName:
         return False
+
+
+def _environment(machine: str, python: tuple[int, int]) -> dict[str, str]:
+    """CPython on Linux, whatever asks."""
+    return {
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+        "python_version": f"{python[0]}.{python[1]}",
+        "python_full_version": f"{python[0]}.{python[1]}.0",
+        "platform_machine": machine,
+        "platform_system": "Linux",
+        "sys_platform": "linux",
+        "os_name": "posix",
+        "extra": "",
+    }
 
 
 def _named_pythons(release: Release) -> list[tuple[int, int]]:

@@ -11,12 +11,15 @@ from tomlkit.items import Table
 
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.refresh.document import Document
-from envcheck.refresh.generated import Change, Generated, Work
+from envcheck.refresh.generated import Change, Generated, Work, sources_of
 from envcheck.refresh.metadata import PYTHON, Metadata, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
 ReadMetadata = Callable[[Release], Metadata]
 TABLE = "release"
+
+_NUMBERS = 3
+"""Numbers that name a release in the matrix."""
 
 _KEPT = ("os",)
 """What a new row takes from the newest known one: METADATA does not tell it."""
@@ -53,9 +56,9 @@ def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> I
     facts = _Facts(read, work.generated.needs)
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
     for row in rows:
-        if _sources(row) == [work.generated.source]:
+        if sources_of(row) == [work.generated.source]:
             yield from _regenerate_row(work, row, releases, facts)
-        elif work.generated.source in _sources(row):
+        elif work.generated.source in sources_of(row):
             yield from _compare_row(work, row, releases, facts)
     if rows:
         yield from _add_missing(work, releases, facts)
@@ -73,7 +76,8 @@ def covered(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], releases:
 
 
 def _covers(row: Mapping[str, Any], release: Release) -> bool:
-    version = parse_version(str(release.version))
+    """``1.1`` is a release here, where a question means the family of every 1.1.x."""
+    version = parse_version(_written(release.version, _NUMBERS))
     return version is not None and parse_specifier(row["versions"]).cover(version) == "all"
 
 
@@ -180,16 +184,23 @@ def _text(run: Sequence[Release], releases: Sequence[Release]) -> str:
     """A specifier of exactly these releases, among all."""
     first, last = run[0].version, run[-1].version
     if first == last:
-        return f"=={first}"
+        return f"=={_exactly(first, releases)}"
     after = next((release.version for release in releases if release.version > last), None)
     if after is not None and after.post is None:
         return f">={first},<{after}"
-    return f">={first},<={last}"
+    return f">={first},<={_exactly(last, releases)}"
 
 
-def _sources(row: Mapping[str, Any]) -> list[str]:
-    source = row.get("source", [])
-    return [str(source)] if isinstance(source, str) else [str(key) for key in source]
+def _exactly(version: Version, releases: Sequence[Release]) -> str:
+    """A version so long that it does not stand for others: ``==1.1`` would admit 1.1.1, ``==1.1.0`` does not."""
+    count = len(version.release)
+    longer = [len(other.version.release) for other in releases if other.version.release[:count] == version.release]
+    return _written(version, max(longer, default=count))
+
+
+def _written(version: Version, numbers: int) -> str:
+    post = "" if version.post is None else f".post{version.post}"
+    return version.base_version + ".0" * (numbers - len(version.release)) + post
 
 
 def _present(needs: Mapping[str, str | None]) -> dict[str, str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import requests
 import urllib3
-from remotezip import RemoteZip, RemoteZipError
+from remotezip import RemoteFetcher, RemoteZip, RemoteZipError
 
 from envcheck.errors import UsageError
 from envcheck.refresh.index import TIMEOUT, File, cause
@@ -17,6 +17,8 @@ from envcheck.refresh.index import TIMEOUT, File, cause
 _BROKEN = (RemoteZipError, zipfile.BadZipFile, zlib.error, EOFError, urllib3.exceptions.HTTPError, NotImplementedError)
 _TAIL = 1 << 17
 """Bytes at the end of a wheel that are asked for first: most lists of members fit."""
+_MOST_LIST = 1 << 26
+"""Greatest list of members, in bytes."""
 
 
 class Wheel(Protocol):
@@ -27,6 +29,21 @@ class Wheel(Protocol):
 
     def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
         """The first member whose name is ``wanted``, or None."""
+
+
+class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no types
+    """What is not read piece by piece is held in memory: the wheel, or the server, must not say how much that is."""
+
+    def fetch(self, data_range: tuple[int, int | None], stream: bool = False) -> Any:  # noqa: FBT001, FBT002
+        first, last = data_range
+        most = -first if last is None else last - first + 1
+        if not stream and most > _MOST_LIST:
+            raise RemoteZipError("the list of members is too long")
+        part = super().fetch((first, last), stream=stream)
+        if len(part) > most:
+            part.close()
+            raise RemoteZipError("more than what was asked for")
+        return part
 
 
 class RemoteWheel:
@@ -64,7 +81,13 @@ class RemoteWheel:
 
     def _archive(self) -> RemoteZip:
         if self._zip is None:
-            self._zip = RemoteZip(self._file.url, initial_buffer_size=_TAIL, session=self._session, timeout=TIMEOUT)
+            self._zip = RemoteZip(
+                self._file.url,
+                initial_buffer_size=_TAIL,
+                session=self._session,
+                fetcher=_BoundedFetcher,
+                timeout=TIMEOUT,
+            )
         return self._zip
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from envcheck.compat.load import read_folder
+from envcheck.errors import UsageError
 from envcheck.output import write_whole
 from envcheck.refresh import release_rows, torch_rows
 from envcheck.refresh.document import Document
@@ -59,8 +60,7 @@ def refresh(
     if changed:
         _check(place, changed)
     if not dry_run:
-        for document in changed:
-            write_whole(document.path, document.text)
+        _write(changed)
     return Refreshed(tuple(changes), tuple(document.path for document in changed), bool(changed) and not dry_run)
 
 
@@ -91,11 +91,23 @@ def _regenerate(work: Work, index: Index) -> Iterator[Change]:
         yield from release_rows.regenerate(work, found, metadata_of)
 
 
+def _write(changed: Sequence[Document]) -> None:
+    for document in changed:
+        document.check_untouched()
+    for document in changed:
+        write_whole(document.path, document.text)
+
+
 def _check(place: Path, changed: Sequence[Document]) -> None:
     """Read the folder as it would become; raises MatrixError when it would be no matrix."""
-    with tempfile.TemporaryDirectory(prefix="envcheck-matrix-") as scratch:
-        for path in place.glob("*.toml"):
-            shutil.copy(path, scratch)
-        for document in changed:
-            (Path(scratch) / document.path.name).write_text(document.text, encoding="utf-8")
-        read_folder(Path(scratch))
+    try:
+        with tempfile.TemporaryDirectory(prefix="envcheck-matrix-") as scratch:
+            for path in place.glob("*.toml"):
+                shutil.copy(path, scratch)
+            for document in changed:
+                (Path(scratch) / document.path.name).write_text(document.text, encoding="utf-8")
+            read_folder(Path(scratch))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write a copy to check, in {tempfile.gettempdir()}: {error.strerror or error}"
+        ) from None

@@ -11,7 +11,7 @@ from packaging.version import Version
 from tomlkit.items import Table
 
 from envcheck.refresh.document import array, inline
-from envcheck.refresh.generated import Change, Work
+from envcheck.refresh.generated import Change, Work, sources_of
 from envcheck.refresh.metadata import Metadata, pin, read_metadata
 from envcheck.refresh.remote_wheel import Wheel
 from envcheck.refresh.torch_wheel import TorchBuildFacts, read_build
@@ -35,7 +35,8 @@ _FIELDS = (
     "nccl",
     "triton",
 )
-
+_OPTIONAL = frozenset({*_PINS, "python_max_windows", "python_max_aarch64", "python_also"})
+"""Fields that a row is without when the wheels do not state them."""
 
 Open = Callable[[WheelFile], Wheel]
 """Opens a wheel to read in it."""
@@ -127,7 +128,8 @@ def _pinned(metadata: Metadata, name: str) -> str | None:
 
 def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[Change]:
     what = f"torch {facts.version}"
-    if source not in row["source"]:
+    cited = sources_of(row)
+    if source not in cited:
         return
     known = row.unwrap()
     for field in _FIELDS:
@@ -135,6 +137,9 @@ def _update(row: Table, facts: TorchFacts, source: str) -> Iterator[Change]:
         if new is not None and old != new:
             row[field] = array(new) if isinstance(new, list) else new
             yield Change(what, f"{field}: {_shown(old)} -> {_shown(new)}")
+        elif new is None and old is not None and field in _OPTIONAL and cited == [source]:
+            del row[field]
+            yield Change(what, f"{field}: {_shown(old)} -> no longer stated")
     for machine, build in facts.builds.items():
         yield from _update_build(row, what, machine, build)
 

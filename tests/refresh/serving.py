@@ -24,6 +24,10 @@ class Index:
         self.requires_python: dict[str, str] = {}
         self.format = "json"
         self.ranges = True
+        self.range_end: int | None = None
+        """Last byte that answers to range requests claim to hold, where that is a lie."""
+        self.padding: dict[str, int] = {}
+        """Bytes that a file claims to have before its own, by file name."""
         self.broken: dict[str, int] = {}
         """HTTP status by file name, or by project with a slash behind it."""
         self.sent = 0
@@ -119,11 +123,13 @@ class _Handler(BaseHTTPRequestHandler):
         if asked is None or not index.ranges:
             self._answer(200, content)
             return
-        first = int(asked[1]) if asked[1] else max(0, len(content) - int(asked[3]))
-        last = min(int(asked[2]) if asked[2] else len(content) - 1, len(content) - 1)
-        part = content[first : last + 1]
+        before = index.padding.get(name, 0)
+        size = before + len(content)
+        first = int(asked[1]) if asked[1] else max(before, size - int(asked[3]))
+        last = min(int(asked[2]) if asked[2] else size - 1, size - 1)
+        part = content[max(0, first - before) : max(0, last + 1 - before)]
         index.sent += len(part)
-        self._answer(206, part, {"Content-Range": f"bytes {first}-{last}/{len(content)}"})
+        self._answer(206, part, {"Content-Range": f"bytes {first}-{index.range_end or last}/{size}"})
 
     def _answer(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None) -> None:
         self.send_response(status)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.compat.load import read_folder
+from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.errors import MatrixError, UsageError
 from envcheck.refresh import place, run
 from envcheck.refresh.index import Index
@@ -205,6 +206,15 @@ def test_torch_rows_that_do_not_cite_the_wheels_stay(served: Served, matrix: Pat
     assert regenerate(served, matrix, "torch").changes == ()
 
 
+def test_what_wheels_no_longer_state_goes_from_rows_that_cite_nothing_else(served: Served, matrix: Path) -> None:
+    add_torch(served, "2.6.0", "12.6", "sm_50 sm_90 sm_100", "triton==3.2.0")
+    regenerate(served, matrix, "torch")
+    add_torch(served, "2.6.0.post1", "12.6", "sm_50 sm_90 sm_100")
+    (matrix / "rows.toml").write_text(text(matrix).replace('cudnn = "9', 'triton = "3.1.0"\ncudnn = "9'))
+    assert told(regenerate(served, matrix, "torch")) == ["torch 2.6.0: triton: 3.2.0 -> no longer stated"]
+    assert [row.triton for row in read_folder(matrix).torch] == ["3.1.0", None]
+
+
 def test_a_post_release_stands_for_its_release(served: Served, matrix: Path) -> None:
     add_torch(served, "2.5.0.post1", "12.4", "sm_50 sm_90", "nvidia-cudnn-cu12==9.1.0.71")
     assert told(regenerate(served, matrix, "torch")) == ["torch 2.5.0: cudnn: 9.1.0.70 -> 9.1.0.71"]
@@ -238,6 +248,19 @@ source = ["demo"]
 [[release]]
 name = "other"
 """ in text(matrix)
+
+
+@pytest.mark.parametrize("more", ["1.3.0.1", "1.3.1"])
+def test_a_release_of_two_numbers_does_not_stand_for_others(served: Served, matrix: Path, more: str) -> None:
+    add_demo(served, "1.3", "torch==2.5.0")
+    add_demo(served, more, "torch==2.5.1")
+    regenerate(served, matrix)
+    rows = {row.needs["torch"]: row for row in read_folder(matrix).releases if row.name == "demo"}
+    for version, torch in (("1.3.0", "==2.5.0"), (more, "==2.5.1")):
+        asked = parse_version(version)
+        assert asked
+        assert [need for need, row in rows.items() if parse_specifier(row.versions).cover(asked) == "all"] == [torch]
+    assert regenerate(served, matrix).changes == ()
 
 
 def test_what_holds_on_one_machine_is_not_said_of_both(served: Served, matrix: Path) -> None:
@@ -340,6 +363,24 @@ def test_a_wheel_that_is_no_zip(served: Served, matrix: Path) -> None:
         regenerate(served, matrix, "demo")
 
 
+def test_a_server_that_promises_more_than_was_asked(served: Served, matrix: Path) -> None:
+    served.range_end = 1 << 40
+    with pytest.raises(UsageError, match=r"\.whl cannot be read by ranges: RemoteZipError"):
+        regenerate(served, matrix, "demo")
+    assert text(matrix) == SOURCES + ROWS
+
+
+def test_a_wheel_whose_list_of_members_has_no_end(served: Served, matrix: Path) -> None:
+    wheel = f"demo-1.2-cp39-abi3-{LINUX}"
+    end = served.files[wheel].rindex(b"PK\x05\x06")
+    listed = (1 << 30).to_bytes(4, "little")
+    content = served.files[wheel]
+    served.files[wheel] = content[: end + 12] + listed + content[end + 16 :]
+    served.padding[wheel] = 1 << 30
+    with pytest.raises(UsageError, match=rf"{wheel} cannot be read by ranges: RemoteZipError"):
+        regenerate(served, matrix, "demo")
+
+
 def test_a_member_that_unpacks_without_end(served: Served, matrix: Path) -> None:
     members = torch_members("2.6.0", "12.6", "sm_90 sm_100")
     served.add(f"torch-2.6.0-cp311-cp311-{LINUX}", members | {"torch/version.py": b"#" * (1 << 22)})
@@ -374,6 +415,31 @@ def test_an_interrupted_write_leaves_the_file_whole(
         regenerate(served, matrix)
     assert text(matrix) == SOURCES + ROWS
     assert [path.name for path in matrix.iterdir()] == ["rows.toml"]
+
+
+def test_rows_that_somebody_changed_meanwhile_are_not_lost(served: Served, matrix: Path) -> None:
+    add_demo(served, "1.3", "torch==2.5.0")
+    by_hand = SOURCES + ROWS + "# a remark\n"
+
+    def write(_step: str) -> None:
+        (matrix / "rows.toml").write_text(by_hand)
+
+    with closing(Index(served.address)) as index, pytest.raises(UsageError, match=r"rows\.toml was changed while the"):
+        refresh(index, str(matrix), on_step=write)
+    assert text(matrix) == by_hand
+
+
+def test_line_ends_stay(served: Served, matrix: Path) -> None:
+    (matrix / "rows.toml").write_bytes((SOURCES + ROWS).replace("\n", "\r\n").encode())
+    add_demo(served, "1.3", "torch==2.5.0")
+    assert regenerate(served, matrix).written
+    assert (
+        (matrix / "rows.toml")
+        .read_bytes()
+        .decode()
+        .startswith(SOURCES.partition("[sources.demo]")[0].replace("\n", "\r\n"))
+    )
+    assert [row.versions for row in read_folder(matrix).releases][-2:] == ["==1.3", "==1.0"]
 
 
 # --- where it may write -------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from packaging.markers import default_environment
 
 from envcheck.refresh.index import File
 from envcheck.refresh.metadata import as_specifier, parse_metadata, pin, python_range, same
@@ -80,6 +81,26 @@ VLLM = parse_metadata(
 )
 def test_a_pin_holds_on_every_machine(distribution: str, machines: tuple[str, ...], specifier: str | None) -> None:
     assert pin(VLLM, distribution, machines) == specifier
+
+
+@pytest.mark.parametrize("asking", ["3.8", "3.12", "3.13", "3.99"])
+@pytest.mark.parametrize(
+    ("requires", "specifier"),
+    [
+        (["triton==3.1.0; platform_system == 'Linux' and python_version < '3.13'"], "==3.1.0"),
+        (["triton==3.1.0; python_version >= '3.9'", "triton==3.0.0; python_version < '3.9'"], "==3.1.0"),
+        (["triton==3.1.0; python_version >= '3.11'", "triton==3.0.0; python_version < '3.11'"], None),
+        (["triton==3.1.0; '3.11' <= python_version", "triton==3.0; python_version < '3.11'"], None),
+        (["triton==3.1.0; python_version == '3.14'"], None),
+        (["triton==3.1.0; implementation_name == 'cpython'"], "==3.1.0"),
+    ],
+)
+def test_the_asking_python_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch, asking: str, requires: list[str], specifier: str | None
+) -> None:
+    here = {**default_environment(), "python_version": asking, "implementation_name": "pypy"}
+    monkeypatch.setattr("packaging.markers.default_environment", lambda: here)
+    assert pin(parse_metadata(metadata("a", "1", *requires, python=">=3.9,<3.14")), "triton") == specifier
 
 
 def test_what_metadata_says() -> None:
