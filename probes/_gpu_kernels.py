@@ -127,6 +127,9 @@ class Module:
     def __init__(self, device: Device, code: bytes) -> None:
         self._device = device
         self._module = call("cuModuleLoadData", code)
+        self._kernels: dict[str, Kernel] = {}
 
     def kernel(self, name: str) -> Kernel:
-        return Kernel(self._device, call("cuModuleGetFunction", self._module, name.encode()))
+        if name not in self._kernels:
+            self._kernels[name] = Kernel(self._device, call("cuModuleGetFunction", self._module, name.encode()))
+        return self._kernels[name]

@@ -33,6 +33,8 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Time allowed besides for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
+    per: Literal["gpu", "machine"] = "machine"
+    """Whether a bench probe gets a child for each GPU, or one for all."""
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]

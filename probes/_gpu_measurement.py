@@ -1,0 +1,99 @@
+"""Measurements as the Snapshot describes them, and the GPU they were made on."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ._gpu_call import CudaError, Unavailable
+from ._gpu_device import Device, ordinals
+from ._gpu_kernels import Compiler
+from ._gpu_sampler import Sampler
+from ._gpu_time import Plan, Work, timed
+from ._kit import Out, Request
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every measurement on one GPU works with."""
+
+    uuid: str
+    device: Device
+    sampler: Sampler
+    compiler: Compiler
+    full: bool
+    only: frozenset[str]
+    libraries: dict[str, list[str]]
+
+    def wants(self, name: str) -> bool:
+        """Whether a measurement was asked for."""
+        return not self.only or name in self.only
+
+    def rate(self, name: str, amount: float, work: Work, plan: Plan, **facts: Any) -> Fields:
+        """Time ``work``, which moves or computes ``amount``, and describe it; ``unit`` is among ``facts``."""
+        with self.sampler.watch() as conditions:
+            seconds = timed(self.device, work, plan)
+        return measurement(name, self.uuid, [amount / each for each in seconds], conditions=conditions, **facts)
+
+
+def measurement(
+    name: str, uuid: str, samples: list[float], *, conditions: Fields | None = None, **facts: Any
+) -> Fields:
+    """A ``Measurement``: its value is the median of the samples."""
+    record = {
+        "source": "bench",
+        "name": name,
+        "gpu": uuid,
+        "value": statistics.median(samples),
+        "samples": samples,
+        "conditions": conditions or None,
+        **facts,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
+    """A ``Measurement`` without a value."""
+    return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
+
+
+Measure = Callable[[Bench], Fields]
+
+
+def run_all(bench: Bench, out: Out, measures: dict[str, Measure]) -> None:
+    """Make the measurements that were asked for, each sent as soon as it is there.
+
+    What is not available costs its own measurement; a failed call breaks the context, and so ends the rest.
+    """
+    for name, measure in measures.items():
+        if not bench.wants(name):
+            continue
+        out.progress(name)
+        try:
+            found = measure(bench)
+        except Unavailable as error:
+            found = missing(name, bench.uuid, str(error))
+        except CudaError as error:
+            out.fact({"measurements": [missing(name, bench.uuid, str(error))]})
+            raise
+        out.fact({"measurements": [found]})
+
+
+def on_gpu(request: Request, out: Out, measures: Callable[[Bench], dict[str, Measure]]) -> None:
+    """Run ``measures`` on the GPU that the request names."""
+    asked = request["bench"]
+    uuid = asked["gpu"]
+    sampler = Sampler(uuid)  # before CUDA puts a context on the GPU: it reads what others hold
+    found = ordinals()
+    if uuid not in found:
+        out.absent(f"CUDA does not show {uuid} to this process")
+        return
+    with Device(found[uuid]) as device:
+        compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
+        only = frozenset(asked.get("only", ()))
+        bench = Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"])
+        run_all(bench, out, measures(bench))
