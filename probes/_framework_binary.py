@@ -1,0 +1,59 @@
+"""What the compiled parts of a framework ask for, and which files a process of its Python would be given for that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._fatbin import gpu_targets
+from ._kit import below
+from ._links import resolve
+from ._loading_python import started
+from ._loading_report import records
+from ._loading_script import carried_out
+from ._loading_steps import Ask, Preload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._env_site import Site
+    from ._kit import Request
+
+__all__ = ["Ask", "Preload", "examined"]
+
+
+def examined(
+    site: Site,
+    parts: Sequence[str],
+    *,
+    preloads: Sequence[Preload] = (),
+    asks: Sequence[Ask] = (),
+    extends: Sequence[str] = (),
+) -> dict[str, Any]:
+    """The fields ``binaries``, ``gpu_code``, ``loads``, ``loads_complete`` and ``unresolved`` of a ``Framework``.
+
+    ``parts`` are paths, as the examined machine sees them, of compiled files that its import loads, in that order.
+    ``extends`` are those of the framework that is imported before it, with that one's ``preloads`` among ``preloads``.
+    ``gpu_code`` is missing where no part has any or not all could be read, ``loads`` where the search of this Python's
+    loader is not known at all.
+    """
+    facts: dict[str, Any] = {"binaries": list(parts)}
+    targets = _gpu_code(site.request, parts)
+    if targets:
+        facts["gpu_code"] = targets
+    process = started(site).copy()
+    if process.system.loader is None and process.system.problem:
+        return {**facts, "loads_complete": False}
+    events = carried_out(process, site, tuple(parts), tuple(preloads), tuple(asks), tuple(extends))
+    return {**facts, "loads": records(site, events), "loads_complete": process.complete}
+
+
+def _gpu_code(request: Request, parts: Sequence[str]) -> list[str] | None:
+    """All targets of the parts; None where they are not all known."""
+    found: dict[str, None] = {}
+    for path in parts:
+        inside = resolve(request, path)
+        code = gpu_targets(below(request, inside)) if inside else None
+        if code is None or not code.complete:
+            return None
+        found.update(dict.fromkeys(code.targets))
+    return list(found)

@@ -1,0 +1,119 @@
+"""What the dynamic loader reads of a file before it takes it, read once for all who ask."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ._elf import Elf, ElfError, open_elf
+from ._elf_headers import PT_INTERP, read_segments, text_at
+
+_KEPT = 8192
+_PATH_LIMIT = 4096
+_HEADS: dict[tuple[int, int, int, int], Head] = {}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which file it is, whatever its path: the loader maps no file twice."""
+
+    device: int
+    inode: int
+
+
+@dataclass(frozen=True)
+class Head:
+    """The dynamic section of a file, as far as it could be read."""
+
+    place: str
+    """Path on this machine, below the request's root."""
+    identity: Identity
+    bits: int = 0
+    machine: str = ""
+    interpreter: str | None = None
+    """The loader that a program names."""
+    soname: str | None = None
+    needed: tuple[str, ...] = ()
+    rpath: tuple[str, ...] = ()
+    """Empty where there is a RUNPATH, which voids it."""
+    runpath: tuple[str, ...] | None = None
+    """None: it has none."""
+    no_defaults: bool = False
+    refused: str | None = None
+    """Why the loader would give up at this file, as one sentence."""
+    problem: str | None = None
+    """Why not all could be read here."""
+
+    @cached_property
+    def version_needs(self) -> dict[str, tuple[str, ...]]:
+        """File to the symbol versions needed of it; empty where the table is damaged."""
+        try:
+            with open_elf(self.place) as elf:
+                return elf.version_needs
+        except ElfError:
+            return {}
+
+    @cached_property
+    def version_definitions(self) -> tuple[str, ...]:
+        """The symbol versions that it offers; empty where the table is damaged."""
+        try:
+            with open_elf(self.place) as elf:
+                return elf.version_definitions
+        except ElfError:
+            return ()
+
+
+def head_of(place: str) -> Head | None:
+    """The head of a file; None where there is none, or none that may be opened."""
+    try:
+        found = os.stat(place)
+    except (OSError, ValueError):
+        return None
+    key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    if key not in _HEADS:
+        head = _read(place, Identity(found.st_dev, found.st_ino), regular=stat.S_ISREG(found.st_mode))
+        if head is None:
+            return None
+        if len(_HEADS) >= _KEPT:
+            _HEADS.clear()
+        _HEADS[key] = head
+    return _HEADS[key]
+
+
+def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
+    if not regular:
+        return Head(place, identity, refused="it is no regular file")
+    try:
+        elf = open_elf(place)
+    except ElfError as error:
+        return Head(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
+    with elf:
+        known: dict[str, Any] = {"bits": elf.bits, "machine": elf.machine}
+        try:
+            known |= _dynamic(elf)
+        except ElfError as error:
+            known["problem"] = str(error)
+        return Head(place, identity, **known)
+
+
+def _dynamic(elf: Elf) -> dict[str, Any]:
+    runpath = elf.runpath or None
+    rpath = () if runpath else elf.rpath
+    return {
+        "interpreter": _interpreter(elf),
+        "soname": elf.soname,
+        "needed": elf.needed,
+        "rpath": () if rpath == ("",) else rpath,
+        "runpath": () if runpath == ("",) else runpath,
+        "no_defaults": elf.no_default_lib,
+    }
+
+
+def _interpreter(elf: Elf) -> str | None:
+    for segment in read_segments(elf.file, elf.header):
+        if segment.type == PT_INTERP:
+            return text_at(elf.read(segment.offset, min(segment.size, _PATH_LIMIT)), 0) or None
+    return None

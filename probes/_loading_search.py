@@ -1,0 +1,161 @@
+"""Where the dynamic loader looks for one name, and what it takes."""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ._kit import below
+from ._links import resolve
+from ._loading_heads import Head, head_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ._loading import Image
+    from ._loading_system import System
+
+FOLDER_LIMIT = 512
+"""Folders of one search path that are looked at."""
+TRY_LIMIT = 200_000
+"""Files that are looked for in all, for one process."""
+_CHAIN_LIMIT = 256
+
+
+class Found(NamedTuple):
+    """What a search takes; ``head`` is None where it finds nothing."""
+
+    path: str
+    head: Head | None
+    by: str
+    certain: bool
+    """Whether the whole search is known up to here."""
+
+
+class Search:
+    """The searches of one process."""
+
+    def __init__(self, system: System, program: Image | None) -> None:
+        self._system = system
+        self._program = program
+        self._cwd = system.request.get("cwd", "/")
+        self._tries = 0
+        self._certain = system.problem is None
+        self._subfolders: dict[str, tuple[str, ...]] = {}
+        self._paths: dict[tuple[int, str], tuple[str, ...]] = {}
+        variable = system.variables.get("LD_LIBRARY_PATH", "")
+        self._variable = self._expanded(variable.replace(";", ":").split(":"), program) if variable else ()
+
+    def first(self, name: str, loader: Image | None) -> Found:
+        """What the loader takes for a name that ``loader`` asks for (None: code, which gives a path)."""
+        found = next(self.all(name, loader), None)
+        return found or Found(name, None, "", self._certain)
+
+    def all(self, name: str, loader: Image | None) -> Iterator[Found]:
+        """Every file that it would take, were those before it not there."""
+        for by, path in self._places(name, loader):
+            self._tries += 1
+            if self._tries > TRY_LIMIT:
+                self._certain = False
+                return
+            head = self._head(path)
+            if head is not None and (head.refused or self._system.fits(head)):
+                yield Found(path, head, by, self._certain)
+
+    def _head(self, path: str) -> Head | None:
+        if "\0" in path:
+            return None
+        request = self._system.request
+        if request.get("root", "/") == "/":
+            return head_of(path)
+        inside = resolve(request, path)
+        return head_of(below(request, inside)) if inside else None
+
+    def _places(self, name: str, loader: Image | None) -> Iterator[tuple[str, str]]:
+        if "/" in name:
+            path = self._token(name, loader)
+            yield "absolute", path if path.startswith("/") else os.path.join(self._cwd, path)
+            return
+        asking = loader or self._program
+        for by, folders in self._folders(asking):
+            for folder in folders:
+                for place in self._with_subfolders(folder):
+                    yield by, f"{place}/{name}"
+        yield from (("cache", path) for path in self._cached(name, asking))
+        if asking is None or not asking.head.no_defaults:
+            for folder in self._system.defaults:
+                for place in self._with_subfolders(folder):
+                    yield "default", f"{place}/{name}"
+
+    def _folders(self, asking: Image | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+        if asking is not None and asking.head.runpath is None:
+            for image in self._chain(asking):
+                yield "rpath", self._of(image, "rpath")
+        yield "LD_LIBRARY_PATH", self._variable
+        if asking is not None and asking.head.runpath:
+            yield "runpath", self._of(asking, "runpath")
+
+    def _chain(self, asking: Image) -> Iterator[Image]:
+        """It, who loaded it, who loaded that, and at last the program."""
+        image: Image | None = asking
+        for _ in range(_CHAIN_LIMIT):
+            if image is None:
+                break
+            yield image
+            if image is self._program:
+                return
+            image = image.loader
+        if self._program is not None:
+            yield self._program
+
+    def _cached(self, name: str, asking: Image | None) -> list[str]:
+        paths, certain = self._system.cached(name)
+        self._certain = self._certain and certain
+        if asking is not None and asking.head.no_defaults:
+            defaults = tuple(f"{folder}/" for folder in self._system.defaults)
+            return [path for path in paths[:1] if not path.startswith(defaults)]
+        return paths[:1]
+
+    def _of(self, image: Image, kind: str) -> tuple[str, ...]:
+        key = (id(image.head), f"{kind} {image.path}")
+        if key not in self._paths:
+            entries = image.head.rpath if kind == "rpath" else image.head.runpath or ()
+            self._paths[key] = self._expanded(entries, image)
+        return self._paths[key]
+
+    def _expanded(self, entries: list[str] | tuple[str, ...], image: Image | None) -> tuple[str, ...]:
+        if len(entries) > FOLDER_LIMIT:
+            self._certain = False
+        folders: dict[str, None] = {}
+        for entry in islice(entries, FOLDER_LIMIT):
+            path = self._token(entry, image)
+            if path is not None:
+                folders[os.path.join(self._cwd, path).rstrip("/")] = None
+        return tuple(folders)
+
+    def _token(self, text: str, image: Image | None) -> str:
+        if "$" not in text:
+            return text
+        origin = os.path.dirname(image.path) if image else ""
+        values = {"ORIGIN": origin, "LIB": self._system.lib, "PLATFORM": self._system.platform}
+        for name, value in values.items():
+            text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
+        return text
+
+    def _with_subfolders(self, folder: str) -> tuple[str, ...]:
+        """The subfolders for this processor that are there, and the folder itself; none where it is not there."""
+        if folder not in self._subfolders:
+            self._subfolders[folder] = tuple(self._there(folder))
+        return self._subfolders[folder]
+
+    def _there(self, folder: str) -> Iterator[str]:
+        request, system = self._system.request, self._system
+        inside = resolve(request, folder or "/")
+        if inside is None or not os.path.isdir(below(request, inside)):
+            return
+        if system.levels and os.path.isdir(below(request, f"{inside}/glibc-hwcaps")):
+            yield from (f"{folder}/glibc-hwcaps/{level}" for level in system.levels)
+        if any(os.path.isdir(below(request, f"{inside}/{name}")) for name in system.legacy if "/" not in name):
+            yield from (f"{folder}/{name}" for name in system.legacy)
+        yield folder

@@ -1,0 +1,169 @@
+"""How the dynamic loader of one Python is set up: which loader it is, where it looks, and for which processor.
+
+glibc compiles its default folders, the path of its cache and the meaning of ``$LIB`` into the loader. They are read out
+of that file, so that distributions which moved them (Debian's multiarch folders, Nix) are searched as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+from ._env_paths import is_file, name_of, real
+from ._kit import Request, below, exists, read_bytes, read_text
+from ._loader_cache import Lookup
+from ._loading_heads import Head, head_of
+
+_LOADER_LIMIT = 4 << 20
+_CACHE_LIMIT = 16 << 20
+_FOLDERS = re.compile(rb"(?:/[^\0/][^\0]*/\0){1,8}")
+_CACHE_PATH = re.compile(rb"(/[^\0]*/ld\.so\.cache)\0")
+_PRELOAD_PATH = re.compile(rb"(/[^\0]*/ld\.so\.preload)\0")
+_RELEASE = re.compile(rb"release version (\d+)\.(\d+)")
+_MULTIARCH = re.compile(rb"\0(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)\0")
+
+_LEGACY_UNTIL = (2, 37)
+"""The release of glibc that dropped subfolders by capability outside ``glibc-hwcaps``."""
+
+_LEVELS = {
+    "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+    "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+}
+"""What the kernel calls the features that each level adds to those above it (x86-64 psABI)."""
+
+_CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 0x0503, ("riscv", 64): 0x1003}
+"""``dl-cache.h``: FLAG_ELF_LIBC6 and the architecture."""
+
+
+@dataclass(frozen=True)
+class System:
+    """The loader that a program names, and what it would do."""
+
+    request: Request
+    machine: str
+    bits: int
+    loader: str | None
+    """Path of the loader; None: unknown, or the program is linked statically."""
+    problem: str | None
+    """Why its search is not known."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return self.request.get("variables") or {}
+
+    def fits(self, head: Head) -> bool:
+        """Whether the loader takes a file of this architecture; others it passes over."""
+        return head.bits == self.bits and head.machine == self.machine
+
+    @cached_property
+    def _inside(self) -> bytes:
+        return (read_bytes(self.request, real(self.request, self.loader), _LOADER_LIMIT) or b"") if self.loader else b""
+
+    @cached_property
+    def release(self) -> tuple[int, int] | None:
+        """The release of glibc."""
+        match = _RELEASE.search(self._inside)
+        return (int(match[1]), int(match[2])) if match else None
+
+    @cached_property
+    def defaults(self) -> tuple[str, ...]:
+        """The folders that are searched last."""
+        match = max(_FOLDERS.findall(self._inside), key=len, default=b"")
+        folders = [folder.decode("utf-8", "surrogateescape").rstrip("/") for folder in match.split(b"\0") if folder]
+        return tuple(folders)
+
+    @cached_property
+    def lib(self) -> str:
+        """What ``$LIB`` stands for."""
+        texts = [match.decode() for match in _MULTIARCH.findall(self._inside)]
+        return max(texts, key=len, default="lib64" if self.bits == 64 else "lib")
+
+    @cached_property
+    def cache(self) -> Lookup | None:
+        """The cache; None where there is none."""
+        match = _CACHE_PATH.search(self._inside)
+        path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
+        if not self.loader or not exists(self.request, path):
+            return None
+        return Lookup(read_bytes(self.request, real(self.request, path), _CACHE_LIMIT) or b"")
+
+    def cached(self, name: str) -> tuple[list[str], bool]:
+        """The paths that the cache offers for a name, best first, and whether that is certain."""
+        if self.cache is None:
+            return [], True
+        flags = _CACHE_FLAGS.get((self.machine, self.bits))
+        entries = [entry for entry in self.cache.entries(name) if entry.flags == flags]
+        best = [entry.path for level in self.levels for entry in entries if entry.subfolder == level]
+        plain = [entry.path for entry in entries if entry.subfolder is None and not entry.legacy]
+        certain = self.cache.complete and flags is not None and not any(entry.legacy for entry in entries)
+        return [*best, *plain], certain
+
+    @cached_property
+    def _features(self) -> frozenset[str]:
+        text = read_text(self.request, "/proc/cpuinfo", 1 << 16) or ""
+        match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+        return frozenset(match[1].split()) if match else frozenset()
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """The subfolders of ``glibc-hwcaps`` that the processor is fit for, best first."""
+        if b"glibc-hwcaps" not in self._inside and b"-hwcaps/" not in self._inside:
+            return ()
+        fit: list[str] = []
+        for level, features in _LEVELS.items() if self.machine == "x86_64" else ():
+            if not self._features.issuperset(features.split()):
+                break
+            fit.insert(0, level)
+        return tuple(fit)
+
+    @cached_property
+    def legacy(self) -> tuple[str, ...]:
+        """Subfolders by capability that loaders before glibc 2.37 also try, best first."""
+        if self.machine != "x86_64" or self.release is None or self.release >= _LEGACY_UNTIL:
+            return ()
+        parts = ["tls", *self._platform, "x86_64"]
+        choices = [""]
+        for part in reversed(parts):
+            choices = [*(f"{part}/{rest}".rstrip("/") for rest in choices), *choices]
+        return tuple(choice for choice in choices if choice)
+
+    @cached_property
+    def _platform(self) -> list[str]:
+        fit = "x86-64-v3" in self.levels
+        return ["haswell", *(["avx512_1"] if "x86-64-v4" in self.levels else [])] if fit else []
+
+    @property
+    def platform(self) -> str:
+        """What ``$PLATFORM`` stands for."""
+        return self._platform[0] if self.legacy and self._platform else self.machine
+
+    @cached_property
+    def preloaded(self) -> tuple[str, ...]:
+        """What LD_PRELOAD and the system's own file name."""
+        match = _PRELOAD_PATH.search(self._inside)
+        path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.preload"
+        lines = (read_text(self.request, path, 65536) or "").splitlines()
+        listed = [name for line in lines for name in re.split(r"[\s:]+", line.partition("#")[0]) if name]
+        return (*(name for name in re.split(r"[ :]+", self.variables.get("LD_PRELOAD", "")) if name), *listed)
+
+
+def system_of(request: Request, program: Head | None, interpreter: str | None) -> System:
+    """The loader of a program, which names it as ``interpreter``; ``program`` None: it is not known."""
+    machine, bits = (program.machine, program.bits) if program else ("", 0)
+    problem = None
+    loader = interpreter if interpreter and is_file(request, interpreter) else None
+    if program is None or program.problem:
+        problem = "the Python that would load it cannot be read"
+    elif interpreter is None:
+        problem = "its Python is linked statically"
+    elif name_of(interpreter).startswith("ld-musl"):
+        problem = "its Python runs on musl, whose loader searches in other ways"
+    elif loader is None:
+        problem = f"the loader of its Python is not here: {interpreter}"
+    return System(request, machine, bits, loader, problem)
+
+
+def interpreter_head(request: Request, path: str) -> Head | None:
+    return head_of(below(request, real(request, path)))
