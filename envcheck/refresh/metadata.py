@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from email.parser import HeaderParser
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from envcheck.compat.specifier import parse_specifier
+from envcheck.compat.specifier import Bound, Version, parse_specifier
 from envcheck.refresh.remote_wheel import Wheel
 from envcheck.refresh.wheel_files import Release, pythons_of
 
@@ -57,7 +57,7 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
     """The specifier that ``distribution`` must meet on Linux, on each of ``machines``.
 
     None where there is none, where it names no bound, or where the machines differ, or two of the Pythons that may
-    have it. A requirement of an extra counts when none without one does.
+    have it. What an extra requires counts when nothing is required without one, and no other extra differs.
     """
     wanted = canonicalize_name(distribution)
     named = [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
@@ -91,7 +91,10 @@ def as_specifier(text: str) -> str | None:
     except InvalidSpecifier:
         return None
     ordered = sorted(parts, key=lambda part: (part.operator not in _FIRST, part.version))
-    spec = ",".join(part.operator + _whole(part.operator, part.version) for part in ordered if part.operator != "===")
+    bounds = [(part.operator, part.version) for part in ordered if part.operator != "==="]
+    if [operator for operator, _ in bounds] == [">=", "<="] and len({version for _, version in bounds}) == 1:
+        bounds = [("==", bounds[0][1])]
+    spec = ",".join(operator + _whole(operator, version) for operator, version in bounds)
     try:
         parse_specifier(spec)
     except ValueError:
@@ -102,6 +105,26 @@ def as_specifier(text: str) -> str | None:
 def same(one: str, other: str) -> bool:
     """Whether two specifiers say the same in other words."""
     return _meaning(one) == _meaning(other)
+
+
+def narrower(one: str, other: str) -> bool:
+    """Whether every version that ``one`` admits is admitted by ``other`` too."""
+    try:
+        inner, outer = parse_specifier(one), parse_specifier(other)
+    except ValueError:
+        return False
+    starts = {start for bound in (*inner.bounds, *outer.bounds) for start in _starts(bound)} | {
+        Version((0,) * _NUMBERS)
+    }
+    return all(outer.cover(start) == "all" for start in starts if inner.cover(start) == "all")
+
+
+def _starts(bound: Bound) -> Iterator[Version]:
+    """Where what a bound admits, or leaves out, can start: at its version, and behind it."""
+    for numbers in (bound.numbers, (*bound.numbers[:-1], bound.numbers[-1] + 1)):
+        yield Version(numbers + (0,) * (_NUMBERS - len(numbers)))
+    if bound.post is not None:
+        yield from (Version(bound.numbers, post=post) for post in (bound.post, bound.post + 1))
 
 
 def _is_metadata(member: str) -> bool:
@@ -136,8 +159,11 @@ def _held(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[in
 def _first_held(named: Sequence[Requirement], environment: dict[str, str]) -> str | None:
     plain = [item for item in named if _holds(item, environment)]
     extras = [item for item in named if item not in plain and _holds_with_an_extra(item, environment)]
-    specs = (as_specifier(str(item.specifier)) for item in (*plain, *extras))
-    return next((spec for spec in specs if spec), None)
+    required = next((spec for item in plain if (spec := as_specifier(str(item.specifier)))), None)
+    if required:
+        return required
+    wanted = {spec for item in extras if (spec := as_specifier(str(item.specifier)))}
+    return wanted.pop() if len(wanted) == 1 else None
 
 
 def _holds_with_an_extra(item: Requirement, environment: dict[str, str]) -> bool:

@@ -12,7 +12,7 @@ from tomlkit.items import Table
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import Change, Generated, Work, sources_of
-from envcheck.refresh.metadata import PYTHON, Metadata, pin, python_range, same
+from envcheck.refresh.metadata import PYTHON, Metadata, narrower, pin, python_range, same
 from envcheck.refresh.wheel_files import Release
 
 ReadMetadata = Callable[[Release], Metadata]
@@ -103,13 +103,13 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
 
 
 def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
-    """Say where METADATA differs from a row that was completed by hand. Documents may narrow the range of Pythons."""
+    """Say where METADATA contradicts a row that was completed by hand. Documents may narrow what it says."""
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
     machines = [str(machine) for machine in row.get("machine", ())]
     wanted = work.generated.needs
     for key in (key for key in row.get("needs", {}) if wanted.get(key, PYTHON) != PYTHON):
         said = {facts.of(release, key, machines) for release in covered(row, rows, releases)}
-        told = " or ".join(sorted(spec for spec in said if spec and not same(spec, str(row["needs"][key]))))
+        told = " or ".join(sorted(spec for spec in said if spec and not narrower(str(row["needs"][key]), spec)))
         if told:
             how = f"{key}: the row says {row['needs'][key]}, METADATA {told}; left alone: it cites other sources too"
             yield Change(f"{work.name} {row['versions']}", how, made=False)

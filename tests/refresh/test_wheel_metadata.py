@@ -6,7 +6,7 @@ import pytest
 from packaging.markers import default_environment
 
 from envcheck.refresh.index import File
-from envcheck.refresh.metadata import as_specifier, parse_metadata, pin, python_range, same
+from envcheck.refresh.metadata import as_specifier, narrower, parse_metadata, pin, python_range, same
 from envcheck.refresh.torch_wheel import cuda_of, targets_of
 from envcheck.refresh.wheel_files import releases
 from tests.refresh.serving import metadata
@@ -23,6 +23,8 @@ from tests.refresh.serving import metadata
         ("==0.19", "==0.19.0"),
         ("<=2.5,>2.1", ">2.1.0,<=2.5.0"),
         ("==1.3.0.*", "==1.3.0.*"),
+        ("<=0.4.33,>=0.4.33", "==0.4.33"),
+        ("<=0.4.34,>=0.4.33", ">=0.4.33,<=0.4.34"),
         ("==0.0.22.post7", "==0.0.22.post7"),
         ("~=3.8.0", "~=3.8.0"),
         ("!=17.0.0,>=15", ">=15,!=17.0.0"),
@@ -52,6 +54,30 @@ def test_the_same_in_other_words(one: str, other: str, alike: bool) -> None:  # 
     assert same(one, other) is alike
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "holds"),
+    [
+        (">=1.22,<2", ">=1.22", True),
+        (">=1.22", ">=1.22,<2", False),
+        ("==1.1.0", ">=1.1.0", True),
+        ("==2.4.1", "==2.4.2", False),
+        ("==2.5", "==2.5.0|==2.5.1", False),
+        ("==2.5.0|==2.5.1", "==2.5", True),
+        ("<=11.6", "<11.7", True),
+        ("<11.7", "<=11.5", False),
+        ("<3", ">=1", False),
+        (">=0.5", ">=0.5,!=0.7.1", False),
+        (">=0.5,!=0.7", ">=0.5,!=0.7.1", True),
+        ("==0.0.28.post1", "==0.0.28.post1", True),
+        ("==0.0.28", "==0.0.28.post1", False),
+        (">=0.0.28", ">=0.0.28.post2", False),
+        ("nonsense", ">=1", False),
+    ],
+)
+def test_what_documents_may_narrow(one: str, other: str, holds: bool) -> None:  # noqa: FBT001
+    assert narrower(one, other) is holds
+
+
 VLLM = parse_metadata(
     metadata(
         "vllm",
@@ -61,6 +87,8 @@ VLLM = parse_metadata(
         "xformers (==0.0.27.post2) ; platform_system == 'Linux' and platform_machine == 'x86_64'",
         "ray>=2.9",
         "tensorizer>=2.9.0; extra == 'tensorizer'",
+        "pandas>=2; extra == 'bench'",
+        "pandas==2.1.0; extra == 'ci'",
         "this is ( not a requirement",
         python="<3.13,>=3.9",
     )
@@ -76,6 +104,7 @@ VLLM = parse_metadata(
         ("xformers", ("x86_64", "aarch64"), None),
         ("xformers", (), None),
         ("tensorizer", ("x86_64",), ">=2.9.0"),
+        ("pandas", ("x86_64",), None),
         ("triton", ("x86_64",), None),
     ],
 )
@@ -105,7 +134,7 @@ def test_the_asking_python_does_not_matter(
 
 def test_what_metadata_says() -> None:
     assert VLLM.requires_python == "<3.13,>=3.9"
-    assert len(VLLM.requirements) == 5
+    assert len(VLLM.requirements) == 7
     assert parse_metadata(b"\xff\xfe nothing of the kind") == ("", ())
 
 
