@@ -25,6 +25,7 @@ from envcheck.snapshot.gpus import (
     MigInstance,
     NvLink,
     Pcie,
+    PeerAccess,
     Power,
     Process,
     RowRemap,
@@ -54,6 +55,7 @@ from envcheck.snapshot.software import (
     Variables,
 )
 from envcheck.snapshot.system import (
+    ContainerHost,
     DeviceNode,
     Driver,
     DriverLibrary,
@@ -68,6 +70,7 @@ __all__ = [
     "ApiResult",
     "Clocks",
     "Conditions",
+    "ContainerHost",
     "Damaged",
     "DeviceNode",
     "Disagreement",
@@ -97,6 +100,7 @@ __all__ = [
     "NvLink",
     "ObservedError",
     "Pcie",
+    "PeerAccess",
     "Platform",
     "Power",
     "ProbeRun",

@@ -112,6 +112,11 @@ class Pcie(Record, frozen=True, kw_only=True, omit_defaults=True):
     upstream_generation_max: int | None = None
     """What the port above the GPU can do."""
     upstream_width_max: int | None = None
+    iommu: str | None = None
+    """How the kernel's IOMMU treats the GPU: ``identity`` (passed through), ``DMA`` or ``DMA-FQ`` (addresses are
+    translated) …; empty text where no IOMMU is in use."""
+    redirecting: tuple[str, ...] | None = None
+    """Ports above the GPU whose Access Control Services send traffic between devices up to the root; empty: none."""
 
 
 class NvLink(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -183,7 +188,8 @@ class Gpu(Identified, frozen=True, kw_only=True, omit_defaults=True):
     virtualization: str | None = None
     """``none``, ``passthrough``, ``vgpu``, ``host_vgpu``, ``host_vsga``."""
     recovery_action: str | None = None
-    """NVML's advice: ``none``, ``gpu_reset``, ``node_reboot``, ``drain_p2p``, ``drain_and_reset``."""
+    """NVML's advice: ``none``, ``gpu_reset``, ``node_reboot``, ``drain_p2p``, ``drain_and_reset``,
+    ``recover_imex_domain``, ``bus_reset``, ``system_reboot``."""
     addressing_mode: str | None = None
     """``hmm``, ``ats`` or ``none``."""
     memory: Memory | None = None
@@ -227,6 +233,18 @@ class GpuLink(Record, frozen=True, kw_only=True, omit_defaults=True):
     nvlinks: int | None = None
     path: str | None = None
     """The PCIe path, closest first: ``internal``, ``single``, ``multiple``, ``hostbridge``, ``node``, ``system``."""
+    peer_read: str | None = None
+    """What NVML says of one reading the other's memory: ``ok``, ``chipset_not_supported``, ``gpu_not_supported``,
+    ``ioh_topology_not_supported``, ``disabled_by_regkey``, ``not_supported``, ``unknown``."""
+
+
+class PeerAccess(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """Whether CUDA lets one GPU reach another's memory (``cuDeviceCanAccessPeer``)."""
+
+    first: str
+    second: str
+    """PCI bus ids."""
+    allowed: bool
 
 
 class Fabric(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -237,3 +255,4 @@ class Fabric(Record, frozen=True, kw_only=True, omit_defaults=True):
     manager_running: bool | None = None
     """Whether an nv-fabricmanager process is seen; one outside this container or guest is not."""
     links: tuple[GpuLink, ...] | None = None
+    peers: tuple[PeerAccess, ...] | None = None

@@ -7,6 +7,23 @@ from typing import Literal
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
 
 
+class ContainerHost(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What a host has for containers that are to use its GPUs."""
+
+    engines: tuple[str, ...] | None = None
+    """Paths of the programs that start containers (docker, podman, nerdctl …); empty: none was found."""
+    toolkit: tuple[str, ...] | None = None
+    """Paths of the programs of the NVIDIA Container Toolkit."""
+    runtimes: tuple[str, ...] | None = None
+    """Names of the runtimes that Docker's ``daemon.json`` adds."""
+    cdi: tuple[str, ...] | None = None
+    """Specifications of the Container Device Interface that name NVIDIA's devices."""
+    mount_lists: tuple[str, ...] | None = None
+    """On a Jetson: the lists (``*.csv``) of what its container runtime puts into containers."""
+    mounts_missing: tuple[str, ...] | None = None
+    """Entries of those lists that are not on this system (some, as they stand)."""
+
+
 class Platform(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The operating system and what it runs in."""
 
@@ -27,14 +44,24 @@ class Platform(Record, frozen=True, kw_only=True, omit_defaults=True):
     numa_nodes: int | None = None
     shared_memory: int | None = None
     """Size of ``/dev/shm``."""
+    shared_memory_free: int | None = None
     container: str | None = None
     """``docker``, ``podman``, ``kubernetes``, ``lxc``, ``apptainer``, ``systemd-nspawn``, ``other``, or ``none``."""
     container_evidence: str | None = None
+    container_host: ContainerHost | None = None
     wsl: bool | None = None
+    windows_build: str | None = None
+    """Windows by its full number, as in ``10.0.22631.4317``; under WSL, of the Windows around it."""
     virtualization: str | None = None
     """Hypervisor by name (``kvm``, ``firecracker``, ``gvisor``, ``vmware`` …), ``other``, or ``none``."""
     tegra_release: str | None = None
     """L4T release of a Jetson or DRIVE system, as in ``36.4.0``; empty text where this is none."""
+    tegra: bool | None = None
+    """Whether the GPU is that of a Tegra chip (Jetson, DRIVE), whatever its release is."""
+    jetpack: str | None = None
+    """JetPack release, where that is what was said."""
+    image_tegra_release: str | None = None
+    """L4T release that the container image was made for."""
     uid: int | None = None
     host: str | None = None
 
@@ -61,7 +88,8 @@ class DeviceNode(Record, frozen=True, kw_only=True, omit_defaults=True):
     path: str
     minor: int | None = None
     openable: bool | None = None
-    """Whether this process has the permission to open it for reading and writing (judged without opening it)."""
+    """Whether this process has the permission to open it for reading and writing (judged without opening it); for a
+    capability below ``/dev/nvidia-caps``, for reading, which is all that it is for."""
     mode: str | None = None
     owner: str | None = None
 
@@ -109,6 +137,8 @@ class DriverLibrary(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """``stub``: a toolkit's link-time stand-in; ``compat``: a forward-compatibility package."""
     found_as: tuple[str, ...] = ()
     """The paths under which the loader may meet it, in the order in which it would."""
+    mounted: bool | None = None
+    """In a container: whether the file, or a folder above it, was mounted from outside; False: it is the image's."""
 
     def identities(self) -> tuple[str, ...]:
         return (self.path,)
