@@ -33,6 +33,11 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Time allowed besides for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
+    per: Literal["machine", "gpu"] = "machine"
+    """For a bench probe: whether each GPU gets a child of its own."""
+    tries: tuple[Text, ...] = ()
+    """For a deep probe: names of the ``Framework`` records that it tries, each in a child of its own; one that tries
+    none runs once for each environment."""
     per: Literal["gpu", "machine"] = "machine"
     """Whether a bench probe gets a child for each GPU, or one for all."""
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
@@ -73,6 +78,10 @@ def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
         return "the name of the file is no Python identifier"
     if spec.early and spec.kind != "file":
         return "only a probe of kind 'file' can be early"
+    if spec.tries and spec.kind != "deep":
+        return "only a probe of kind 'deep' tries frameworks"
+    if "per" in header and spec.kind != "bench":
+        return "only a probe of kind 'bench' says what it runs per"
     return f"no section of the Snapshot holds {unknown[0]!r}" if unknown else None
 
 
