@@ -43,8 +43,8 @@ class Request:
     by: Image | None
     image: Image | None
     """None: nothing was found, or what was found is refused."""
-    refused: str | None = None
-    """Path of the file at which the loader gave up."""
+    refused: tuple[str, str] | None = None
+    """Path of the file at which the loader gave up, and why."""
 
 
 class Process:
@@ -85,7 +85,7 @@ class Process:
         Where something is missing or unfit, nothing of it stays loaded: see ``failed``.
         """
         before = len(self.images)
-        first = self._map(name, caller, found_by)
+        first = self._map(name, caller, found_by, called=True)
         requests = [first]
         if first.image is not None and len(self.images) > before:
             requests += self._close([first.image])
@@ -107,8 +107,9 @@ class Process:
                     queue.append(request.image)
         return requests
 
-    def _map(self, name: str, loader: Image | None, found_by: str | None = None) -> Request:
-        known = self._by_name.get(name)
+    def _map(self, name: str, loader: Image | None, found_by: str | None = None, *, called: bool = False) -> Request:
+        """``called``: ``loader`` only calls ``dlopen``; its RPATH serves this search and is not handed down."""
+        known = self._by_name.get(name if "$" not in name else self.search.expanded(name, loader))
         if known is not None:
             return Request(name, loader, known)
         if len(self.images) >= IMAGE_LIMIT:
@@ -116,11 +117,11 @@ class Process:
             return Request(name, loader, None)
         found = self.search.first(name, loader)
         self.complete = self.complete and found.certain
-        if found.head is None or found.head.refused:
-            return Request(name, loader, None, refused=found.path)
+        if found.head is None or found.refused:
+            return Request(name, loader, None, (found.path, found.refused) if found.refused else None)
         image = self._by_identity.get(found.head.identity)
         if image is None:
-            image = Image(found.path, found.head, loader, found_by or found.by)
+            image = Image(found.path, found.head, None if called else loader, found_by or found.by)
             self._add(image, name)
             self.complete = self.complete and found.head.problem is None
         else:

@@ -32,6 +32,8 @@ class Head:
     """Path on this machine, below the request's root."""
     identity: Identity
     bits: int = 0
+    order: str = ""
+    """``<`` or ``>``, as ``struct`` has it."""
     machine: str = ""
     interpreter: str | None = None
     """The loader that a program names."""
@@ -67,10 +69,13 @@ class Head:
 
 
 def head_of(place: str) -> Head | None:
-    """The head of a file; None where there is none, or none that may be opened."""
+    """The head of a file; None where there is none, or none that may be opened.
+
+    Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
+    """
     try:
         found = os.stat(place)
-    except (OSError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
     if key not in _HEADS:
@@ -91,7 +96,7 @@ def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
     except ElfError as error:
         return Head(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
     with elf:
-        known: dict[str, Any] = {"bits": elf.bits, "machine": elf.machine}
+        known: dict[str, Any] = {"bits": elf.bits, "order": elf.header.order, "machine": elf.machine}
         try:
             known |= _dynamic(elf)
         except ElfError as error:

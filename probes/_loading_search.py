@@ -11,7 +11,7 @@ from ._links import resolve
 from ._loading_heads import Head, head_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ._loading import Image
     from ._loading_system import System
@@ -29,6 +29,8 @@ class Found(NamedTuple):
     path: str
     head: Head | None
     by: str
+    refused: str | None
+    """Why the loader gives up at it."""
     certain: bool
     """Whether the whole search is known up to here."""
 
@@ -45,48 +47,51 @@ class Search:
         self._subfolders: dict[str, tuple[str, ...]] = {}
         self._paths: dict[tuple[int, str], tuple[str, ...]] = {}
         variable = system.variables.get("LD_LIBRARY_PATH", "")
-        self._variable = self._expanded(variable.replace(";", ":").split(":"), program) if variable else ()
+        self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
 
     def first(self, name: str, loader: Image | None) -> Found:
         """What the loader takes for a name that ``loader`` asks for (None: code, which gives a path)."""
         found = next(self.all(name, loader), None)
-        return found or Found(name, None, "", self._certain)
+        return found or Found(name, None, "", None, self._certain)
 
     def all(self, name: str, loader: Image | None) -> Iterator[Found]:
         """Every file that it would take, were those before it not there."""
-        for by, path in self._places(name, loader):
-            self._tries += 1
-            if self._tries > TRY_LIMIT:
-                self._certain = False
-                return
-            head = self._head(path)
-            if head is not None and (head.refused or self._system.fits(head)):
-                yield Found(path, head, by, self._certain)
+        for by, paths in self._lists(name, loader):
+            for path in paths:
+                self._tries += 1
+                if self._tries > TRY_LIMIT:
+                    self._certain = False
+                    return
+                try:
+                    head = self._head(path)
+                except OSError:
+                    break  # the loader leaves the whole list of folders for this
+                if head is not None and not self._system.passes_over(head):
+                    yield Found(path, head, by, self._system.why_refused(head), self._certain)
 
     def _head(self, path: str) -> Head | None:
-        if "\0" in path:
-            return None
         request = self._system.request
-        if request.get("root", "/") == "/":
-            return head_of(path)
+        if "\0" in path or request.get("root", "/") == "/":
+            return head_of(path) if "\0" not in path else None
         inside = resolve(request, path)
         return head_of(below(request, inside)) if inside else None
 
-    def _places(self, name: str, loader: Image | None) -> Iterator[tuple[str, str]]:
+    def _lists(self, name: str, loader: Image | None) -> Iterator[tuple[str, Iterable[str]]]:
+        """How a list of places is called, and the paths to be tried in it."""
         if "/" in name:
-            path = self._token(name, loader)
-            yield "absolute", path if path.startswith("/") else os.path.join(self._cwd, path)
+            yield "absolute", (os.path.join(self._cwd, self.expanded(name, loader)),)
             return
         asking = loader or self._program
         for by, folders in self._folders(asking):
-            for folder in folders:
-                for place in self._with_subfolders(folder):
-                    yield by, f"{place}/{name}"
-        yield from (("cache", path) for path in self._cached(name, asking))
+            yield by, self._in(folders, name)
+        yield "cache", self._cached(name, asking)
         if asking is None or not asking.head.no_defaults:
-            for folder in self._system.defaults:
-                for place in self._with_subfolders(folder):
-                    yield "default", f"{place}/{name}"
+            yield "default", self._in(self._system.defaults, name)
+
+    def _in(self, folders: Iterable[str], name: str) -> Iterator[str]:
+        for folder in folders:
+            for place in self._with_subfolders(folder):
+                yield f"{place}/{name}"
 
     def _folders(self, asking: Image | None) -> Iterator[tuple[str, tuple[str, ...]]]:
         if asking is not None and asking.head.runpath is None:
@@ -121,20 +126,19 @@ class Search:
         key = (id(image.head), f"{kind} {image.path}")
         if key not in self._paths:
             entries = image.head.rpath if kind == "rpath" else image.head.runpath or ()
-            self._paths[key] = self._expanded(entries, image)
+            self._paths[key] = self._split(entries, image)
         return self._paths[key]
 
-    def _expanded(self, entries: list[str] | tuple[str, ...], image: Image | None) -> tuple[str, ...]:
+    def _split(self, entries: list[str] | tuple[str, ...], image: Image | None) -> tuple[str, ...]:
         if len(entries) > FOLDER_LIMIT:
             self._certain = False
         folders: dict[str, None] = {}
         for entry in islice(entries, FOLDER_LIMIT):
-            path = self._token(entry, image)
-            if path is not None:
-                folders[os.path.join(self._cwd, path).rstrip("/")] = None
+            folders[os.path.join(self._cwd, self.expanded(entry, image)).rstrip("/")] = None
         return tuple(folders)
 
-    def _token(self, text: str, image: Image | None) -> str:
+    def expanded(self, text: str, image: Image | None) -> str:
+        """A name or folder with ``$ORIGIN``, ``$LIB`` and ``$PLATFORM`` replaced, as they stand for this image."""
         if "$" not in text:
             return text
         origin = os.path.dirname(image.path) if image else ""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ._env_paths import is_file, name_of, real
-from ._kit import Request, below, exists, read_bytes, read_text
+from ._kit import Request, exists, read_bytes, read_text
 from ._loader_cache import Lookup
-from ._loading_heads import Head, head_of
+from ._loading_heads import Head
 
 _LOADER_LIMIT = 4 << 20
 _CACHE_LIMIT = 16 << 20
@@ -42,8 +42,7 @@ class System:
     """The loader that a program names, and what it would do."""
 
     request: Request
-    machine: str
-    bits: int
+    program: Head | None
     loader: str | None
     """Path of the loader; None: unknown, or the program is linked statically."""
     problem: str | None
@@ -53,9 +52,26 @@ class System:
     def variables(self) -> dict[str, str]:
         return self.request.get("variables") or {}
 
-    def fits(self, head: Head) -> bool:
-        """Whether the loader takes a file of this architecture; others it passes over."""
-        return head.bits == self.bits and head.machine == self.machine
+    @property
+    def machine(self) -> str:
+        return self.program.machine if self.program else ""
+
+    @property
+    def bits(self) -> int:
+        return self.program.bits if self.program else 0
+
+    def passes_over(self, head: Head) -> bool:
+        """Whether the loader goes on to the next folder at such a file, as if it were not there."""
+        if self.program is None or head.refused:
+            return False
+        foreign = head.order == self.program.order and head.machine != self.program.machine
+        return head.bits != self.program.bits or foreign
+
+    def why_refused(self, head: Head) -> str | None:
+        """Why the loader reports an error at such a file instead of going on."""
+        if self.program is not None and head.order not in {self.program.order, ""}:
+            return "its byte order is another processor's"
+        return head.refused
 
     @cached_property
     def _inside(self) -> bytes:
@@ -151,7 +167,6 @@ class System:
 
 def system_of(request: Request, program: Head | None, interpreter: str | None) -> System:
     """The loader of a program, which names it as ``interpreter``; ``program`` None: it is not known."""
-    machine, bits = (program.machine, program.bits) if program else ("", 0)
     problem = None
     loader = interpreter if interpreter and is_file(request, interpreter) else None
     if program is None or program.problem:
@@ -162,8 +177,4 @@ def system_of(request: Request, program: Head | None, interpreter: str | None) -
         problem = "its Python runs on musl, whose loader searches in other ways"
     elif loader is None:
         problem = f"the loader of its Python is not here: {interpreter}"
-    return System(request, machine, bits, loader, problem)
-
-
-def interpreter_head(request: Request, path: str) -> Head | None:
-    return head_of(below(request, real(request, path)))
+    return System(request, program, loader, problem)
