@@ -39,7 +39,7 @@ def check(texts: Sequence[str], form: str, options: Options, overlays: tuple[str
         return Output(_as_json(answer), _STATUS[answer.verdict])
     from envcheck.report import fit_text  # noqa: PLC0415
 
-    return Output(fit_text.render(answer, options) + _named(overlays), _STATUS[answer.verdict])
+    return Output(fit_text.render(answer, options, overlays), _STATUS[answer.verdict])
 
 
 def show(text: str, form: str, options: Options, overlays: tuple[str, ...] = ()) -> Output:
@@ -55,16 +55,7 @@ def show(text: str, form: str, options: Options, overlays: tuple[str, ...] = ())
         return Output(f"The matrix knows nothing of {component}.\n", status)
     from envcheck.report import matrix_page  # noqa: PLC0415
 
-    return Output(matrix_page.render(page, options) + _named(overlays), status)
-
-
-def _named(overlays: Sequence[str]) -> str:
-    """The folders whose rows were laid over the matrix; sources say which of them decided (``--json``)."""
-    if not overlays:
-        return ""
-    from envcheck.report.clean import clean  # noqa: PLC0415
-
-    return f"Rows laid over the matrix: {', '.join(map(clean, overlays))}\n"
+    return Output(matrix_page.render(page, options, overlays), status)
 
 
 def _as_json(value: object) -> str:

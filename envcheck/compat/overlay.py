@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from envcheck.compat.compiling import FIELDS
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import CudaRow, DriverBranchRow, ReleaseRow, Row, SourceRow, Tables, TorchRow
 from envcheck.errors import MatrixError
+from envcheck.sources import Source
 
 _NO_VERSION = (0,)
 
@@ -32,6 +33,16 @@ def lay_over(base: Tables, own: Tables, place: str) -> Tables:
         for field in FIELDS.values()
     }
     return Tables(sources={**base.sources, **sources}, **fields)
+
+
+def decided(sources: Iterable[Source], place: str) -> bool:
+    """Whether rows of the overlay ``place`` are among those that are cited."""
+    return any(is_from(source, place) for source in sources)
+
+
+def is_from(source: Source, place: str) -> bool:
+    """Whether a source is one of the overlay ``place``."""
+    return source.title.endswith(_origin(place))
 
 
 def read_overlay(place: str, read: Callable[[Path], Tables]) -> Tables:
@@ -54,7 +65,11 @@ def _configuration_folder(variables: Mapping[str, str]) -> Path | None:
 
 
 def _marked(source: SourceRow, place: str) -> SourceRow:
-    return msgspec.structs.replace(source, title=f"{source.title} (from {place})")
+    return msgspec.structs.replace(source, title=source.title + _origin(place))
+
+
+def _origin(place: str) -> str:
+    return f" (from {place})"
 
 
 def _cited(row: Row, prefix: str) -> Row:

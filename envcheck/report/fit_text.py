@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from envcheck.compat.fit import FitVerdict
+from envcheck.compat.overlay import decided, is_from
 from envcheck.compat.question.answer import Answer, Reason
 from envcheck.report import Options
 from envcheck.report.clean import clean
 from envcheck.report.pen import Line, Pen, Span, Style
+from envcheck.sources import Source
 
 _INDENT = " " * 2
 _COLUMN = 6
@@ -23,23 +25,33 @@ _MOST_SOURCES = 2
 """Sources shown for a reason, by address; JSON has all, with their titles."""
 
 
-def render(answer: Answer, options: Options) -> str:
-    """``answer`` as text, ending in a newline."""
+def render(answer: Answer, options: Options, overlays: Sequence[str] = ()) -> str:
+    """``answer`` as text, ending in a newline; it says which of the ``overlays`` of the matrix decided."""
     pen = Pen(options)
     style = _WORDS[answer.verdict][1]
     lines: list[Line] = [(Span(answer.verdict.upper(), style),)]
     for reason in answer.reasons:
-        lines += [(), *_reason(pen, reason)]
+        lines += [(), *_reason(pen, reason, overlays)]
     if answer.suggestions:
         lines += [(), (Span("What would fit:", "title"),)]
         lines += [line for text in answer.suggestions for line in _filled(pen, text, _INDENT)]
     if answer.assumed:
         assumed = ", ".join(f"{name}: {value}" for name, value in answer.assumed.items())
         lines += [(), *_filled(pen, f"Taken for granted: {assumed}", "")]
+    if overlays:
+        cited = [source for reason in answer.reasons for source in reason.sources]
+        lines += [(), *overlay_lines(overlays, cited)]
     return pen.show(lines)
 
 
-def _reason(pen: Pen, reason: Reason) -> Iterator[Line]:
+def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
+    """The folders of rows laid over the matrix, and whether what is shown rests on them."""
+    for place in overlays:
+        role = "cited above" if decided(cited, place) else "not cited here"
+        yield (Span(f"Rows laid over the matrix: {clean(place)} ({role})"),)
+
+
+def _reason(pen: Pen, reason: Reason, overlays: Sequence[str]) -> Iterator[Line]:
     word, style = _WORDS[reason.verdict]
     margin = _INDENT + " " * _COLUMN
     first, *rest = pen.fill(reason.message, pen.width - len(margin)) or [""]
@@ -47,7 +59,8 @@ def _reason(pen: Pen, reason: Reason) -> Iterator[Line]:
     for line in rest:
         yield Span(margin), Span(line)
     for source in reason.sources[:_MOST_SOURCES]:
-        yield Span(margin), Span(f"{clean(source.address)}  (read {clean(source.read)})", "dim")
+        origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
+        yield Span(margin), Span(f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})", "dim")
     left = len(reason.sources) - _MOST_SOURCES
     if left > 0:
         yield Span(margin), Span(f"and {left} more sources (--json)", "dim")

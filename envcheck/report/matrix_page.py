@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from envcheck.compat.lookup import Page
 from envcheck.compat.question.wording import readable
 from envcheck.report import Options
+from envcheck.report.fit_text import overlay_lines
 from envcheck.report.pen import Line, Pen, Span
 
 _INDENT = "  "
@@ -59,8 +60,8 @@ _UNITS: dict[str, tuple[float, str]] = {
 _FLOPS = (1e12, "T/s")
 
 
-def render(page: Page, options: Options) -> str:
-    """``page`` as text, ending in a newline."""
+def render(page: Page, options: Options, overlays: Sequence[str] = ()) -> str:
+    """``page`` as text, ending in a newline; it says which of the ``overlays`` of the matrix it rests on."""
     pen = Pen(options)
     lines: list[Line] = [(Span(page.component, "title"),)]
     if page.known:
@@ -71,6 +72,8 @@ def render(page: Page, options: Options) -> str:
         lines += [(), (Span("Sources", "title"),)]
     for source in page.sources:
         lines += _indented(pen, f"{source.title} <{source.address}>, read {source.read}", _INDENT)
+    if overlays:
+        lines += [(), *overlay_lines(overlays, page.sources)]
     return pen.show(lines)
 
 

@@ -15,7 +15,12 @@ _GAP = 3
 
 def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
     """All of it."""
-    return [*_dead_probes(report, pen, room), *_assumed(report, pen, room), *_account(report, pen)]
+    return [
+        *_dead_probes(report, pen, room),
+        *_assumed(report, pen, room),
+        *_overlays(report, pen),
+        *_account(report, pen),
+    ]
 
 
 def _dead_probes(report: Report, pen: Pen, room: Room) -> list[Line]:
@@ -33,6 +38,19 @@ def _assumed(report: Report, pen: Pen, room: Room) -> list[Line]:
         return []
     stated = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
     return [(Span(text),) for text in pen.fill(f"Assumed: {stated}", pen.width, room.row)]
+
+
+def _overlays(report: Report, pen: Pen) -> list[Line]:
+    """The folders of rows laid over the matrix, and what each decided."""
+    if not report.overlays:
+        return []
+    from envcheck.compat.overlay import decided
+
+    told = []
+    for place in report.overlays:
+        rules = dict.fromkeys(check.rule for check in report.checks if decided(check.sources, place))
+        told.append(f"{place} (decided {', '.join(rules) or 'nothing'})")
+    return [(Span(pen.clip(f"Rows laid over the matrix: {'; '.join(told)}", pen.width)),)]
 
 
 def _account(report: Report, pen: Pen) -> list[Line]:
