@@ -44,7 +44,7 @@ def examined(
     if process.system.loader is None and process.system.problem:
         return {**facts, "loads_complete": False}
     events = carried_out(process, site, tuple(parts), tuple(preloads), tuple(asks), tuple(extends))
-    return {**facts, "loads": records(site, events), "loads_complete": process.complete}
+    return {**facts, "loads": records(process, site, events), "loads_complete": process.complete}
 
 
 def _gpu_code(request: Request, parts: Sequence[str]) -> list[str] | None:

@@ -2,45 +2,127 @@
 
 from __future__ import annotations
 
+import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from ._env_paths import printable
 from ._links import resolve
 from ._loading import lacking
 from ._loading_names import told_of, version_in
+from ._loading_places import Places
 
 if TYPE_CHECKING:
     from ._env_site import Site
-    from ._loading import Request
+    from ._loading import Process, Request
     from ._loading_script import Event
 
 RECORD_LIMIT = 512
+_FURTHER = 8
+_LACKS = 16
+_NUMBERS = re.compile(r"\d+")
+
+Record = dict[str, Any]
 
 
-def records(site: Site, events: list[Event]) -> list[dict[str, Any]]:
-    """One record for each name and file of the framework's own requests that matter."""
-    found: dict[tuple[str, str | None], dict[str, Any]] = {}
+def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
+    """One record for each name and file of the framework's own requests that matters."""
+    report = _Report(process, site)
     for event in events:
         for request in event.requests if event.own else ():
-            if request.image is not None and not told_of(request.name) and not lacking(request):
-                continue
-            record = _record(site, request, event)
-            known = found.setdefault((record["name"], record.get("path")), record)
-            known["optional"] = known["optional"] and event.optional
-    return list(found.values())[:RECORD_LIMIT]
+            report.add(request, event)
+    return report.records()
 
 
-def _record(site: Site, request: Request, event: Event) -> dict[str, Any]:
-    asking = printable(request.by.path if request.by else event.by or request.name)
-    record: dict[str, Any] = {
-        "source": f"elf {asking}",
-        "name": printable(request.name.rpartition("/")[2]),
-        "needed_by": asking,
-        "optional": event.optional,
-    }
-    if request.image is None:
-        return record
-    path = printable(resolve(site.request, request.image.path) or request.image.path)
-    record |= {"path": path, "found_by": request.image.found_by}
-    version = version_in(path)
-    return {**record, "version": version} if version else record
+class _Report:
+    def __init__(self, process: Process, site: Site) -> None:
+        self._process = process
+        self._request = site.request
+        self._places = Places(site)
+        self._found: dict[tuple[str, str | None], Record] = {}
+
+    def records(self) -> list[Record]:
+        if len(self._found) > RECORD_LIMIT:
+            self._process.complete = False
+        return list(self._found.values())[:RECORD_LIMIT]
+
+    def add(self, request: Request, event: Event) -> None:
+        """Tell of one request, or add what it says to what was told of the same name and file."""
+        lacks = lacking(request)
+        if request.image is not None and not lacks and not told_of(request.name):
+            return
+        path = self._real(request.image.path) if request.image else None
+        known = self._found.get((request.name, path))
+        if known is None:
+            known = self._found[request.name, path] = self._record(request, event, path)
+        known["optional"] = known["optional"] and event.optional
+        if lacks:
+            self._add_lacks(known, request, lacks)
+
+    def _record(self, request: Request, event: Event, path: str | None) -> Record:
+        asking = printable(self._asking(request, event))
+        record: Record = {
+            "source": f"elf {asking}",
+            "name": printable(os.path.basename(request.name)),
+            "needed_by": asking,
+            "optional": event.optional,
+        }
+        if request.image is None or path is None:
+            return record | self._missing(request)
+        version = self._version(request.name, path)
+        others = self._others(request, path)
+        return _known(
+            record | {"path": printable(path), "found_by": request.image.found_by, "version": version, "others": others}
+        )
+
+    def _asking(self, request: Request, event: Event) -> str:
+        return request.by.path if request.by else event.by or request.name
+
+    def _missing(self, request: Request) -> Record:
+        if request.refused:
+            path, why = request.refused
+            return {"path": printable(self._real(path)), "refused": why}
+        copies = self._places.copies(request.name)
+        return {"unfound": [printable(path) for path in copies]} if copies else {}
+
+    def _others(self, request: Request, path: str) -> list[str]:
+        if "/" in request.name:
+            return []
+        further: dict[str, None] = {}
+        for found in self._process.search.all(request.name, request.by):
+            further[self._real(found.path)] = None
+            if len(further) > _FURTHER:
+                break
+        return [printable(one) for one in further if one != path][:_FURTHER]
+
+    def _version(self, name: str, path: str) -> str | None:
+        release = self._process.system.release
+        if name == "libc.so.6" and release:
+            return f"{release[0]}.{release[1]}"
+        return version_in(path)
+
+    def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
+        """The file that asks for the most is the one that is named."""
+        before = record.get("lacks", [])
+        record["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
+        if request.by and record["lacks"][-1] not in before:
+            record["needed_by"] = printable(request.by.path)
+            record["source"] = f"elf {record['needed_by']}"
+        kind = record["lacks"][-1].partition("_")[0]
+        offered = request.image.head.version_definitions if request.image else ()
+        of_kind = [version for version in offered if re.fullmatch(rf"{re.escape(kind)}_[\d.]+", version)]
+        if of_kind:
+            record["offers"] = printable(max(of_kind, key=_in_order))
+
+    def _real(self, path: str) -> str:
+        return resolve(self._request, path) or path
+
+
+def _in_order(version: str) -> tuple[str, list[int]]:
+    """Versions of one kind by their numbers."""
+    kind, _, rest = version.partition("_")
+    return kind, [int(number[:9]) for number in _NUMBERS.findall(rest)]
+
+
+def _known(record: Record) -> Record:
+    return {name: value for name, value in record.items() if value not in (None, [])}

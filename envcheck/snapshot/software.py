@@ -87,6 +87,8 @@ class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Symbol versions that are asked of it and not in the file found: ``GLIBCXX_3.4.32``."""
     offers: str | None = None
     """For a file that lacks some: the highest of the kind that it has."""
+    refused: str | None = None
+    """Why the loader gives up at the file in ``path``: ``it is empty``. Nothing is loaded then."""
 
 
 class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
@@ -101,7 +103,9 @@ class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
 class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What happened when a framework was imported in a process of its own and put to work on the GPU."""
 
-    imported: bool
+    imported: bool | None = None
+    """None: it is not known, because the process was ended from outside (a deadline, the kernel) before it could be.
+    """
     import_seconds: float | None = None
     ran_on_gpu: bool | None = None
     """Whether an operation's result was right and lay in, or came from, the GPU's memory; None: not tried."""
@@ -109,10 +113,12 @@ class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """From the end of the import to the first result, in seconds."""
     device: str | None = None
     """The device as the framework names it."""
+    gpu: str | None = None
+    """PCI bus id or UUID of that GPU, as the driver told the process."""
     proof: str | None = None
     """How it is known where it ran: ``the result's pointer is device memory``."""
     error: str | None = None
-    """The exact last line of what was raised, with its type."""
+    """What went wrong: the exact line that was raised, with its type, or how the process died."""
     warnings: tuple[str, ...] = ()
     """Lines that it printed and that name a problem."""
     libraries: tuple[Loaded, ...] | None = None
