@@ -119,6 +119,10 @@ class ProbeRun(Record, frozen=True, kw_only=True):
     """The tail of what it printed."""
     fills: tuple[str, ...] = ()
     """Paths of the Snapshot that it was to fill."""
+    environment: str | None = None
+    """Key of the environment that it was run in, for one that runs in an environment."""
+    framework: str | None = None
+    """Name of the framework that it tried, for one that tries frameworks."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
