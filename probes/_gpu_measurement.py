@@ -30,8 +30,8 @@ class Bench:
     libraries: dict[str, list[str]]
 
     def wants(self, name: str) -> bool:
-        """Whether a measurement was asked for."""
-        return not self.only or name in self.only
+        """Whether a measurement was asked for; ``name`` may say more behind the measurement's name."""
+        return not self.only or name.partition(" ")[0] in self.only
 
     def rate(self, name: str, amount: float, work: Work, plan: Plan, **facts: Any) -> Fields:
         """Time ``work``, which moves or computes ``amount``, and describe it; ``unit`` is among ``facts``."""

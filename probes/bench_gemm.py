@@ -1,0 +1,185 @@
+"""Throughput of matrix products through cuBLASLt, in every precision that the GPU has."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import statistics
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from ._cublaslt import WORKSPACE, CublasLt, Heuristic, Product
+from ._gemm_kinds import PRECISIONS, Precision
+from ._gemm_verify import Operands, all_elements, drawn_elements
+from ._gpu_call import Unavailable
+from ._gpu_kernels import Kernel, Module, number, pointer
+from ._gpu_measurement import Bench, Fields, Measure, on_gpu
+from ._gpu_time import Plan, timed
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "Matrix products (cuBLASLt)",
+    "kind": "bench",
+    "seconds": 60.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "scopes": ["node"],
+    "fills": ["measurements"],
+}
+
+QUICK = ("fp32", "bf16", "fp8")
+SIDES = (8192, 4096, 2048)
+LONGEST_RUN = 0.05
+"""Seconds that one product may take: where a GPU is slow in a precision, the matrices are smaller."""
+SHAPES = ((4096, 4096, 4096), (16384, 8192, 1024), (1024, 1024, 16384))
+"""M, N, K of further products of ``--full``: small, flat, and long."""
+POISON = 0xFF
+"""NaN in every floating-point type."""
+BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.15)
+"""About ten products of the largest size after a rest: the clocks stay up, as in a program with pauses."""
+SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
+TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02)
+
+
+def collect(request: Request, out: Out) -> None:
+    """Measure each precision, with the fastest of the algorithms that cuBLASLt proposes."""
+    on_gpu(request, out, _measures)
+
+
+def _measures(bench: Bench) -> dict[str, Measure]:
+    paths = bench.libraries.get("cublasLt", [])
+    if not paths:
+        return {"gemm": _no_library}
+    chosen = [name for name in PRECISIONS if bench.full or name in QUICK]
+    able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
+    library = CublasLt(paths[0])
+    runner = _Runner(bench, library)
+    measures: dict[str, Measure] = {f"gemm {name}": partial(runner.square, name, burst=True) for name in able}
+    if bench.full:
+        measures |= {f"gemm {name} sustained": partial(runner.square, name, burst=False) for name in able}
+        measures |= {
+            f"gemm {name} {'x'.join(map(str, shape))}": partial(runner.shaped, name, shape, burst=True)
+            for name in able
+            for shape in SHAPES
+        }
+    return measures
+
+
+def _no_library(_: Bench) -> Fields:
+    raise Unavailable("no cuBLASLt was found: neither the examined environment nor a toolkit holds one")
+
+
+class _Runner:
+    """Products on one GPU. Operands are allocated for each and freed again."""
+
+    def __init__(self, bench: Bench, library: CublasLt) -> None:
+        self._bench, self._library = bench, library
+        self._workspace = bench.device.allocate(WORKSPACE)
+        self._one = bench.device.allocate(4)
+        bench.device.write(self._one, bytes(ctypes.c_float(1.0)))
+        self._best: dict[tuple[str, tuple[int, int, int]], Heuristic] = {}
+        self._sides: dict[str, int] = {}
+        self._modules: dict[tuple[str, ...], Module] = {}
+
+    def square(self, name: str, bench: Bench, *, burst: bool) -> Fields:
+        side = self._side(name)
+        return self.shaped(name, (side, side, side), bench, burst=burst)
+
+    def shaped(self, name: str, shape: tuple[int, int, int], bench: Bench, *, burst: bool) -> Fields:
+        """One product: the fastest algorithm, timed, and its result verified."""
+        precision = PRECISIONS[name]
+        m, n, k = shape
+        with self._operands(precision, shape) as operands:
+            product = Product(self._library, precision.kind, shape, self._one)
+            algorithm = self._fastest(name, product, operands)
+            bench.device.fill(operands.addresses[2], m * n * precision.result_size, POISON)
+            found = bench.rate(
+                "gemm",
+                2.0 * m * n * k,
+                partial(self._run, product, algorithm, operands),
+                BURST if burst else SUSTAINED,
+                unit="OP/s" if name == "int8" else "FLOP/s",
+                method="cublasLt",
+                detail=f"cuBLASLt {self._library.version}",
+                library=self._library.path,
+                precision=name,
+                shape=list(shape),
+                burst=burst,
+            )
+            found["verification"] = self._verified(precision, operands)
+        return found
+
+    def _verified(self, precision: Precision, operands: Operands) -> Fields:
+        draw = random.Random(operands.shape[0])  # noqa: S311  no secret
+        drawn = drawn_elements(self._bench.device, precision, operands, draw)
+        if not (self._bench.full and drawn["right"]):
+            return drawn
+        return all_elements(self._bench.device, self._kernel("check_product", precision), precision, operands)
+
+    def _run(self, product: Product, algorithm: Heuristic, operands: Operands) -> None:
+        product.run(algorithm, operands.addresses, self._workspace, int(self._bench.device.stream))
+
+    def _fastest(self, name: str, product: Product, operands: Operands) -> Heuristic:
+        """Time what cuBLASLt proposes and keep the best; its own first choice is not always that."""
+        known = self._best.get((name, operands.shape))
+        if known is not None:
+            return known
+        self._first(product, name)
+        timings = [
+            (self._seconds(product, each, operands), place, each) for place, each in enumerate(product.algorithms())
+        ]
+        best = min(timings, key=lambda timing: timing[:2])[2]
+        self._best[name, operands.shape] = best
+        return best
+
+    def _seconds(self, product: Product, algorithm: Heuristic, operands: Operands) -> float:
+        run = partial(self._run, product, algorithm, operands)
+        return statistics.median(timed(self._bench.device, run, TRIAL))
+
+    def _side(self, name: str) -> int:
+        """The largest side whose product takes no longer than ``LONGEST_RUN``, judged by the smallest."""
+        if name not in self._sides:
+            least = SIDES[-1]
+            with self._operands(PRECISIONS[name], (least, least, least)) as operands:
+                product = Product(self._library, PRECISIONS[name].kind, operands.shape, self._one)
+                one = self._seconds(product, self._first(product, name), operands)
+            fitting = (side for side in SIDES if one * (side / least) ** 3 <= LONGEST_RUN)
+            self._sides[name] = next(fitting, least)
+        return self._sides[name]
+
+    def _first(self, product: Product, name: str) -> Heuristic:
+        first = next(product.algorithms(), None)
+        if first is None:
+            raise Unavailable(f"cuBLASLt {self._library.version} has no algorithm for {name} on this GPU")
+        return first
+
+    @contextmanager
+    def _operands(self, precision: Precision, shape: tuple[int, int, int]) -> Iterator[Operands]:
+        """Memory for a product; the operands are random numbers."""
+        m, n, k = shape
+        device = self._bench.device
+        result_size = m * n * precision.result_size
+        with ExitStack() as held:
+            sizes = (m * k * precision.size, n * k * precision.size, result_size)
+            left, right, result = (held.enter_context(device.buffer(size)) for size in sizes)
+            operands = Operands((left, right, result), shape)
+            _fill(self._bench, self._kernel("fill_random", precision), operands)
+            device.fill(result, result_size, POISON)
+            yield operands
+
+    def _kernel(self, kernel: str, precision: Precision) -> Kernel:
+        options = (f"-DKIND={precision.code}", f"-DRESULT={precision.result_code}")
+        if options not in self._modules:
+            self._modules[options] = Module(self._bench.device, self._bench.compiler.module("gemm", options))
+        return self._modules[options].kernel(kernel)
+
+
+def _fill(bench: Bench, fill: Kernel, operands: Operands) -> None:
+    left, right, _ = operands.addresses
+    m, n, k = operands.shape
+    for seed, (address, count) in enumerate(((left, m * k), (right, n * k)), 1):
+        word: Any = (seed << 56, ctypes.c_ulonglong)
+        fill.launch(bench.device.sms * 8, 256, pointer(address), number(count), word)
+    bench.device.synchronize()
