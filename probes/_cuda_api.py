@@ -49,6 +49,9 @@ class DriverApi(Protocol):
 
     def attribute(self, device: object, number: int) -> Answer[int]: ...
 
+    def can_access_peer(self, device: object, other: object) -> Answer[int]:
+        """1 where the first may reach the memory of the second."""
+
     def error(self, code: int) -> tuple[str, str]:
         """Name and text of a status; empty for one that is not known."""
 

@@ -57,6 +57,9 @@ class BoundDriver:
     def attribute(self, device: object, number: int) -> Answer[int]:
         return self._call("cuDeviceGetAttribute", self._driver.CUdevice_attribute(number), device)
 
+    def can_access_peer(self, device: object, other: object) -> Answer[int]:
+        return self._call("cuDeviceCanAccessPeer", device, other)
+
     def error(self, code: int) -> tuple[str, str]:
         try:
             status = self._driver.CUresult(code)

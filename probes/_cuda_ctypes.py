@@ -64,6 +64,9 @@ class DirectDriver:
     def attribute(self, device: object, number: int) -> Answer[int]:
         return self._read("cuDeviceGetAttribute", ctypes.c_int(), number, device)
 
+    def can_access_peer(self, device: object, other: object) -> Answer[int]:
+        return self._read("cuDeviceCanAccessPeer", ctypes.c_int(), device, other)
+
     def error(self, code: int) -> tuple[str, str]:
         return self._error_text("cuGetErrorName", code), self._error_text("cuGetErrorString", code)
 

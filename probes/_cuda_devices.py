@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from itertools import combinations
 from typing import Any, TypeVar
 
 from ._bus_id import canonical_bus_id
@@ -52,6 +53,16 @@ class CudaDevice:
     def attribute(self, number: int) -> int | None:
         return self.ask(f"cuDeviceGetAttribute({number})", self._api.attribute, number)
 
+    def reaches(self, other: CudaDevice) -> bool | None:
+        """Whether this device may reach the memory of the other; None when CUDA does not tell."""
+        if self._handle is None or other._handle is None:
+            return None
+        try:
+            code, allowed = self._api.can_access_peer(self._handle, other._handle)
+        except UnusableError:
+            return None
+        return bool(allowed) if code == 0 else None
+
     def record(self, *, with_memory: bool) -> dict[str, Any]:
         """A partial ``Gpu``.
 
@@ -88,3 +99,13 @@ class CudaDevice:
         }
         known = {field: value for field, value in values.items() if value}
         return {"source": "cuda", **known} if known else None
+
+
+def peer_access(devices: dict[str, CudaDevice]) -> list[dict[str, Any]]:
+    """A ``PeerAccess`` for every two of the devices, which are given by PCI bus id; both ways must be allowed."""
+    found = []
+    for (first, one), (second, other) in combinations(devices.items(), 2):
+        ways = (one.reaches(other), other.reaches(one))
+        if None not in ways:
+            found.append({"source": "cuda", "first": first, "second": second, "allowed": all(ways)})
+    return found

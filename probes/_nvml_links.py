@@ -17,8 +17,19 @@ REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}
 """IBM Power is the one processor that NVML tells from GPU and switch."""
 
 PATHS = {0: "internal", 10: "single", 20: "multiple", 30: "hostbridge", 40: "node", 50: "system"}
+P2P_READ = 0
 P2P_NVLINK = 2
 P2P_OK = 0
+P2P_STATUSES = {
+    0: "ok",
+    1: "chipset_not_supported",
+    2: "gpu_not_supported",
+    3: "ioh_topology_not_supported",
+    4: "disabled_by_regkey",
+    5: "not_supported",
+    6: "unknown",
+}
+"""``nvmlGpuP2PStatus_t``."""
 
 Pair = tuple[dict[str, Any], Device]
 """A GPU's record and its device."""
@@ -79,6 +90,9 @@ def _gpu_link(first: Pair, second: Pair) -> dict[str, Any]:
     joined = _nvlinks_between(first, second)
     if joined is not None:
         link["nvlinks"] = joined
+    code, status = first[1].attempt(("nvmlDeviceGetP2PStatus", second[1].handle, P2P_READ))
+    if code == SUCCESS:
+        link["peer_read"] = P2P_STATUSES.get(status, str(status))
     return link
 
 

@@ -10,6 +10,9 @@ from ._kit import Request, exists, read_line, read_text
 _GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 """The build that gVisor's kernel claims to be, whatever release it names."""
 
+TEGRA_RELEASE = "/etc/nv_tegra_release"
+"""Where L4T, the Linux of Jetson and DRIVE, says its release."""
+
 _WSL_MARKS = ("/proc/sys/fs/binfmt_misc/WSLInterop", "/proc/sys/fs/binfmt_misc/WSLInterop-late", "/run/WSL")
 
 
@@ -45,10 +48,8 @@ def is_gvisor(request: Request) -> bool:
 
 def tegra_mark(request: Request) -> str | None:
     """What shows that this is a Tegra system (Jetson, DRIVE), whose GPU is not a PCI device, or None."""
-    if exists(request, "/etc/nv_tegra_release"):
-        return "/etc/nv_tegra_release"
     if "nvidia,tegra" in (read_text(request, "/proc/device-tree/compatible", 4096) or ""):
         return "/proc/device-tree/compatible"
     if (read_line(request, "/sys/devices/soc0/family") or "").lower() == "tegra":
         return "/sys/devices/soc0/family"
-    return None
+    return TEGRA_RELEASE if exists(request, TEGRA_RELEASE) else None

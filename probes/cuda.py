@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 from ._cuda_api import SONAME, DriverApi, open_api
-from ._cuda_devices import CudaDevice, api_result
+from ._cuda_devices import CudaDevice, api_result, peer_access
 from ._device_making import give_up_making_devices
 from ._kit import Out, Request
 from ._loaded import is_missing, why_not_loadable
@@ -30,6 +30,7 @@ PROBE = {
         "gpus.cuda_ordinal",
         "gpus.compute_capability",
         "gpus.sm_count",
+        "fabric.peers",
     ],
 }
 
@@ -74,12 +75,16 @@ def enumerate_devices(api: DriverApi, out: Out) -> None:
     out.fact({"driver": {"source": "cuda", "cuda_device_count": api_result(api, "cuDeviceGetCount", code), **count}})
     # Where NVML is, its total is the one that is shown and compared; two totals would only look like a contradiction.
     without_nvml = why_not_loadable(NVML_SONAME) is not None
-    sent: set[str] = set()
+    sent: dict[str, CudaDevice] = {}
     for ordinal in range(total or 0):
         out.progress(f"device {ordinal + 1} of {total}")
-        record = CudaDevice(api, ordinal).record(with_memory=without_nvml)
+        device = CudaDevice(api, ordinal)
+        record = device.record(with_memory=without_nvml)
         key = record.get("pci_bus_id", str(ordinal))
         # Several instances of one GPU are one GPU here; its number is that of the first.
         if key not in sent:
             out.fact({"gpus": {"items": [record], "complete": False}})
-        sent.add(key)
+        sent.setdefault(key, device)
+    peers = peer_access({key: device for key, device in sent.items() if ":" in key})
+    if peers:
+        out.fact({"fabric": {"source": "cuda", "peers": peers}})

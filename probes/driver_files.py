@@ -10,6 +10,7 @@ from typing import Any
 from ._kit import Out, Request, below, clean, read_bytes
 from ._links import expand, folder_names, is_file, resolve
 from ._loader import SearchPath, search_path
+from ._mounts import is_mounted, mount_points
 
 PROBE = {
     "title": "Libraries of the driver on disk",
@@ -63,6 +64,9 @@ def collect(request: Request, out: Out) -> None:
     for real in _by_real_path(request, lying):
         met.setdefault(real, [])
     libraries = [library for real, found_as in met.items() if (library := _library(request, real, found_as))]
+    points = mount_points(request)
+    if points:
+        libraries = [{**library, "mounted": is_mounted(library["path"], points)} for library in libraries]
     complete = certain and path.complete
     driver: dict[str, Any] = {"source": "file", "libraries": {"items": libraries, "complete": complete}}
     if any(library.get("kind") == "driver" for library in libraries):

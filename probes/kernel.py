@@ -40,6 +40,8 @@ _NODES = (
     "/dev/dxg",
 )
 _MAX_NODES = 512
+_CAPABILITIES = "/dev/nvidia-caps"
+"""Whoever may read a node below it has what it stands for: a MIG instance, an IMEX channel."""
 
 _SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 _LOCKDOWN = "/sys/kernel/security/lockdown"
@@ -167,10 +169,11 @@ def _device_node(request: Request, path: str, owners: tuple[dict[int, str], dict
     if stat.S_ISDIR(about.st_mode):
         return None
     numbered = re.fullmatch(r"/dev/nvidia(\d+)", path)
+    needed = os.R_OK if path.startswith(_CAPABILITIES) else os.R_OK | os.W_OK
     node: dict[str, Any] = {
         "source": "file /dev",
         "path": path,
-        "openable": os.access(place, os.R_OK | os.W_OK),
+        "openable": os.access(place, needed),
         "mode": stat.filemode(about.st_mode),
         "owner": f"{owners[0].get(about.st_uid, about.st_uid)}:{owners[1].get(about.st_gid, about.st_gid)}",
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 from ._kit import Out, Request, below, exists, list_names, read_int, read_line, read_text
 from ._links import resolve
+from ._pci_isolation import isolation
 from ._record import Found, record
 from ._system import is_gvisor, tegra_mark, wsl_mark
 
@@ -28,6 +29,8 @@ PROBE = {
         "gpus.numa_node",
         "gpus.pcie.generation_max",
         "gpus.pcie.width_max",
+        "gpus.pcie.iommu",
+        "gpus.pcie.redirecting",
         "fabric.nvswitches",
         "fabric.manager_running",
     ],
@@ -116,7 +119,7 @@ def _gpu(request: Request, name: str) -> dict[str, Any]:
         numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
         **_by_driver(request, name),
     )
-    gpu["pcie"] = _link(request, place)
+    gpu["pcie"] = {**_link(request, place), **isolation(request, place)}
     return gpu
 
 

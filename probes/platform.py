@@ -9,10 +9,12 @@ from typing import Any
 
 from . import _cpu
 from ._container import container
+from ._container_host import container_host
 from ._kit import Out, Request, list_names, read_bytes, read_line, read_text
 from ._links import expand, resolve
 from ._record import Found, record
-from ._system import at_real_root, kernel_release, tegra_mark, wsl_mark
+from ._system import at_real_root, kernel_release, wsl_mark
+from ._tegra import image_tegra_release, is_tegra, tegra_release
 from ._virtualization import virtualization
 
 PROBE = {
@@ -42,12 +44,17 @@ _LIBC_LIMIT = 8 * 1024 * 1024
 def collect(request: Request, out: Out) -> None:
     """Send the ``platform`` section."""
     inside = container(request)
+    boxed = inside is not None and inside.name != "none"
+    tegra = is_tegra(request, boxed=boxed)
     mark = wsl_mark(request)
     release = kernel_release(request)
     asked = "uname" if at_real_root(request) else "procfs"
+    free = inside is not None and not boxed
+    host = {"container_host": container_host(request, tegra=bool(tegra and tegra.value))} if free else {}
     out.fact(
         {
-            "platform": record(
+            "platform": host
+            | record(
                 os=Found(_SYSTEMS.get(sys.platform) if at_real_root(request) else "linux", "process"),
                 **_distribution(request),
                 kernel_release=Found(release, asked),
@@ -57,12 +64,15 @@ def collect(request: Request, out: Out) -> None:
                 cpus=_cpu.count(request),
                 memory=_memory(request),
                 numa_nodes=_numa_nodes(request),
-                shared_memory=_shared_memory(request),
+                **_shared_memory(request),
                 container=Found(inside.name, inside.source) if inside else None,
                 container_evidence=Found(inside.evidence, inside.source) if inside else None,
                 wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
                 virtualization=virtualization(request, _cpu.flags(request)),
-                tegra_release=_tegra_release(request),
+                windows_build=_windows_build(request),
+                tegra=tegra,
+                tegra_release=tegra_release(request, boxed=boxed),
+                image_tegra_release=image_tegra_release(request) if boxed else None,
                 uid=Found(os.getuid(), "process") if at_real_root(request) and hasattr(os, "getuid") else None,
                 host=_host(request),
             )
@@ -129,32 +139,33 @@ def _numa_nodes(request: Request) -> Found | None:
     return Found(len(nodes), "file /sys/devices/system/node") if nodes else None
 
 
-def _shared_memory(request: Request) -> Found | None:
+def _shared_memory(request: Request) -> dict[str, Found]:
     """Size of the file system mounted on /dev/shm; a folder that is no mount shares its size with something else."""
     mounts = re.findall(r"^\S+ /dev/shm \S+ (\S+)", read_text(request, "/proc/mounts") or "", re.MULTILINE)
     if not mounts:
-        return None
+        return {}
     if at_real_root(request):
         try:
             size = os.statvfs("/dev/shm")  # noqa: S108 - its size is the fact, nothing is put there
         except OSError:
-            return None
-        return Found(size.f_blocks * size.f_frsize, "statvfs")
+            return {}
+        return {
+            "shared_memory": Found(size.f_blocks * size.f_frsize, "statvfs"),
+            "shared_memory_free": Found(size.f_bavail * size.f_frsize, "statvfs"),
+        }
     match = re.search(r"(?:^|,)size=(\d+)([kmg]?)(?:,|$)", mounts[-1])
     if not match:
-        return None
+        return {}
     factor = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}[match.group(2)]
-    return Found(int(match.group(1)) * factor, "file /proc/mounts")
+    return {"shared_memory": Found(int(match.group(1)) * factor, "file /proc/mounts")}
 
 
-def _tegra_release(request: Request) -> Found | None:
-    """The L4T release; empty text where this is no Tegra system, nothing where one does not tell."""
-    if tegra_mark(request) is None:
-        looked = list_names(request, "/sys/devices")
-        return Found("", "file /sys/devices") if looked else None
-    text = read_text(request, "/etc/nv_tegra_release", 4096) or ""
-    match = re.search(r"R(\d+) \(release\), REVISION: ([\d.]+)", text)
-    return Found(f"{match.group(1)}.{match.group(2)}", "file /etc/nv_tegra_release") if match else None
+def _windows_build(request: Request) -> Found | None:
+    ask = getattr(sys, "getwindowsversion", None)
+    if ask is None or not at_real_root(request):
+        return None
+    told = ask()
+    return Found(f"{told.major}.{told.minor}.{told.build}", "process")
 
 
 def _host(request: Request) -> Found | None:

@@ -116,7 +116,7 @@ def switched_h200(bus: int, others: int = 8) -> dict[str, Any]:
         nvmlDeviceGetNvLinkRemotePciInfo_v2=pci_info(0xC0),
         nvmlDeviceGetNvLinkRemoteDeviceType=2,
         nvmlDeviceGetTopologyCommonAncestor=ByInput(dict.fromkeys(handles, 50)),
-        nvmlDeviceGetP2PStatus=ByInput({(handle, 2): 0 for handle in handles}),
+        nvmlDeviceGetP2PStatus=ByInput({(handle, index): 0 for handle in handles for index in (0, 2)}),
         nvmlDeviceGetGpuFabricInfoV=fabric(0, 3, HEALTHY_FABRIC),
     )
 

@@ -60,6 +60,8 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     return lost();
 }
 
+int cuDeviceCanAccessPeer(int *allowed, int device, int other) { *allowed = device != other; return lost(); }
+
 int cuGetErrorName(int code, const char **text) {
     *text = code == 802 ? "CUDA_ERROR_SYSTEM_NOT_READY" : code == 0 ? "CUDA_SUCCESS" : NULL;
     return *text ? 0 : 1;

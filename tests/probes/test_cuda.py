@@ -34,6 +34,8 @@ class FakeApi:
     version: int = 13000
     failing: dict[str, int] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    barred: tuple[tuple[int, int], ...] = ()
+    """Ordinals of which the first may not reach the memory of the second."""
 
     def _answer(self, method: str, value: Any) -> Answer[Any]:
         self.calls.append(method)
@@ -66,6 +68,9 @@ class FakeApi:
 
     def attribute(self, device: object, number: int) -> Answer[int]:
         return self._answer("attribute", {16: 132, 37: 6144, 75: 9, 76: 0}[number])
+
+    def can_access_peer(self, device: object, other: object) -> Answer[int]:
+        return self._answer("can_access_peer", int((device, other) not in self.barred))
 
     def error(self, code: int) -> tuple[str, str]:
         return f"NAME_{code}", f"text {code}"
@@ -126,6 +131,24 @@ def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: Run) -> None:
     assert snapshot.driver
     assert snapshot.driver.cuda_devices == 2
     assert snapshot.disagreements == ()
+
+
+def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 3, [f"0000:{bus}:00.0" for bus in ("1B", "43", "52")], barred=((2, 0),)))
+    assert snapshot.fabric
+    assert [(peer.first[5:7], peer.second[5:7], peer.allowed) for peer in snapshot.fabric.peers or ()] == [
+        ("1b", "43", True),
+        ("1b", "52", False),
+        ("43", "52", True),
+    ]
+
+
+def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: Run) -> None:
+    twice = ["0000:1B:00.0", "0000:43:00.0"]
+    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 2, twice, failing={"can_access_peer": 101}))
+    assert snapshot.fabric is None
+    one_gpu, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2))
+    assert one_gpu.fabric is None
 
 
 @pytest.mark.parametrize("code", [3, 802, 803, 804, 999])

@@ -280,6 +280,17 @@ def test_node_without_permission(run_probe: RunProbe, build_root: BuildRoot, mon
     assert {node.path for node in nodes if not node.openable} == {"/dev/nvidia0"}
 
 
+def test_a_capability_is_for_reading_only(
+    run_probe: RunProbe, build_root: BuildRoot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver makes its nodes without permission to write, for everybody."""
+    root = build_root("ubuntu-580-open")
+    monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
+    nodes = look(run_probe, root).device_nodes
+    assert nodes is not None
+    assert {node.path for node in nodes if node.openable} == {"/dev/nvidia-caps/nvidia-cap1"}
+
+
 RECORDS = [
     "4,1203,6012345,-;NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build",
     "3,1300,7100000,-;NVRM: Xid (PCI:0000:3b:00): 79, pid=4121, GPU has fallen off the bus.\n SUBSYSTEM=pci",

@@ -58,7 +58,9 @@ def test_a_driver_that_does_not_know_a_field_says_nothing_about_the_gpu(ask: Ask
 
 
 def test_recovery_action_is_named(ask: Ask) -> None:
-    for number, name in enumerate(("none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset")):
+    known = ("none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset")
+    newer = ("recover_imex_domain", "bus_reset", "system_reboot")
+    for number, name in enumerate((*known, *newer)):
         gpu = only_gpu(ask(h200(nvmlDeviceGetFieldValues=fake_gpus.fields(f230=Typed(1, number)))))
         assert gpu.recovery_action == name
     refusing = only_gpu(ask(h200(nvmlDeviceGetFieldValues=fake_gpus.fields(f230=Status(3)))))
@@ -129,7 +131,7 @@ def test_switches_that_do_not_let_two_gpus_reach_each_other_join_nothing(ask: As
     snapshot, _ = ask({**switched_h200(0x10), "nvmlDeviceGetP2PStatus": 5}, apart)
     assert snapshot.fabric
     assert snapshot.fabric.links
-    assert [link.nvlinks for link in snapshot.fabric.links] == [0]
+    assert [(link.nvlinks, link.peer_read) for link in snapshot.fabric.links] == [(0, "not_supported")]
 
 
 def bridged(bus: int, other: int, active: tuple[int, ...] = (1, 1, 1, 1)) -> dict[str, Any]:
