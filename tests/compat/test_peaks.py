@@ -51,7 +51,7 @@ def unlisted(
 
 def test_a_listed_model_has_its_sheet_s_peak_and_source() -> None:
     found = of("NVIDIA L40S", "fp16", sms=142, clock=2.52e9)
-    assert (found.value, found.basis, found.rows, found.confidence) == (362e12, "sheet", ("gpu/l40s",), "high")
+    assert (found.value, found.basis, found.rows, found.confidence) == (362e12, "sheet", ("gpu/l40s",), "medium")
     assert any("L40S data sheet" in source.title for source in found.sources)
 
 
