@@ -116,6 +116,12 @@ class Device:
         self._host.append(pointer)
         return int(pointer)
 
+    def free_pinned(self, address: int) -> None:
+        """Give back what ``allocate_pinned`` gave."""
+        pointer = next(pointer for pointer in self._host if int(pointer) == address)
+        self._host.remove(pointer)
+        call("cuMemFreeHost", pointer)
+
     def fill(self, address: int, size: int, byte: int) -> None:
         """Set every byte."""
         call("cuMemsetD8Async", address, byte, size, self.stream)
