@@ -1,4 +1,7 @@
-"""Rows of a user's own, laid over those that came with envcheck: the same id replaces a row, a new id adds one."""
+"""Rows of a user's own, laid over those that came with envcheck: the same id replaces a row, a new id adds one.
+
+A row of releases that names no system replaces those of every system.
+"""
 
 from __future__ import annotations
 
@@ -78,14 +81,23 @@ def _cited(row: Row, prefix: str) -> Row:
 
 def _joined(field: str, base: Sequence[Row], own: Sequence[Row]) -> tuple[Row, ...]:
     """Own rows in the place of those with their id, the others where rows of their kind are looked for."""
-    by_id = {row.id: row for row in own}
-    kept = [by_id.pop(row.id, row) for row in base]
+    rows = _replaced(base, {row.id: row for row in own})
     if field in _ORDER:
-        return tuple(sorted((*kept, *by_id.values()), key=_ORDER[field]))
+        return tuple(sorted(rows, key=_ORDER[field]))
     groups: dict[str, list[Row]] = {}
-    for row in (*kept, *by_id.values()):
+    for row in rows:
         groups.setdefault(row.name if isinstance(row, ReleaseRow) else "", []).append(row)
     return tuple(chain.from_iterable(groups.values()))
+
+
+def _replaced(base: Iterable[Row], own: dict[str, Row]) -> list[Row]:
+    """The rows of ``base``, those of ``own`` in their places, and behind them what is new."""
+    rows: dict[str, Row] = {}
+    for row in base:
+        outranking = own.get(row.id) or (own.get(row.builds) if isinstance(row, ReleaseRow) else None)
+        found = outranking or row
+        rows.setdefault(found.id, found)
+    return list((rows | own).values())
 
 
 def _by_version(row: Row) -> tuple[int, ...]:

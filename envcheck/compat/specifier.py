@@ -42,7 +42,10 @@ class Scheme(NamedTuple):
     numbers: int = 3
     """Numbers that name one release; with fewer, a version stands for all that start so."""
     builds: bool = False
-    """Whether further numbers count builds of the release, which people leave out."""
+    """Whether further numbers count builds of the release, which people leave out: then any build will do, and
+    ``3.14`` is admitted by ``!=3.14.1``."""
+    digits: int = 1
+    """Least digits of every number but the first: Ubuntu 22.04 has two."""
 
 
 PLAIN = Scheme()
@@ -65,7 +68,9 @@ class Version(NamedTuple):
         return len(self.numbers) < self.scheme.numbers and not self.pre and self.post is None
 
     def __str__(self) -> str:
-        return ".".join(map(str, self.numbers)) + (f".post{self.post}" if self.post is not None else "")
+        first, *rest = self.numbers
+        numbers = [str(first), *(f"{number:0{self.scheme.digits}}" for number in rest)]
+        return ".".join(numbers) + (f".post{self.post}" if self.post is not None else "")
 
 
 @cache
@@ -98,10 +103,10 @@ class Bound(NamedTuple):
         if len(own) < len(its):
             if version.family:
                 return self._cover_family(own)
-            if version.scheme.builds:
-                its = its[: len(own)]
+            if version.scheme.builds and own == its[: len(own)]:
+                return _said(self.operator not in ("<", ">"))
         own = (own + (0,) * len(its))[: len(its)]
-        if own != its or len(its) < len(self.numbers):
+        if own != its:
             return _said(_COMPARE[self.operator](own, its))
         return self._cover_equal(version)
 

@@ -263,8 +263,13 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        build = f"+{self.build}" if self.build else ""
-        return f"{self.name}/{self.versions}{build}"
+        systems = "/".join(",".join(part) for part in (self.os, self.machine) if part)
+        return f"{self.builds}@{systems}" if systems else self.builds
+
+    @property
+    def builds(self) -> str:
+        """The id without the systems that the row speaks of."""
+        return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
 
 
 class Tables(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,6 +57,25 @@ def test_a_new_id_adds_a_row_where_it_belongs(tmp_path: Path) -> None:
     assert [row.versions for row in joined.releases if row.name == "jetpack"][-1] == "==99.1"
 
 
+THING = '[[release]]\nname = "our-thing"\nversions = "==1"\nneeds = {{ torch = "{}" }}\n{}source = "page"\n'
+
+
+@pytest.mark.parametrize(
+    ("system", "needs"),
+    [
+        ("", ["==2.6"]),
+        ('machine = ["aarch64"]\n', ["==2.4", "==2.6"]),
+        ('machine = ["x86_64"]\n', ["==2.6", "==2.5"]),
+        ('os = ["windows"]\n', ["==2.4", "==2.5", "==2.6"]),
+    ],
+)
+def test_a_row_replaces_that_of_its_systems(tmp_path: Path, system: str, needs: list[str]) -> None:
+    """One that names none speaks of all."""
+    rows = THING.format("==2.4", 'machine = ["x86_64"]\n') + THING.format("==2.5", 'machine = ["aarch64"]\n')
+    joined = tables((overlay(tmp_path, rows, "base"), overlay(tmp_path, THING.format("==2.6", system))))
+    assert [row.needs["torch"] for row in joined.releases if row.name == "our-thing"] == needs
+
+
 def test_the_last_overlay_outranks(tmp_path: Path) -> None:
     first = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.1"), "first")
     second = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.8"), "second")

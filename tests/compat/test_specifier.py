@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.load import tables
+from envcheck.compat.question.names import scheme
 from envcheck.compat.specifier import Scheme, Version, parse_specifier, parse_version
 
 BUILDS = Scheme(3, builds=True)
@@ -93,6 +94,10 @@ def test_distributions(spec: str, version: str, expected: str) -> None:
         ("==12.6.2", "12.6.1", MINORS, "none"),
         ("==12.6.2", "12", MINORS, "some"),
         (">=3.6.1", "3.6", MINORS, "all"),
+        (">=3.11,!=3.14.1", "3.14", MINORS, "all"),
+        (">=3.11,!=3.14.1", "3.14.1", MINORS, "none"),
+        (">=3.11,!=3.14.1", "3.14.2", MINORS, "all"),
+        (">=3.11,!=3.14", "3.14", MINORS, "none"),
         ("==2.27.3", "2.27.3-1", BUILDS, "all"),
         ("==6.2", "6.2", Scheme(2), "all"),
         ("==6.2.1", "6.2", Scheme(2), "none"),
@@ -118,6 +123,13 @@ def test_components_that_count_builds(spec: str, version: str, scheme: Scheme, e
 )
 def test_reads_versions(text: str, numbers: tuple[int, ...], pre: bool, post: int | None, local: str) -> None:  # noqa: FBT001
     assert parse_version(text) == Version(numbers, pre, post, local)
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme"), [("22.04", scheme("ubuntu")), ("12.4", MINORS), ("0.0.28.post3", Scheme())]
+)
+def test_writes_versions_as_they_are_written(text: str, scheme: Scheme) -> None:
+    assert str(parse_version(text, scheme)) == text
 
 
 @pytest.mark.parametrize("text", ["", "x", "1..2", "latest", "1.2.3.4.5.6.7", "-1", "1.2+", "9" * 12, "2.5.1\x1b[0m"])

@@ -34,7 +34,7 @@ _SCHEMES = {
     "cuda-compat": _MINORS,
     "python": _MINORS,
     "glibc": _MINORS,
-    "ubuntu": _MINORS,
+    "ubuntu": _MINORS._replace(digits=2),
     "jetpack": Scheme(2),
     "deepstream": Scheme(2),
     "l4t": Scheme(3),

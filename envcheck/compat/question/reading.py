@@ -11,7 +11,7 @@ from envcheck.compat.gpu_code import capability_row
 from envcheck.compat.gpu_driver import Flavour
 from envcheck.compat.question.judgement import Judgement
 from envcheck.compat.question.members import cuda_members, driver_members, gpu_of, version_members
-from envcheck.compat.question.names import SYSTEMS, canonical
+from envcheck.compat.question.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import AskedGpu, Question
 from envcheck.compat.question.rows import is_known
 from envcheck.compat.specifier import parse_version
@@ -126,7 +126,7 @@ def _read_os(draft: _Draft, name: str, component: Component) -> None:
         draft.unknown(name, f"{component}: the systems are {', '.join(get_args(Os))}")
         return
     draft.fields["os"] = os
-    version = parse_version(release[2]) if release else None
+    version = parse_version(release[2], scheme(base)) if release else None
     if version and is_known(draft.tables, base):
         draft.versions[base] = (version,)
 
