@@ -12,7 +12,7 @@ from envcheck.snapshot import ProbeRun, Snapshot
 
 @dataclass(frozen=True)
 class ProbesPlanned:
-    """The probes that are about to run, as (name, title)."""
+    """The probes that are about to run, as (name, title); told once more when it is known what will be tried."""
 
     probes: tuple[tuple[str, str], ...]
 
@@ -23,6 +23,8 @@ class ProbeStarted:
 
     name: str
     title: str
+    framework: str | None = None
+    """The framework that it tries, for one that tries frameworks."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Progress:
 
     name: str
     text: str
+    framework: str | None = None
 
 
 @dataclass(frozen=True)

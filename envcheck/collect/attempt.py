@@ -20,6 +20,20 @@ START_GRACE = 15.0
 PROGRESS_LIMIT = 120
 
 
+@dataclass(frozen=True)
+class About:
+    """What a probe is run for, where it is run for one thing of several."""
+
+    environment: str | None = None
+    """Key of the environment that it runs in."""
+    framework: str | None = None
+    """Name of the framework that it tries."""
+
+
+WHOLE = About()
+"""Run once, for all there is."""
+
+
 @dataclass
 class Attempt:
     """A probe under way."""
@@ -27,6 +41,7 @@ class Attempt:
     spec: ProbeSpec
     allowed: float
     """Seconds."""
+    about: About = WHOLE
     started: float = field(default_factory=time.monotonic)
     seconds: float | None = None
     """Time taken, as the child measured it."""
@@ -68,10 +83,10 @@ class Attempt:
     def _run(self, status: RunStatus, words: str, noise: str, remark: str) -> ProbeRun:
         taken = time.monotonic() - self.started if self.seconds is None else self.seconds
         detail = "; ".join(filter(None, [words, remark]))
-        return row(self.spec, (status, detail), seconds=round(taken, 4), noise=noise)
+        return row(self.spec, (status, detail), self.about, seconds=round(taken, 4), noise=noise)
 
 
-def row(spec: ProbeSpec, verdict: Verdict, *, seconds: float = 0.0, noise: str = "") -> ProbeRun:
+def row(spec: ProbeSpec, verdict: Verdict, about: About = WHOLE, *, seconds: float = 0.0, noise: str = "") -> ProbeRun:
     """The row of a report for the probe ``spec``."""
     status, detail = verdict
     return ProbeRun(
@@ -82,4 +97,6 @@ def row(spec: ProbeSpec, verdict: Verdict, *, seconds: float = 0.0, noise: str =
         detail=visible.one_line(detail),
         noise=noise,
         fills=spec.fills,
+        environment=about.environment,
+        framework=about.framework,
     )

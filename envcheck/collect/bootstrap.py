@@ -1,8 +1,9 @@
 """What a child runs: ``PYTHON -I -S -B -c <the text of this file> FACTS ORDER``, the numbers of two descriptors.
 
 ORDER gives first a line of JSON with ``request``, ``folder``, ``path`` (entries that go behind those of the
-interpreter, without their ``.pth`` files) and ``alarm`` (seconds), then the name of a probe on each line, the next one
-when the last is done. JSON lines go to FACTS.
+interpreter, without their ``.pth`` files), ``alarm`` (seconds) and ``without_cwd`` (whether ``-c`` put the working
+folder on the path, which a program's own start would not; deep probes run without ``-I`` and ``-S``), then the name of
+a probe on each line, the next one when the last is done. JSON lines go to FACTS.
 
 Standard library only and Python 3.8 or newer: it may be run by another interpreter than envcheck's own.
 """
@@ -59,6 +60,8 @@ def main() -> None:
     with open(int(sys.argv[2]), "rb") as order_file:
         order = json.loads(order_file.readline())
         be_harmless(order["alarm"])
+        if order["without_cwd"] and sys.path[:1] == [""]:
+            del sys.path[0]
         sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
         make_package(order["folder"])
         for name in order_file:

@@ -33,8 +33,6 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     """Time allowed besides for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
-    per: Literal["machine", "gpu"] = "machine"
-    """For a bench probe: whether each GPU gets a child of its own."""
     tries: tuple[Text, ...] = ()
     """For a deep probe: names of the ``Framework`` records that it tries, each in a child of its own; one that tries
     none runs once for each environment."""

@@ -1,4 +1,4 @@
-"""One child process: its start, its three pipes, and its end."""
+"""One child process: how it is started, its three pipes, and its end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 import selectors
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from envcheck.collect.protocol import TOTAL_LIMIT, Lines
 
 FLAGS = ("-I", "-S", "-B")
 """Isolated from variables and the working folder, no ``site`` (hence no ``.pth`` files), no bytecode written."""
+AS_A_USERS_PROGRAM = ("-B",)
+"""As the user's own programs are started, but that no bytecode is written."""
 _CHUNK = 1 << 18
 _DRAIN = 1 << 21
 """Bytes read of one pipe in one go; more than a pipe can hold."""
@@ -27,11 +30,25 @@ _DRAIN = 1 << 21
 OnLines = Callable[[list[bytes | None]], None]
 
 
+@dataclass(frozen=True)
+class Launch:
+    """How a child is started, and what it is asked."""
+
+    interpreter: str
+    request: Mapping[str, Any]
+    path: Sequence[str] = ()
+    """Entries that go behind those of the interpreter's ``sys.path``."""
+    flags: tuple[str, ...] = FLAGS
+    variables: Mapping[str, str] | None = None
+    """Its environment; envcheck's own when None."""
+    cwd: str | None = None
+
+
 class Child:
     """A running child."""
 
     def __init__(
-        self, interpreter: str, order: Mapping[str, Any], selector: selectors.BaseSelector, on_lines: OnLines
+        self, launch: Launch, order: Mapping[str, Any], selector: selectors.BaseSelector, on_lines: OnLines
     ) -> None:
         """Start it; raise OSError when that cannot be done.
 
@@ -46,13 +63,13 @@ class Child:
         self._open: set[int] = set()
         self._unsent = _encoded(order) + b"\n"
         self._hung_up = False
-        self._process = self._start(interpreter)
+        self._process = self._start(launch)
         self.pid = self._process.pid
         self._watch_end()
         self._send()
 
-    def _start(self, interpreter: str) -> subprocess.Popen[bytes]:
-        if not interpreter:
+    def _start(self, launch: Launch) -> subprocess.Popen[bytes]:
+        if not launch.interpreter:
             raise FileNotFoundError("it is not known which Python interpreter runs envcheck")
         theirs: list[int] = []
         try:
@@ -60,13 +77,14 @@ class Child:
             self._noise, noise = _pipe(self._open, theirs, 0)
             self._order_end, order = _pipe(self._open, theirs, 1)
             process = subprocess.Popen(
-                [interpreter, *FLAGS, "-c", _bootstrap(), str(facts), str(order)],
+                [launch.interpreter, *launch.flags, "-c", _bootstrap(), str(facts), str(order)],
                 stdin=subprocess.DEVNULL,
                 stdout=noise,
                 stderr=noise,
                 pass_fds=(facts, order),
                 start_new_session=True,
-                env={**os.environ, cleanup.MARKER: self.token},
+                cwd=launch.cwd,
+                env={**(os.environ if launch.variables is None else launch.variables), cleanup.MARKER: self.token},
             )
         except BaseException:
             self._close_all()

@@ -6,6 +6,7 @@ import signal
 from typing import Literal
 
 DeathStatus = Literal["failed", "crashed"]
+Death = Literal["own", "outside"]
 
 _FAULTS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
 """Signals that a process brings upon itself; any other comes from outside (SIGKILL also when memory runs out)."""
@@ -17,6 +18,11 @@ def describe(returncode: int) -> tuple[DeathStatus, str]:
         return "failed", f"exited with status {returncode}"
     name = signal_name(-returncode)
     return "crashed", f"crashed: {name}" if name in _FAULTS else f"killed by {name}"
+
+
+def whose(returncode: int) -> Death:
+    """Whether the process brought its end upon itself: it exited, or did what the kernel ends a process for."""
+    return "own" if returncode >= 0 or signal_name(-returncode) in _FAULTS else "outside"
 
 
 def signal_name(number: int) -> str:

@@ -1,7 +1,7 @@
 """Run probes in children of their own and return what each contributed, with one row for each however it ended.
 
 Order of work: the early file probes in one child; then, side by side, the other file probes in one child and each
-driver probe in a child of its own.
+driver probe in a child of its own; then, if they are asked for, the deep probes (``deep.py``).
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from envcheck.checks import Scope
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import row
 from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.child import own_path
-from envcheck.collect.job import Setting
+from envcheck.collect.child import Launch, own_path
+from envcheck.collect.deep import Deep, run_deep, with_its_end
+from envcheck.collect.job import Ended, Group, Setting
 from envcheck.collect.loop import Loop
 from envcheck.events import OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.merge import merge
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot import Snapshot
 
 CountGpus = Callable[[Snapshot], int]
 
@@ -47,11 +48,13 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
     should_stop: Callable[[], bool] = lambda: False,
     folder: Path | None = None,
     interpreter: str | None = None,
+    deep: Deep | None = None,
 ) -> list[Snapshot]:
-    """Run ``specs`` and return a partial Snapshot for each, in their order, with its row in ``runs``.
+    """Run ``specs`` and return a partial Snapshot for each, in their order, with its rows in ``runs``.
 
-    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, and deep and bench probes, are
-    not started and get the row ``skipped``. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
+    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, deep probes unless ``deep`` asks
+    for them, and bench probes are not started and get the row ``skipped``. A deep probe has a row for each framework
+    that it tried. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
     After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the
     probes (the shipped ones when None); ``interpreter`` runs them (``sys.executable`` when None). Whatever ends
     this call early, KeyboardInterrupt included, ends the children first.
@@ -59,68 +62,92 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
     results = _Results(on_event, gpus or count_gpus)
     with closing(selectors.PollSelector()) as selector:
         setting = Setting(
-            interpreter=sys.executable if interpreter is None else interpreter,
             folder=str(folder or bundle.folder("probes")),
-            request=request,
-            path=own_path() if interpreter is None else (),
             selector=selector,
             older=cleanup.running_processes(),
             allowed=results.allowed,
             on_event=on_event,
             finished=results.add,
         )
+        launch = Launch(
+            interpreter=sys.executable if interpreter is None else interpreter,
+            request=request,
+            path=own_path() if interpreter is None else (),
+        )
         loop = Loop(setting, deadline_s, should_stop)
         try:
-            _run_in_order([spec for spec in specs if not results.skipped(spec, scopes)], loop, results)
+            chosen = [spec for spec in specs if not results.skipped(spec, scopes, deep)]
+            _run_in_order(chosen, launch, loop, results)
+            if deep:
+                _try_out(chosen, deep, loop, results, request)
         finally:
             loop.abort()
-    return [results.parts[spec.name] for spec in specs]
+    return [merge(results.parts[spec.name]) for spec in specs]
 
 
-def _run_in_order(specs: Sequence[ProbeSpec], loop: Loop, results: _Results) -> None:
+def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, results: _Results) -> None:
+    specs = [spec for spec in specs if spec.kind in ("file", "driver")]
     results.plan(specs)
     early = [spec for spec in specs if spec.early]
     later = [spec for spec in specs if spec.kind == "file" and not spec.early]
-    loop.run([group for group in [early] if group])
+    loop.run([Group(group, launch) for group in [early] if group])
     results.count_gpus()
-    loop.run([group for group in [later, *([spec] for spec in specs if spec.kind == "driver")] if group])
+    groups = [later, *([spec] for spec in specs if spec.kind == "driver")]
+    loop.run([Group(group, launch) for group in groups if group])
+
+
+def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Results, request: Mapping[str, Any]) -> None:
+    run_deep(
+        [spec for spec in specs if spec.kind == "deep"],
+        wish,
+        loop,
+        request=request,
+        gathered=results.gathered(),
+        finished=results.add,
+        on_event=results.on_event,
+    )
 
 
 class _Results:
     """What the probes contributed so far."""
 
     def __init__(self, on_event: OnEvent, count: CountGpus) -> None:
-        self.parts: dict[str, Snapshot] = {}
-        self._on_event = on_event
+        self.parts: dict[str, list[Snapshot]] = {}
+        self.on_event = on_event
         self._count = count
         self._gpus = _GPUS_OF_A_LARGE_SERVER
 
-    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope]) -> bool:
+    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], deep: Deep | None) -> bool:
         """Whether ``spec`` is not to be started, which is then its result."""
-        reason = _why_skipped(spec, scopes)
+        reason = _why_skipped(spec, scopes, deep)
         if reason:
-            self.parts[spec.name] = Snapshot(runs=(row(spec, ("skipped", reason)),))
+            self.parts[spec.name] = [Snapshot(runs=(row(spec, ("skipped", reason)),))]
         return bool(reason)
 
     def plan(self, specs: Sequence[ProbeSpec]) -> None:
-        self._on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
+        self.on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
 
-    def add(self, spec: ProbeSpec, run: ProbeRun, facts: Sequence[Snapshot]) -> None:
-        part = merge([*facts, Snapshot(runs=(run,))])
-        self.parts[spec.name] = part
-        self._on_event(ProbeFinished(run=run, facts=part))
+    def add(self, ended: Ended) -> None:
+        whole = with_its_end(ended)
+        part = merge([*whole.facts, Snapshot(runs=(whole.run,))])
+        self.parts.setdefault(whole.spec.name, []).append(part)
+        self.on_event(ProbeFinished(run=whole.run, facts=part))
+
+    def gathered(self) -> Snapshot:
+        """All that came in so far."""
+        return merge(part for parts in self.parts.values() for part in parts)
 
     def count_gpus(self) -> None:
         """Take the number of GPUs from what came in so far."""
-        self._gpus = self._count(merge(self.parts.values()))
+        self._gpus = self._count(self.gathered())
 
     def allowed(self, spec: ProbeSpec) -> float:
         """Seconds that ``spec`` is given."""
         return spec.seconds + spec.seconds_per_gpu * self._gpus
 
 
-def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope]) -> str:
-    if spec.kind not in ("file", "driver"):
+def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], deep: Deep | None) -> str:
+    if spec.kind == "bench" or (spec.kind == "deep" and deep is None):
         return f"{spec.kind} probes run only when they are asked for"
     if not set(spec.scopes) & set(scopes):
         return f"scope {', '.join(scopes)} does not need it"

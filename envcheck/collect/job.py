@@ -6,14 +6,14 @@ import math
 import selectors
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from envcheck.collect import cleanup, deaths, visible
-from envcheck.collect.attempt import PROGRESS_LIMIT, Attempt, Verdict
+from envcheck.collect.attempt import PROGRESS_LIMIT, WHOLE, About, Attempt, Verdict
 from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.child import Child
+from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
+from envcheck.collect.deaths import Death
 from envcheck.collect.protocol import TOTAL_LIMIT, Done, Message, WrongMessageError, decode, decode_fact
 from envcheck.events import OnEvent, ProbeStarted, Progress
 from envcheck.snapshot import ProbeRun, Snapshot
@@ -25,43 +25,65 @@ ALARM_GRACE = 60.0
 
 
 @dataclass(frozen=True)
+class Ended:
+    """How a probe ended, and what it leaves."""
+
+    spec: ProbeSpec
+    run: ProbeRun
+    facts: Sequence[Snapshot] = ()
+    telling: tuple[str, ...] = ()
+    """Lines that it printed and that name a problem."""
+    death: Death | None = None
+    """Whose doing it was that the process ended before the probe was done; None: the probe came to its end."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Probes that one child runs one after the other."""
+
+    specs: Sequence[ProbeSpec]
+    launch: Launch
+    about: About = WHOLE
+
+
+@dataclass(frozen=True)
 class Setting:
     """What all jobs of a run have in common."""
 
-    interpreter: str
     folder: str
-    request: Mapping[str, Any]
-    path: Sequence[str]
     selector: selectors.BaseSelector
     older: frozenset[int]
     """Processes that were there before the first child."""
     allowed: Callable[[ProbeSpec], float]
     """Seconds that a probe is given."""
     on_event: OnEvent
-    finished: Callable[[ProbeSpec, ProbeRun, Sequence[Snapshot]], None]
-    """Called once for every probe that a job began."""
+    finished: Callable[[Ended], None]
+    """Called once for every probe."""
 
 
 class Job:
     """A child under way and the probes that it was started for."""
 
-    def __init__(self, specs: Sequence[ProbeSpec], setting: Setting) -> None:
+    def __init__(self, group: Group, setting: Setting) -> None:
         """Start the child; raise OSError when that cannot be done."""
         self._setting = setting
-        self._known = frozenset(spec.name for spec in specs)
-        self._waiting = deque(specs)
+        self._group = group
+        self._known = frozenset(spec.name for spec in group.specs)
+        self._waiting = deque(group.specs)
         self._current: Attempt | None = None
         self._exit_by = math.inf
         self._settled = False
         self._closing = False
         self._left: list[str] = []
+        launch = group.launch
         order = {
-            "request": setting.request,
+            "request": launch.request,
             "folder": setting.folder,
-            "path": setting.path,
-            "alarm": math.ceil(sum(map(setting.allowed, specs)) + ALARM_GRACE),
+            "path": launch.path,
+            "without_cwd": launch.flags == AS_A_USERS_PROGRAM,
+            "alarm": math.ceil(sum(map(setting.allowed, group.specs)) + ALARM_GRACE),
         }
-        self._child = Child(setting.interpreter, order, setting.selector, self._receive)
+        self._child = Child(launch, order, setting.selector, self._receive)
         self.pid = self._child.pid
 
     def proceed(self) -> None:
@@ -71,9 +93,10 @@ class Job:
             self._exit_by = time.monotonic() + EXIT_GRACE
             return
         spec = self._waiting.popleft()
-        self._current = Attempt(spec, self._setting.allowed(spec))
+        about = self._group.about
+        self._current = Attempt(spec, self._setting.allowed(spec), about)
         self._child.run_probe(spec.name)
-        self._setting.on_event(ProbeStarted(name=spec.name, title=spec.title))
+        self._setting.on_event(ProbeStarted(name=spec.name, title=spec.title, framework=about.framework))
 
     @property
     def has_ended(self) -> bool:
@@ -98,16 +121,19 @@ class Job:
         self._child.hear()
         self._kill_leftovers(thorough=self._current is not None)
 
-    def close(self, verdict: Verdict | None, *, killed: bool = True) -> tuple[ProbeSpec, ...]:
+    def close(self, verdict: Verdict | None, *, killed: bool = True) -> tuple[Group, ...]:
         """Settle what is left after the child ended, or was ended for the reason ``verdict``.
 
-        ``killed`` is False for a child that could not be killed. Returns the probes that the child did not come to.
+        ``killed`` is False for a child that could not be killed. Returns the probes that the child did not come to,
+        each as a group of its own.
         """
         self._closing = verdict is not None
         self._kill_leftovers(thorough=self._current is not None)
         self._child.hear()
+        death: Death = "outside"
         if killed:
             returncode = self._child.reap()
+            death = deaths.whose(returncode) if verdict is None else "outside"
             verdict = verdict or deaths.describe(returncode)
         else:
             self._child.abandon()
@@ -115,8 +141,8 @@ class Job:
         if self._current and self._settled and not self._current.begun:
             self._waiting.appendleft(self._current.spec)  # it died of what it ran before
         elif self._current and verdict:
-            self._settle(self._current.was_cut_off(verdict, self._child.noise.take(), self._remark()))
-        return tuple(self._waiting)
+            self._settle(self._current.was_cut_off(verdict, self._child.noise.take(), self._remark()), death)
+        return tuple(Group((spec,), self._group.launch, self._group.about) for spec in self._waiting)
 
     def drop(self) -> None:
         """Let go of a child that was ended, and of what it left."""
@@ -148,7 +174,8 @@ class Job:
             attempt.seconds = message.seconds
         if message.progress is not None:
             attempt.progress = visible.one_line(message.progress, PROGRESS_LIMIT)
-            self._setting.on_event(Progress(name=message.probe, text=attempt.progress))
+            framework = attempt.about.framework
+            self._setting.on_event(Progress(name=message.probe, text=attempt.progress, framework=framework))
         if message.fact:
             attempt.facts.append(decode_fact(message.fact))
         if message.done:
@@ -160,10 +187,11 @@ class Job:
         if not self._closing:
             self.proceed()
 
-    def _settle(self, run: ProbeRun) -> None:
+    def _settle(self, run: ProbeRun, death: Death | None = None) -> None:
         attempt, self._current, self._settled = self._current, None, True
         if attempt:
-            self._setting.finished(attempt.spec, run, attempt.facts)
+            telling = self._child.noise.take_telling()
+            self._setting.finished(Ended(attempt.spec, run, attempt.facts, telling, death))
 
     def _kill_leftovers(self, *, thorough: bool) -> None:
         older = () if thorough else self._setting.older

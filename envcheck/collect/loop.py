@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import Verdict, row
-from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.job import Job, Setting
+from envcheck.collect.job import Ended, Group, Job, Setting
 
 TICK = 0.05
 """Seconds after which the children and the caller's wish to stop are looked at, whatever is heard."""
@@ -24,13 +24,15 @@ class Loop:
         self._should_stop = should_stop
         self._jobs: list[Job] = []
 
-    def run(self, groups: Iterable[Sequence[ProbeSpec]]) -> None:
-        """Run the groups side by side until every probe in them is settled."""
-        for group in groups:
-            self._start(group)
-        while self._jobs:
-            self._listen()
-            self._end(self._due())
+    def run(self, groups: Iterable[Group], most: int | None = None) -> None:
+        """Run the groups side by side, at most ``most`` at a time, until every probe in them is settled."""
+        waiting = deque(groups)
+        while waiting or self._jobs:
+            while waiting and (most is None or len(self._jobs) < most):
+                self._start(waiting.popleft())
+            if self._jobs:
+                self._listen()
+                self._end(self._due())
 
     def abort(self) -> None:
         """End every child that still runs, without a word about it."""
@@ -39,7 +41,7 @@ class Loop:
         for job in jobs:
             job.drop()
 
-    def _start(self, group: Sequence[ProbeSpec]) -> None:
+    def _start(self, group: Group) -> None:
         """Start a child for ``group``, or settle its probes where that cannot be done."""
         halt = self._halt()
         if halt:
@@ -53,9 +55,9 @@ class Loop:
         self._jobs.append(job)
         job.proceed()
 
-    def _settle(self, group: Sequence[ProbeSpec], verdict: Verdict) -> None:
-        for spec in group:
-            self._setting.finished(spec, row(spec, verdict), ())
+    def _settle(self, group: Group, verdict: Verdict) -> None:
+        for spec in group.specs:
+            self._setting.finished(Ended(spec, row(spec, verdict, group.about)))
 
     def _listen(self) -> None:
         nearest = min(job.end_by for job in self._jobs) - time.monotonic()
@@ -83,8 +85,8 @@ class Loop:
         for job, reason in reasons.items():
             not_run = job.close(reason, killed=job.pid not in unkillable)
             self._jobs.remove(job)
-            for spec in not_run:
-                self._start([spec])
+            for group in not_run:
+                self._start(group)
 
     def _halt(self) -> Verdict | None:
         """Why nothing may go on, if so."""

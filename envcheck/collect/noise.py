@@ -1,11 +1,25 @@
-"""What a child printed: only the tail is kept."""
+"""What a child printed: the tail of it, and the lines that name a problem."""
 
 from __future__ import annotations
+
+import re
 
 from envcheck.collect import visible
 
 TAIL = 4096
 """Bytes kept of what one probe printed."""
+MOST_TELLING = 40
+"""Lines kept that name a problem; those that come first are nearest to the cause."""
+LONGEST_LINE = 500
+"""Characters kept of one."""
+_LINE_LIMIT = 1 << 16
+
+_TELLING = re.compile(
+    r"error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available|installed)"
+    r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
+    re.IGNORECASE,
+)
+_WITHOUT_CONTENT = re.compile(r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|error|errors)?\W*$", re.IGNORECASE)
 
 
 class Noise:
@@ -13,11 +27,31 @@ class Noise:
 
     def __init__(self) -> None:
         self._tail = b""
+        self._line = b""
+        self._telling: dict[str, None] = {}
 
     def feed(self, data: bytes) -> None:
         self._tail = (self._tail + data)[-TAIL:]
+        *lines, rest = (self._line + data).split(b"\n")
+        for line in lines:
+            self._look_at(line)
+        self._line = rest[-_LINE_LIMIT:]
 
     def take(self) -> str:
         """The tail of what came in since this was last asked, made harmless."""
         tail, self._tail = self._tail, b""
         return visible.block(tail.decode("utf-8", "replace")).strip("\n")
+
+    def take_telling(self) -> tuple[str, ...]:
+        """The lines that name a problem, each once, of what came in since this was last asked."""
+        self._look_at(self._line)
+        self._line = b""
+        telling, self._telling = tuple(self._telling), {}
+        return telling
+
+    def _look_at(self, line: bytes) -> None:
+        if len(self._telling) >= MOST_TELLING:
+            return
+        text = line[:_LINE_LIMIT].decode("utf-8", "replace")
+        if _TELLING.search(text) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
+            self._telling[visible.one_line(text, LONGEST_LINE)] = None
