@@ -9,16 +9,21 @@ from ._kit import below
 from ._links import resolve
 from ._loading_python import started
 from ._loading_report import records
-from ._loading_script import carried_out
+from ._loading_script import called, imported
 from ._loading_steps import Ask, Preload
+from ._loading_unresolved import unresolved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._env_site import Site
     from ._kit import Request
+    from ._loading import Process
 
 __all__ = ["Ask", "Preload", "examined"]
+
+_KEPT = 64
+_MET: dict[tuple[int, tuple[Preload, ...], tuple[str, ...]], Process] = {}
 
 
 def examined(
@@ -40,11 +45,30 @@ def examined(
     targets = _gpu_code(site.request, parts)
     if targets:
         facts["gpu_code"] = targets
-    process = started(site).copy()
+    process = _met(site, tuple(preloads), tuple(extends)).copy()
     if process.system.loader is None and process.system.problem:
         return {**facts, "loads_complete": False}
-    events = carried_out(process, site, tuple(parts), tuple(preloads), tuple(asks), tuple(extends))
+    before = len(process.images)
+    events = imported(process, site, tuple(parts), tuple(preloads), first=not extends)
+    missing = unresolved(process, events) if extends else None
+    if missing is not None:
+        facts["unresolved"] = missing
+    events += called(process, site, tuple(asks), tuple(parts), before)
     return {**facts, "loads": records(process, site, events), "loads_complete": process.complete}
+
+
+def _met(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
+    """The process when the import of the parts begins: the same for all extensions of one framework."""
+    process = started(site)
+    if not extends:
+        return process
+    key = (id(process), preloads, extends)
+    if key not in _MET:
+        if len(_MET) >= _KEPT:
+            _MET.clear()
+        _MET[key] = process.copy()
+        imported(_MET[key], site, extends, preloads, first=True)
+    return _MET[key]
 
 
 def _gpu_code(request: Request, parts: Sequence[str]) -> list[str] | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
 from ._env_paths import is_file, real
 from ._kit import below
+from ._links import folder_names
 from ._loading import Image, Process
 from ._loading_heads import head_of
 from ._loading_system import system_of
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 _KEPT = 64
 _STARTED: dict[tuple[str, str, str, str, str], Process] = {}
+_LIBRARY = re.compile(r"python3\.\d+t?")
 _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 
@@ -33,6 +36,21 @@ def started(site: Site) -> Process:
             _STARTED.clear()
         _STARTED[key] = _start(site, path)
     return _STARTED[key]
+
+
+def caller_of_ctypes(process: Process, site: Site) -> Image | None:
+    """The file whose code calls ``dlopen`` for ``ctypes.CDLL``, so that its RPATH or RUNPATH counts."""
+    if not process.images:
+        return None
+    program = process.images[0].path
+    library = _LIBRARY.fullmatch(os.path.basename(program))
+    inside = f"{os.path.dirname(os.path.dirname(program))}/lib/{library[0] if library else ''}/lib-dynload"
+    for name in folder_names(site.request, inside)[0] if library else ():
+        if name.startswith("_ctypes.") and name.endswith(".so"):
+            (first, *_) = process.open(f"{inside}/{name}")
+            return first.image
+    linked = (image for image in process.images if (image.head.soname or "").startswith("libpython"))
+    return next(linked, process.images[0])
 
 
 def _start(site: Site, path: str | None) -> Process:

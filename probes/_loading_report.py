@@ -29,7 +29,7 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
     """One record for each name and file of the framework's own requests that matters."""
     report = _Report(process, site)
     for event in events:
-        for request in event.requests if event.own else ():
+        for request in event.requests:
             report.add(request, event)
     return report.records()
 
@@ -52,9 +52,10 @@ class _Report:
         if request.image is not None and not lacks and not told_of(request.name):
             return
         path = self._real(request.image.path) if request.image else None
-        known = self._found.get((request.name, path))
+        key = (os.path.basename(request.name), path)
+        known = self._found.get(key)
         if known is None:
-            known = self._found[request.name, path] = self._record(request, event, path)
+            known = self._found[key] = self._record(request, event, path)
         known["optional"] = known["optional"] and event.optional
         if lacks:
             self._add_lacks(known, request, lacks)

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 from ._links import folder_names
 from ._loading import Image, Process, Request, failed
+from ._loading_dlopens import asks_of
+from ._loading_python import caller_of_ctypes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._env_site import Site
     from ._loading_steps import Ask, Preload
+
+ASK_LIMIT = 512
 
 
 @dataclass(frozen=True)
@@ -23,29 +27,33 @@ class Event:
 
     requests: list[Request]
     optional: bool
-    own: bool = True
-    """Whether it is of the framework itself, not of the one that it extends."""
     by: str | None = None
     """Path of the file whose code asked by name."""
 
 
-def carried_out(
-    process: Process,
-    site: Site,
-    parts: tuple[str, ...],
-    preloads: tuple[Preload, ...],
-    asks: tuple[Ask, ...],
-    extends: tuple[str, ...],
+def imported(
+    process: Process, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
 ) -> list[Event]:
-    """Load everything in the order in which an import would."""
+    """Load compiled files in the order in which an import does; ``first``: with what precedes all of them."""
     script = _Script(process, site, preloads)
-    script.preload(None, own=not extends)
-    for path in extends:
-        script.part(path, own=False)
+    if first:
+        script.preload(None)
     for path in parts:
-        script.part(path, own=True)
+        script.part(path)
+    return script.events
+
+
+def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], before: int) -> list[Event]:
+    """What code asks for once all is imported: the framework's, then that of each library from image ``before`` on."""
+    script = _Script(process, site, ())
     for ask in asks:
         script.ask(ask, parts)
+    done = before
+    while done < len(process.images) and len(script.events) < ASK_LIMIT:
+        image = process.images[done]
+        done += 1
+        for ask in asks_of(image, site):
+            script.ask(ask, parts)
     return script.events
 
 
@@ -56,32 +64,34 @@ class _Script:
         self.events: list[Event] = []
         self._preloads = preloads
 
-    def part(self, path: str, *, own: bool) -> None:
+    def part(self, path: str) -> None:
+        """Load one compiled file, and do what follows upon that, or upon its failure."""
         name = os.path.basename(path)
         requests = self.process.open(path)
-        if failed(requests) and self.preload(name, own=own, when="failed"):
+        if failed(requests) and self.preload(name, after_failure=True):
             requests = self.process.open(path)
-        self.events.append(Event(requests, optional=False, own=own))
-        self.preload(name, own=own)
+        self.events.append(Event(requests, optional=False))
+        self.preload(name)
 
-    def preload(self, after: str | None, *, own: bool, when: str | None = None) -> bool:
+    def preload(self, after: str | None, *, after_failure: bool = False) -> bool:
         """Do the preloads that stand here: those for a failure, or all others. Returns whether there were any."""
-        here = [one for one in self._preloads if one.after == after and (one.when == "failed") == (when == "failed")]
+        here = [one for one in self._preloads if one.after == after and (one.when == "failed") == after_failure]
         for preload in here:
             for requests in self._preloaded(preload):
-                self.events.append(Event(requests, optional=True, own=own, by=None))
+                self.events.append(Event(requests, optional=True))
         return bool(here)
 
     def _preloaded(self, preload: Preload) -> Iterator[list[Request]]:
-        loaded = self.process.images
-        if preload.when == "mapped" and not any(preload.mapped in image.path for image in loaded):
+        process = self.process
+        if preload.when == "mapped" and not any(preload.mapped in image.path for image in process.images):
             return
-        if preload.unless_loaded and any(self.process.loaded(name) for name in preload.names):
+        if preload.unless_loaded and any(process.loaded(name) for name in preload.names):
             return
         for path in self._places(preload):
-            requests = self.process.open(path, self._caller(), "preloaded")
+            by_name = "/" not in path
+            requests = process.open(path, caller_of_ctypes(process, self.site) if by_name else None, "preloaded")
             yield requests
-            if not preload.every and not (preload.folders and "/" not in path and failed(requests)):
+            if not preload.every and not (by_name and failed(requests)):
                 return
 
     def _places(self, preload: Preload) -> Iterator[str]:
@@ -102,7 +112,8 @@ class _Script:
             yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
 
     def ask(self, ask: Ask, parts: tuple[str, ...]) -> None:
-        caller = self._image(ask.by) if ask.by else self._caller()
+        """What code loads by name; a file that was never loaded asks for nothing."""
+        caller = self._image(ask.by) if ask.by else caller_of_ctypes(self.process, self.site)
         if ask.by and caller is None:
             return
         tried: list[list[Request]] = []
@@ -111,14 +122,17 @@ class _Script:
             if not failed(tried[-1]):
                 break
         by = caller.path if ask.by and caller else (parts[0] if parts else None)
-        taken = tried[-1] if not failed(tried[-1]) else max(tried, key=len)
-        self.events.append(Event(taken, optional=ask.optional, by=by))
-
-    def _caller(self) -> Image | None:
-        return None
+        self.events.append(Event(_telling(tried), optional=ask.optional, by=by))
 
     def _image(self, name: str) -> Image | None:
         known = self.process.loaded(name)
         if known is not None:
             return known
         return next((image for image in self.process.images if os.path.basename(image.path) == name), None)
+
+
+def _telling(tried: list[list[Request]]) -> list[Request]:
+    """The attempt that succeeded; else one that found a file; else that for the shortest name."""
+    if not failed(tried[-1]):
+        return tried[-1]
+    return min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import struct
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ._elf import ElfError, open_elf
@@ -34,24 +33,16 @@ class UnreadError(ValueError):
     """A file whose symbols cannot be looked up in the way that all current linkers provide for."""
 
 
-def undefined(head: Head) -> list[bytes]:
+def undefined(head: Head) -> tuple[bytes, ...]:
     """Names that must be found elsewhere: not weak, without a version, none of Python's own.
 
-    Versioned ones belong to the libraries of C and C++, which are held to their versions. Raises UnreadError.
+    Versioned ones belong to libraries that are held to their versions. Raises UnreadError.
     """
-    names = _undefined(head.place, head.identity)
-    if names is None:
-        raise UnreadError
-    return list(names)
-
-
-@lru_cache(maxsize=512)
-def _undefined(place: str, _identity: object) -> tuple[bytes, ...] | None:
     try:
-        with open_elf(place) as elf:
+        with open_elf(head.place) as elf:
             return tuple(_Table(elf).undefined())
-    except (ElfError, UnreadError, struct.error):
-        return None
+    except (ElfError, struct.error) as error:
+        raise UnreadError from error
 
 
 def missing(names: Iterable[bytes], scope: Iterable[Head]) -> list[bytes]:
