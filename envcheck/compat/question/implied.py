@@ -26,7 +26,7 @@ def with_implied(tables: Tables, question: Question) -> Question:
     cuda = _of_torch(tables, question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
-    return question._replace(implied=found, systems=systems)
+    return question._replace(implied=found, systems=systems, torch_cuda=cuda)
 
 
 def _systems(tables: Tables, question: Question) -> Iterator[Implied]:
@@ -37,7 +37,7 @@ def _systems(tables: Tables, question: Question) -> Iterator[Implied]:
 
 
 def _of_torch(tables: Tables, question: Question) -> Implied | None:
-    """The CUDA of PyTorch's build, where only one is meant."""
+    """The CUDA of PyTorch's build, where one is meant."""
     versions = question.versions.get(TORCH, ())
     builds = [
         candidate

@@ -9,6 +9,7 @@ from envcheck.compat.fit import Fit, FitVerdict
 from envcheck.compat.question.candidates import Candidate, release_candidates
 from envcheck.compat.question.engine import NAME as ENGINE
 from envcheck.compat.question.engine import judge_engine
+from envcheck.compat.question.extension import judge_extension
 from envcheck.compat.question.hardware import judge_hardware
 from envcheck.compat.question.implied import with_implied
 from envcheck.compat.question.judgement import Judgement, agree, overall, soften
@@ -37,7 +38,7 @@ def judge(tables: Tables, question: Question) -> list[Judgement]:
     """Everything that the matrix says of a question, weak sources set aside."""
     full = with_implied(tables, question)
     found = [*full.problems, *judge_hardware(tables, full)]
-    found += [*judge_module(tables, full), *judge_engine(tables, full)]
+    found += [*judge_module(tables, full), *judge_engine(tables, full), *judge_extension(tables, full)]
     for name, versions in full.versions.items():
         options = [option for version in versions for option in _options(tables, full, name, version)]
         found += _joined(full, name, options)

@@ -66,6 +66,8 @@ class Question(NamedTuple):
     """The rows of Jetson system software that was named."""
     implied: Mapping[str, Implied] = MappingProxyType({})
     """What comes with what was named, where it is not named itself."""
+    torch_cuda: Implied | None = None
+    """The CUDA of PyTorch's build, where PyTorch is named and only one is meant."""
     problems: tuple[Judgement, ...] = ()
     """What was named and is not known."""
     assumed: Mapping[str, str] = MappingProxyType({})

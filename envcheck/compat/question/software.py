@@ -31,9 +31,9 @@ def judge_candidate(tables: Tables, question: Question, candidate: Candidate) ->
 
 def _beside_torch(tables: Tables, question: Question, candidate: Candidate) -> list[Judgement]:
     """A build by its tag and PyTorch's, which it is loaded into: code for two majors of CUDA does not mix."""
-    torch = question.implied.get("cuda")
+    torch = question.torch_cuda
     rows = [row for row in candidate.rows if TORCH in row.needs]
-    if not candidate.cuda or torch is None or torch.by != TORCH or not rows:
+    if not candidate.cuda or torch is None or not rows:
         return []
     same = candidate.cuda.major == torch.version.numbers[0]
     verdict: FitVerdict = "compatible" if same else "incompatible"

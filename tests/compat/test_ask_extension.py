@@ -1,0 +1,90 @@
+"""Packages that are compiled against PyTorch, by the nvcc that was named. The rows are written for the test."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.compat.tables import Tables
+from tests.compat.asking import answer, questions, shown
+
+ROWS = """\
+[sources.page]
+title = "Written for a test"
+address = "https://example.org"
+read = "2026-11-20"
+
+[[release]]
+name = "torch-extension"
+versions = ">=1.10"
+source = "page"
+
+[[release]]
+name = "our-ops"
+versions = "==1.0"
+needs = { torch = ">=1.9", nvcc = ">=10.0" }
+source = "page"
+"""
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "rows.toml").write_text(ROWS)
+    return tables((str(folder),))
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+our-ops==1.0 nvcc==12.4 torch==2.5.1+cu118
+our-ops==1.0 nvcc==11.8 torch==2.5.1
+our-ops==1.0 nvcc==12.4 torch==2.5.1 cuda==11.8
+our-ops==1.0 nvcc==12 torch==2.5.1+cu118
+our-ops==1.0 nvcc==13.0 torch==2.5.1+cu118 gpu==H100 driver==580
+flash-attn==2.7.0 nvcc==12.4 torch==2.5.1+cu118
+"""),
+)
+def test_pytorch_refuses_another_major(matrix: Tables, question: str) -> None:
+    found = answer(question, matrix)
+    assert found.verdict == "incompatible", shown(found)
+    assert "PyTorch refuses nvcc" in found.reasons[0].message
+    assert found.reasons[0].sources
+    assert any(each.startswith(("nvcc ", "torch ")) for each in found.suggestions)
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+our-ops==1.0 nvcc==12.4 torch==2.5.1
+our-ops==1.0 nvcc==12.1 torch==2.5.1
+our-ops==1.0 nvcc==11.6 torch==2.5.1+cu118
+our-ops==1.0 nvcc==12 torch==2.5.1+cu121
+our-ops==1.0 torch==2.5.1+cu118
+flash-attn==2.7.0 nvcc==11.8 torch==2.5.1+cu118
+nvcc==12.1 torch==2.5.1
+"""),
+)
+def test_another_minor_is_none(matrix: Tables, question: str) -> None:
+    found = answer(question, matrix)
+    assert found.verdict == "compatible", shown(found)
+
+
+@pytest.mark.parametrize(
+    "question",
+    questions("""
+nvcc==12.4 torch==2.5.1+cu118
+nvcc==11.8 torch==2.5.1 driver==550.54.14
+nvcc==12.4 torch==2.5.1+cpu
+our-ops==1.0 nvcc==11.8 torch==1.9.0 cuda==10.2
+"""),
+)
+def test_where_nothing_is_compiled_or_no_row_tells_it_is_open(matrix: Tables, question: str) -> None:
+    found = answer(question, matrix)
+    assert found.verdict != "incompatible", shown(found)
+
+
+def test_what_is_open_says_why(matrix: Tables) -> None:
+    found = answer("nvcc==12.4 torch==2.5.1+cu118", matrix)
+    assert found.verdict == "unknown"
+    assert "runs without nvcc" in found.reasons[0].message
