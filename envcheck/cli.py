@@ -79,6 +79,8 @@ def _check(options: Namespace) -> int:
 
     targets = parse_targets(options.output, FORMATS)
     request = _request(options)
+    if options.saved and options.deep:
+        raise UsageError("--deep tries what is here, and --from judges a saved report: give one of the two")
     if options.saved:
         report = session.judge(_saved_snapshot(options.saved), request)
     else:
@@ -181,6 +183,8 @@ def _request(options: Namespace) -> Request:
         skip=tuple(options.skip or ()),
         fail_on=options.fail_on,
         timeout=getattr(options, "timeout", None),
+        deep=getattr(options, "deep", False),
+        force=getattr(options, "force", False),
         overlays=_overlays(options),
         cwd=_working_folder(),
         variables=dict(os.environ),

@@ -128,6 +128,13 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         "--from", dest="saved", metavar="REPORT", help="judge the facts of a saved JSON report (- is stdin)"
     )
     group.add_argument(
+        "--deep",
+        action="store_true",
+        help="also start the judged environment's interpreter, import each framework in a process of its own and let "
+        "it compute on the GPU",
+    )
+    group.add_argument("--force", action="store_true", help="with --deep: also on a GPU that is at work")
+    group.add_argument(
         "--timeout", type=_seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
     )
 

@@ -13,6 +13,7 @@ from envcheck import __version__
 from envcheck.assume import assume, assumes_machine
 from envcheck.checks import Report, Scope, Tool
 from envcheck.collect.catalog import ProbeSpec, all_probes
+from envcheck.collect.deep import Deep
 from envcheck.collect.gather import gather
 from envcheck.compat.complete import complete
 from envcheck.compat.load import matrix_date, tables
@@ -47,6 +48,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     fail_on: FailOn = "fail"
     timeout: float | None = None
     """Seconds for the whole run."""
+    deep: bool = False
+    """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
+    force: bool = False
+    """Try things also on a GPU that is at work."""
     overlays: tuple[str, ...] = ()
     """Folders of rows that are laid over the matrix; the last outranks."""
     cwd: str = "."
@@ -64,7 +69,14 @@ def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
     specs, left_out = _plan(request)
-    parts = gather(specs, _probe_request(request), scopes=request.scopes, on_event=on_event, deadline_s=request.timeout)
+    parts = gather(
+        specs,
+        _probe_request(request),
+        scopes=request.scopes,
+        on_event=on_event,
+        deadline_s=request.timeout,
+        deep=Deep(force=request.force) if request.deep else None,
+    )
     return merge([*parts, Snapshot(runs=left_out)])
 
 
@@ -109,25 +121,26 @@ def _chosen_rules(request: Request) -> list[Rule]:
 
 
 def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
-    """The probes that may look, and a row for each that may not because another machine is assumed."""
-    if not assumes_machine(request.assume):
-        return list(all_probes()), ()
-    kept = [spec for spec in all_probes() if _about_software(spec)]
+    """The probes that may look, and a row for each that may not because something else is assumed."""
+    reasons = {spec: _assumed_away(spec, request) for spec in all_probes()}
+    kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
-        ProbeRun(
-            name=spec.name,
-            title=spec.title,
-            status="skipped",
-            detail="not assumed (--assume describes another machine)",
-            fills=spec.fills,
-        )
-        for spec in all_probes()
-        if not _about_software(spec)
+        ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
+        for spec, reason in reasons.items()
+        if reason
     )
 
 
-def _about_software(spec: ProbeSpec) -> bool:
-    return bool({fill.partition(".")[0] for fill in spec.fills} & _FILES_ABOUT_SOFTWARE)
+def _assumed_away(spec: ProbeSpec, request: Request) -> str:
+    """Why what ``spec`` would find is not what is asked about: it tries what is here, and that is not assumed."""
+    if not request.assume:
+        return ""
+    if assumes_machine(request.assume):
+        software = {fill.partition(".")[0] for fill in spec.fills} & _FILES_ABOUT_SOFTWARE
+        by_reading = spec.kind in ("file", "driver")
+        return "" if software and by_reading else "not assumed (--assume describes another machine)"
+    tried = spec.kind == "deep" and request.deep
+    return "not assumed (--assume describes another environment)" if tried else ""
 
 
 def _probe_request(request: Request) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from envcheck.checks import STATUSES, Check, Report, Summary, Tool, Verdict
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
 from envcheck.rules.cause import primary
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Framework, Snapshot
 
 FailOn = Literal["fail", "warn"]
 
 HEADLINE = 80
 """Most characters of a headline."""
+_MOST_NAMED = 3
 
 
 def conclude(
@@ -42,7 +43,7 @@ def conclude(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
-        headline=_headline(decision, cause, ordered, required),
+        headline=_headline(decision, cause, ordered, required, _frameworks(snapshot)),
         exit_code=exit_code(decision, fail_on),
         verdict=decision,
         primary=cause.rule if cause else None,
@@ -86,7 +87,13 @@ def exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
     return ExitCode.FOUND if decision in bad else ExitCode.OK
 
 
-def _headline(decision: Verdict, cause: Check | None, checks: Sequence[Check], required: frozenset[str]) -> str:
+def _headline(
+    decision: Verdict,
+    cause: Check | None,
+    checks: Sequence[Check],
+    required: frozenset[str],
+    frameworks: Sequence[Framework],
+) -> str:
     if cause is not None:
         text = cause.title
     elif decision == "unknown":
@@ -95,12 +102,29 @@ def _headline(decision: Verdict, cause: Check | None, checks: Sequence[Check], r
         ]
         text = f"no verdict: {open_questions[0].message}" if open_questions else "no verdict: nothing could be checked"
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
-        text = "GPU, driver and frameworks fit on paper"
+        text = f"GPU, driver and frameworks fit{_how_far_tried(frameworks)}"
     elif any(check.rule in required and check.status == "pass" for check in checks):
         text = "GPU and driver fit; no framework was judged"
     else:
         text = "Nothing is wrong in itself; no GPU or driver here to hold it against"
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
+
+
+def _how_far_tried(frameworks: Sequence[Framework]) -> str:
+    """What goes behind "they fit": that they ran, which of them ran, or that it is so on paper."""
+    ran = [found.name for found in frameworks if found.trial and found.trial.ran_on_gpu]
+    if not ran:
+        return " on paper"
+    if len(ran) == len(frameworks):
+        return ", and ran"
+    return f"; {len(ran)} of {len(frameworks)} ran" if len(ran) > _MOST_NAMED else f"; {', '.join(ran)} ran"
+
+
+def _frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:
+    """Those of the environment that the verdict is about."""
+    environments = snapshot.environments.items if snapshot.environments else ()
+    judged = next((found for found in environments if found.judged), None)
+    return judged.frameworks.items if judged and judged.frameworks else ()
 
 
 def _ask(checks: Sequence[Check], required: frozenset[str]) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class ProgressLine:
         self._clock = clock
         self._started = clock()
         self._lock = threading.Lock()
-        self._running: dict[str, str] = {}
+        self._running: dict[tuple[str, str | None], str] = {}
         self._planned = 0
         self._ended = 0
 
@@ -54,19 +54,19 @@ class ProgressLine:
         """Take note of ``event``."""
         with self._lock:
             if isinstance(event, ProbesPlanned):
-                self._planned = len(event.probes)
+                self._planned += len(event.probes)
             elif isinstance(event, ProbeStarted):
-                self._running[event.name] = ""
+                self._running[event.name, event.framework] = ""
             elif isinstance(event, Progress):
-                self._running[event.name] = event.text
+                self._running[event.name, event.framework] = event.text
             elif isinstance(event, ProbeFinished):
-                self._running.pop(event.run.name, None)
-                self._ended += 1
+                started = self._running.pop((event.run.name, event.run.framework), None)
+                self._ended += started is not None
 
     def text(self, columns: int) -> str:
         """The line as it is now, within ``columns``: ``3 of 8 probes  1.2 s  nvml (GPU 2 of 8), cuda``."""
         with self._lock:
-            running = [f"{name} ({text})" if text else name for name, text in self._running.items()]
+            running = [f"{name} ({text})" if text else name for (name, _), text in self._running.items()]
             counted = f"{self._ended} of {self._planned} probes" if self._planned else "starting"
         elapsed = self._clock() - self._started
         return clip(clean(f"{counted}  {elapsed:.1f} s  {', '.join(running)}".rstrip()), columns)

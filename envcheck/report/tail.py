@@ -54,7 +54,7 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
 
 
 def _account(report: Report, pen: Pen) -> list[Line]:
-    """``Not tried: import, speed.   1 fail, 14 pass, 3 skipped``."""
+    """``Not tried: import (--deep), speed.   1 fail, 14 pass, 3 skipped``."""
     untried = not_tried(report)
     counts = count_text(report)
     if untried and width(untried) + _GAP + width(counts) <= pen.width:
@@ -69,7 +69,7 @@ def not_tried(report: Report) -> str:
         return ""
     ways = []
     if frameworks_in(judged_environment(report)) and not import_tried(report):
-        ways.append("import")
+        ways.append("import (--deep)")
     if gpus_of(report) and not report.measurements:
         ways.append("speed")
     return f"Not tried: {', '.join(ways)}." if ways else ""
