@@ -41,7 +41,9 @@ class File:
 
     def read(self, offset: int, size: int) -> bytes:
         """The bytes there, fewer where the file ends or ``READ_LIMIT`` does; raises ElfError if the disk fails."""
-        size = min(size, READ_LIMIT, self.size - offset)
+        left = self.size - offset
+        if size > left or size > READ_LIMIT:
+            size = min(left, READ_LIMIT)
         if offset < 0 or size <= 0:
             return b""
         try:

@@ -34,7 +34,8 @@ PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 ET_DYN = 3
 KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}
 """``e_type`` in words."""
-SHT_NOBITS, SHT_DYNSYM = 8, 11
+SHT_PROGBITS, SHT_NOBITS, SHT_DYNSYM = 1, 8, 11
+SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 
 _HEADER = {64: "16xHHIQQQIHHHHHH", 32: "16xHHIIIIIHHHHHH"}
 _SEGMENT = {64: "IIQQQQQQ", 32: "IIIIIIII"}
@@ -71,6 +72,7 @@ class Segment(NamedTuple):
 class Section(NamedTuple):
     name: str
     type: int
+    flags: int
     address: int
     offset: int
     size: int
@@ -141,8 +143,8 @@ def read_sections(file: File, header: Header, base: int = 0) -> list[Section]:
 
 
 def _section(entry: tuple[int, ...], names: bytes) -> Section:
-    name, kind, _, address, offset, size, _, _, _, entry_size = entry
-    return Section(text_at(names, name), kind, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+    name, kind, flags, address, offset, size, _, _, _, entry_size = entry
+    return Section(text_at(names, name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
 
 
 def text_at(table: bytes, offset: int) -> str:
