@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._loading_search import Search
 
@@ -35,8 +35,7 @@ class Image:
     """What it answers to, beside its soname."""
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """That an image (None: code) asked for a name, and what it was given."""
 
     name: str

@@ -10,14 +10,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from ._links import folder_names, resolve
+from ._links import folder_names
 from ._loading_steps import Ask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._env_site import Site
-    from ._loading import Image
+    from ._loading import Image, Process
 
 _CUDNN_PARTS = {
     "cudnn": ("graph", "ops", "cnn", "adv"),
@@ -29,7 +29,7 @@ _NUMBERED = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
 _SONAME = re.compile(r"lib(\w+)\.so\.(\d+)")
 
 
-def asks_of(image: Image, site: Site) -> Iterator[Ask]:
+def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
     """What a loaded library will ask for itself."""
     soname = image.head.soname or os.path.basename(image.path)
     match = _SONAME.match(soname)
@@ -39,12 +39,12 @@ def asks_of(image: Image, site: Site) -> Iterator[Ask]:
     for name in _DRIVER.get(family, ()):
         yield Ask((name,), by=image.path, optional=True)
     if family == "nvrtc":
-        yield from _builtins(image, site)
+        yield from _builtins(process, image, site)
     parts = _CUDNN_PARTS.get(family, ())
     if family == "cudnn" and major == "8":
         parts = _CUDNN_8_PARTS
     for part in parts:
-        names = [f"libcudnn_{part}.so.{version}" for version in _shorter(_version(image, site), major)]
+        names = [f"libcudnn_{part}.so.{version}" for version in _shorter(_version(process, image, site), major)]
         yield Ask(tuple(names), by=image.path, optional=False)
 
 
@@ -54,22 +54,22 @@ def _shorter(version: str | None, major: str) -> list[str]:
     return [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)] if numbers[0] == major else [major]
 
 
-def _version(image: Image, site: Site) -> str | None:
+def _version(process: Process, image: Image, site: Site) -> str | None:
     """The version by the file's own name, else by the wheel that keeps its libraries in this folder."""
-    real = resolve(site.request, image.path) or image.path
+    real = process.search.real(image.path)
     match = _NUMBERED.search(real)
     if match and "." in match[1]:
         return match[1]
-    if not any(real.startswith(f"{resolve(site.request, folder)}/") for folder in site.folders):
+    if not any(real.startswith(f"{process.search.real(folder)}/") for folder in site.folders):
         return None
     wheels = [item["version"] for item in site.distributions if item["name"].startswith("nvidia-cudnn-cu")]
     return str(wheels[0]) if len(wheels) == 1 else None
 
 
-def _builtins(image: Image, site: Site) -> Iterator[Ask]:
+def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
     """NVRTC asks for the builtins of its own release, of which its file name or its folder tells."""
-    folder = os.path.dirname(resolve(site.request, image.path) or image.path)
-    match = re.search(r"\.so\.(\d+\.\d+)\.", os.path.basename(resolve(site.request, image.path) or ""))
+    folder, name = os.path.split(process.search.real(image.path))
+    match = re.search(r"\.so\.(\d+\.\d+)\.", name)
     found = [
         name for name in folder_names(site.request, folder)[0] if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)
     ]

@@ -6,25 +6,25 @@ import os
 import stat
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
-from ._elf import Elf, ElfError, open_elf
+from ._elf import Elf, ElfError
 from ._elf_headers import PT_INTERP, read_segments, text_at
+from ._loading_near import open_near
 
 _KEPT = 8192
 _PATH_LIMIT = 4096
 _HEADS: dict[tuple[int, int, int, int], Head] = {}
 
 
-@dataclass(frozen=True)
-class Identity:
+class Identity(NamedTuple):
     """Which file it is, whatever its path: the loader maps no file twice."""
 
     device: int
     inode: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Head:
     """The dynamic section of a file, as far as it could be read."""
 
@@ -35,8 +35,6 @@ class Head:
     order: str = ""
     """``<`` or ``>``, as ``struct`` has it."""
     machine: str = ""
-    interpreter: str | None = None
-    """The loader that a program names."""
     soname: str | None = None
     needed: tuple[str, ...] = ()
     rpath: tuple[str, ...] = ()
@@ -49,23 +47,32 @@ class Head:
     problem: str | None = None
     """Why not all could be read here."""
 
-    @cached_property
+    @property
     def version_needs(self) -> dict[str, tuple[str, ...]]:
         """File to the symbol versions needed of it; empty where the table is damaged."""
-        try:
-            with open_elf(self.place) as elf:
-                return elf.version_needs
-        except ElfError:
-            return {}
+        return self._versions[0]
 
-    @cached_property
+    @property
     def version_definitions(self) -> tuple[str, ...]:
         """The symbol versions that it offers; empty where the table is damaged."""
+        return self._versions[1]
+
+    @cached_property
+    def _versions(self) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
         try:
-            with open_elf(self.place) as elf:
-                return elf.version_definitions
+            with open_near(self.place) as elf:
+                return elf.version_needs, elf.version_definitions
         except ElfError:
-            return ()
+            return {}, ()
+
+    @cached_property
+    def interpreter(self) -> str | None:
+        """The loader that a program names."""
+        try:
+            with open_near(self.place) as elf:
+                return _interpreter(elf)
+        except ElfError:
+            return None
 
 
 def head_of(place: str) -> Head | None:
@@ -92,7 +99,7 @@ def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
     if not regular:
         return Head(place, identity, refused="it is no regular file")
     try:
-        elf = open_elf(place)
+        elf = open_near(place)
     except ElfError as error:
         return Head(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
     with elf:
@@ -108,7 +115,6 @@ def _dynamic(elf: Elf) -> dict[str, Any]:
     runpath = elf.runpath or None
     rpath = () if runpath else elf.rpath
     return {
-        "interpreter": _interpreter(elf),
         "soname": elf.soname,
         "needed": elf.needed,
         "rpath": () if rpath == ("",) else rpath,

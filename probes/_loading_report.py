@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ._env_paths import printable
-from ._links import resolve
 from ._loading import lacking
 from ._loading_names import told_of, version_in
 from ._loading_places import Places
@@ -37,7 +36,6 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
 class _Report:
     def __init__(self, process: Process, site: Site) -> None:
         self._process = process
-        self._request = site.request
         self._places = Places(site)
         self._found: dict[tuple[str, str | None], Record] = {}
 
@@ -116,7 +114,7 @@ class _Report:
             record["offers"] = printable(max(of_kind, key=_in_order))
 
     def _real(self, path: str) -> str:
-        return resolve(self._request, path) or path
+        return self._process.search.real(path)
 
 
 def _in_order(version: str) -> tuple[str, list[int]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._links import folder_names
 from ._loading import Image, Process, Request, failed
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 ASK_LIMIT = 512
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One thing that was loaded or failed to load, with all that was asked for on the way."""
 
     requests: list[Request]
@@ -52,7 +50,7 @@ def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str
     while done < len(process.images) and len(script.events) < ASK_LIMIT:
         image = process.images[done]
         done += 1
-        for ask in asks_of(image, site):
+        for ask in asks_of(process, image, site):
             script.ask(ask, parts)
     return script.events
 
@@ -77,13 +75,18 @@ class _Script:
         """Do the preloads that stand here: those for a failure, or all others. Returns whether there were any."""
         here = [one for one in self._preloads if one.after == after and (one.when == "failed") == after_failure]
         for preload in here:
-            for requests in self._preloaded(preload):
-                self.events.append(Event(requests, optional=True))
+            attempts = list(self._preloaded(preload))
+            self.events += [Event(requests, optional=True) for requests in attempts]
+            if preload.required and self._applies(preload) and not any(not failed(one) for one in attempts):
+                break
         return bool(here)
+
+    def _applies(self, preload: Preload) -> bool:
+        return preload.when != "mapped" or any(preload.mapped in image.path for image in self.process.images)
 
     def _preloaded(self, preload: Preload) -> Iterator[list[Request]]:
         process = self.process
-        if preload.when == "mapped" and not any(preload.mapped in image.path for image in process.images):
+        if not self._applies(preload):
             return
         if preload.unless_loaded and any(process.loaded(name) for name in preload.names):
             return

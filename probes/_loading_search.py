@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ._loading import Image
+    from ._loading_heads import Identity
     from ._loading_system import System
 
 FOLDER_LIMIT = 512
@@ -45,7 +46,8 @@ class Search:
         self._tries = 0
         self._certain = system.problem is None
         self._subfolders: dict[str, tuple[str, ...]] = {}
-        self._paths: dict[tuple[int, str], tuple[str, ...]] = {}
+        self._real: dict[str, str | None] = {}
+        self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
         variable = system.variables.get("LD_LIBRARY_PATH", "")
         self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
 
@@ -73,8 +75,24 @@ class Search:
         request = self._system.request
         if "\0" in path or request.get("root", "/") == "/":
             return head_of(path) if "\0" not in path else None
-        inside = resolve(request, path)
+        inside = self._resolved(path)
         return head_of(below(request, inside)) if inside else None
+
+    def real(self, path: str) -> str:
+        """The path with its links resolved, as it is where it leads nowhere."""
+        return self._resolved(path) or path
+
+    def _resolved(self, path: str) -> str | None:
+        """The path with its links resolved inside the root; None where one leads nowhere."""
+        request = self._system.request
+        folder, _, name = path.rpartition("/")
+        if folder not in self._real:
+            self._real[folder] = resolve(request, folder or "/")
+        inside = self._real[folder]
+        if inside is None:
+            return None
+        place = f"{inside.rstrip('/')}/{name}"
+        return resolve(request, place) if os.path.islink(below(request, place)) else place
 
     def _lists(self, name: str, loader: Image | None) -> Iterator[tuple[str, Iterable[str]]]:
         """How a list of places is called, and the paths to be tried in it."""
@@ -123,7 +141,7 @@ class Search:
         return paths[:1]
 
     def _of(self, image: Image, kind: str) -> tuple[str, ...]:
-        key = (id(image.head), f"{kind} {image.path}")
+        key = (image.head.identity, f"{kind} {image.path}")
         if key not in self._paths:
             entries = image.head.rpath if kind == "rpath" else image.head.runpath or ()
             self._paths[key] = self._split(entries, image)

@@ -28,6 +28,9 @@ class Preload:
     mapped: str = ""
     unless_loaded: bool = False
     """Whether nothing is done where a library of one of these names (as sonames, no patterns) is loaded already."""
+    required: bool = False
+    """Whether the code gives up where there is no such file, or it cannot be loaded: the preloads after it at the same
+    place are left out then."""
     every: bool = False
     """Whether all files that match are loaded, in order of ``names`` and then by name, not only the first."""
 

@@ -10,9 +10,10 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
-from ._elf import ElfError, open_elf
+from ._elf import ElfError
 from ._elf_dynamic import DT_GNU_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic
 from ._elf_headers import read_segments
+from ._loading_near import open_near
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ def undefined(head: Head) -> tuple[bytes, ...]:
     Versioned ones belong to libraries that are held to their versions. Raises UnreadError.
     """
     try:
-        with open_elf(head.place) as elf:
+        with open_near(head.place) as elf:
             return tuple(_Table(elf).undefined())
     except (ElfError, struct.error) as error:
         raise UnreadError from error
@@ -52,7 +53,7 @@ def missing(names: Iterable[bytes], scope: Iterable[Head]) -> list[bytes]:
         if not left:
             break
         try:
-            with open_elf(head.place) as elf:
+            with open_near(head.place) as elf:
                 table = _Table(elf)
                 left = {name: hashed for name, hashed in left.items() if not table.defines(name, hashed)}
         except (ElfError, struct.error) as error:

@@ -10,12 +10,13 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from ._elf import ElfError, open_elf
 from ._env_paths import is_file, name_of, real
-from ._kit import Request, exists, read_bytes, read_text
+from ._kit import Request, below, exists, read_bytes, read_text
 from ._loader_cache import Lookup
 from ._loading_heads import Head
 
-_LOADER_LIMIT = 4 << 20
+_LOADER_LIMIT = 1 << 20
 _CACHE_LIMIT = 16 << 20
 _FOLDERS = re.compile(rb"(?:/[^\0/][^\0]*/\0){1,8}")
 _CACHE_PATH = re.compile(rb"(/[^\0]*/ld\.so\.cache)\0")
@@ -37,7 +38,7 @@ _CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 
 """``dl-cache.h``: FLAG_ELF_LIBC6 and the architecture."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class System:
     """The loader that a program names, and what it would do."""
 
@@ -75,7 +76,14 @@ class System:
 
     @cached_property
     def _inside(self) -> bytes:
-        return (read_bytes(self.request, real(self.request, self.loader), _LOADER_LIMIT) or b"") if self.loader else b""
+        """The constants of the loader."""
+        if self.loader is None:
+            return b""
+        try:
+            with open_elf(below(self.request, real(self.request, self.loader))) as elf:
+                return elf.read(*elf.sections.get(".rodata", (0, _LOADER_LIMIT)))
+        except ElfError:
+            return b""
 
     @cached_property
     def release(self) -> tuple[int, int] | None:
