@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from ._env_paths import is_file, is_folder
@@ -19,6 +20,20 @@ class Site:
     by_variable: int
     """How many of the first ``folders`` come from PYTHONPATH."""
     distributions: tuple[dict[str, Any], ...]
+    _listed: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
+    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What one reader found out and others ask for too."""
+
+    def names(self, folder: str) -> frozenset[str]:
+        """The names in ``folder``, which is listed once; none where it cannot be listed."""
+        if folder not in self._listed:
+            self._listed[folder] = frozenset(list_names(self.request, folder) or ())
+        return self._listed[folder]
+
+    def holds(self, imported: Iterable[str]) -> bool:
+        """Whether something of one of these names lies on the search path, a package or a module."""
+        wanted = {name for each in imported for name in (each, f"{each}.py")}
+        return any(not wanted.isdisjoint(self.names(folder)) for folder in self.folders)
 
     def installed(self, name: str, channel: str) -> list[dict[str, Any]]:
         """The distributions of that (normalised) name from one channel, first on the path first."""
@@ -40,8 +55,9 @@ class Package:
 class Gathered:
     """The facts of one framework, each from the first source that knew it."""
 
-    def __init__(self, name: str, path: str | None) -> None:
-        self._facts: dict[str, Any] = {"name": name} if path is None else {"name": name, "path": path}
+    def __init__(self, name: str, path: str | None, extends: str | None = None) -> None:
+        own = {"name": name, "path": path, "extends": extends}
+        self._facts: dict[str, Any] = {key: value for key, value in own.items() if value is not None}
         self._source = ""
         self._read: dict[str, str] = {}
 
@@ -55,6 +71,10 @@ class Gathered:
             if source != self._source:
                 self._read[name] = source
 
+    def known(self, name: str) -> Any:
+        """What was taken for that field, or None."""
+        return self._facts.get(name)
+
     def record(self, problems: list[str]) -> dict[str, Any]:
         """The facts as a ``Framework``."""
         record = {**self._facts, "source": self._source, "read": self._read}
@@ -66,17 +86,17 @@ def packages(site: Site, name: str) -> list[Package]:
     found = [
         Package(path=path, folder=folder, regular=regular, by_variable=place < site.by_variable)
         for place, folder in enumerate(site.folders)
-        for path, regular in _here(site.request, folder, name)
+        for path, regular in _here(site, folder, name)
     ]
     return sorted(found, key=lambda package: not package.regular)
 
 
-def _here(request: Request, folder: str, name: str) -> list[tuple[str, bool]]:
-    path = f"{folder}/{name}"
-    if is_file(request, f"{path}/__init__.py"):
+def _here(site: Site, folder: str, name: str) -> list[tuple[str, bool]]:
+    names, request, path = site.names(folder), site.request, f"{folder}/{name}"
+    if name in names and is_file(request, f"{path}/__init__.py"):
         return [(path, True)]
-    if is_file(request, f"{path}.py"):
+    if f"{name}.py" in names and is_file(request, f"{path}.py"):
         return [(f"{path}.py", True)]
-    if is_folder(request, path) and set(list_names(request, path) or ()) - {"__pycache__"}:
+    if name in names and is_folder(request, path) and site.names(path) - {"__pycache__"}:
         return [(path, False)]
     return []

@@ -17,6 +17,7 @@ from probes._torch_version import read_version_file
 from tests.probes.environment_trees import Tree, elf_with_constants
 
 SITE = "/env/lib/python3.11/site-packages"
+NAMES = ("torch", "pytorch")
 
 
 @pytest.fixture
@@ -30,10 +31,10 @@ def read_or_none(tree: Tree, *before: str) -> Framework | None:
     """What is found in the environment, with the folders ``before`` on PYTHONPATH."""
     request = tree.request()
     folders = (*before, SITE)
-    detailed = _torch.DISTRIBUTIONS
+    detailed = frozenset(NAMES)
     items = installed_in(request, folders, detailed).items + installed_by_conda(request, "/env", detailed).items
-    found = _torch.read(Site(request, "/env", folders, len(before), tuple(items)))
-    return None if found is None else msgspec.convert(found, Framework)
+    found = _torch.read(Site(request, "/env", folders, len(before), tuple(items)), NAMES)
+    return msgspec.convert(found[0], Framework) if found else None
 
 
 def read(tree: Tree, *before: str) -> Framework:

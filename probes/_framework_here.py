@@ -1,0 +1,160 @@
+"""Where a framework lies: the package that its import would take, and the metadata that speaks of that package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ._env_conda import CondaBuild, conda_build
+from ._env_paths import is_file, name_of, printable, real
+from ._env_site import Gathered, Package, Site, packages
+from ._framework_pins import that_matter
+from ._kit import read_text
+
+TEXT_LIMIT = 1 << 16
+FILES = 200
+"""Files of one kind in one folder that are taken."""
+_LABEL = re.compile(r"\+.*")
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Here:
+    """A framework of which there is a trace."""
+
+    site: Site
+    found: tuple[Package, ...]
+    """Everything on the search path that its import might take, the one that it takes first."""
+    wheels: tuple[Record, ...]
+    """Metadata of the distributions that hold that package: what lies beside the package first."""
+    conda: CondaBuild | None
+
+    @property
+    def package(self) -> Package | None:
+        return self.found[0] if self.found else None
+
+    @property
+    def path(self) -> str | None:
+        return self.found[0].path if self.found else None
+
+    @property
+    def wheel(self) -> Record | None:
+        """The metadata of the package: that beside it, else (an editable installation) the first."""
+        beside = [wheel for wheel in self.wheels if self.package and folder_of(wheel) == self.package.folder]
+        elsewhere = [] if self.package and self.package.by_variable else list(self.wheels)
+        return next(iter([*beside, *elsewhere]), None)
+
+    @property
+    def folder(self) -> str:
+        """The folder of the search path in which the package lies."""
+        return self.found[0].folder if self.found else ""
+
+    def text(self, name: str, limit: int = TEXT_LIMIT) -> str | None:
+        """The text of a file of the package, or None where there is none that may be read."""
+        return text_of(self.site, f"{self.path}/{name}", limit) if self.path else None
+
+    def names(self, folder: str = "") -> frozenset[str]:
+        """What is in a folder of the package; an absolute path stands for itself."""
+        if self.path is None or self.path.endswith(".py"):
+            return frozenset()
+        return self.site.names(self._place(folder))
+
+    def _place(self, folder: str) -> str:
+        return folder if folder.startswith("/") else f"{self.path}/{folder}".rstrip("/")
+
+    def files(self, pattern: str, folder: str = "") -> list[str]:
+        """Paths of the regular files of a folder of the package whose whole name fits the pattern, by name."""
+        fits, base = re.compile(pattern), self._place(folder)
+        paths = [f"{base}/{name}" for name in sorted(self.names(folder)) if fits.fullmatch(name)]
+        return [path for path in paths[:FILES] if is_file(self.site.request, path)]
+
+    def gather(self, name: str, extends: str | None = None) -> Gathered:
+        """Nothing yet, about the framework of that name."""
+        return Gathered(name, self.path, extends)
+
+
+def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
+    """The framework that ``import imported`` takes; None without any trace of it.
+
+    ``names`` are those of the distributions, PyPI's and conda's, that may hold it.
+    """
+    found = packages(site, imported)
+    wheels = [wheel for name in names for wheel in site.installed(name, "pip")]
+    build = next((build for name in names if (build := conda_build(site.distributions, name))), None)
+    return Here(site, tuple(found), tuple(wheels), build) if found or wheels or build else None
+
+
+def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:
+    """The text of a regular file below the request's root, at most ``limit`` bytes of it."""
+    request = site.request
+    if not is_file(request, path):
+        return None
+    return read_text(request, path if request.get("root", "/") == "/" else real(request, path), limit)
+
+
+def folder_of(wheel: Record) -> str:
+    """The folder of the search path in which a distribution's metadata lies."""
+    return str(wheel["path"].rpartition("/")[0])
+
+
+def add_declared(facts: Gathered, here: Here) -> None:
+    """What metadata says: version, and what is asked for; of a conda package also what its build's name tells."""
+    wheel, conda = here.wheel, here.conda
+    if wheel:
+        facts.add(wheel["source"], version=wheel["version"], requires=that_matter(wheel.get("requires")) or None)
+    if conda:
+        facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
+
+
+def problems(here: Here, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
+    """What is wrong with the installation by its files alone.
+
+    ``version`` is the one that the file ``place`` of the package says; ``needs`` are names without which a folder is
+    no installation of it.
+    """
+    return [*_missing(here, needs), *contradictions(here, version, place), *shadowing(here)]
+
+
+def _missing(here: Here, needs: Sequence[str]) -> list[str]:
+    if here.package is None:
+        if here.wheel and here.wheel.get("editable"):
+            return ["it is installed in editable mode, and no file tells where its folder is"]
+        return ["its metadata is there, its folder is not: an incomplete installation"]
+    lacking = [name for name in needs if name not in here.names()]
+    if lacking:
+        name = name_of(here.package.path).removesuffix(".py")
+        return [f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"]
+    return []
+
+
+def contradictions(here: Here, version: str | None, place: str) -> list[str]:
+    """Metadata of another version than the package's."""
+    if version is None:
+        return []
+    said: list[str] = []
+    if here.wheel and not _same(version, here.wheel["version"]):
+        said.append(f"its metadata says {here.wheel['version']}, its {place} says {version}")
+    if here.conda and not _same(version, here.conda.version):
+        said.append(f"conda installed {here.conda.version} ({here.conda.build}), its {place} says {version}")
+    return said
+
+
+def shadowing(here: Here) -> list[str]:
+    """A package that PYTHONPATH puts before the one that is installed."""
+    taken = here.package
+    if taken is None or not taken.by_variable:
+        return []
+    others = [package.path for package in here.found[1:] if package.regular and not package.by_variable]
+    others += [wheel["path"] for wheel in here.wheels if folder_of(wheel) != taken.folder]
+    return [f"PYTHONPATH puts {printable(taken.path)} before {printable(others[0])}"] if others else []
+
+
+def _same(first: str, second: str) -> bool:
+    """Equal, where a label (``+cu124``), and the number of a repeated release, count only if both have one."""
+    if "+" in first and "+" in second:
+        return first == second
+    first, second = _LABEL.sub("", first), _LABEL.sub("", second)
+    return first == second or first.startswith(f"{second}.post") or second.startswith(f"{first}.post")

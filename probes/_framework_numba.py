@@ -1,0 +1,51 @@
+"""Numba, and numba-cuda, which took over its CUDA target.
+
+What wheels hold (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
+``numba_cuda/VERSION`` as a line. Nothing in them is GPU code: kernels are compiled at run time with NVVM (or NVRTC)
+and nvJitLink, which numba-cuda finds by cuda-pathfinder. Numba by itself is a compiler for the CPU, whether or not
+its old CUDA target is used, so that nothing is said of its CUDA.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ._framework_here import Here, add_declared, locate, problems
+from ._framework_parts import add_parts
+from ._framework_pathfinder import found_by_pathfinder
+from ._framework_text import version
+from ._loading_steps import Ask
+
+if TYPE_CHECKING:
+    from ._env_site import Site
+
+_VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
+_COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
+
+
+def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Those of the two that are there."""
+    numba, cuda = locate(site, "numba", ("numba",)), locate(site, "numba_cuda", ("numba-cuda",))
+    return [*([_read_numba(numba)] if numba else []), *([_read_cuda(cuda)] if cuda else [])]
+
+
+def _read_numba(here: Here) -> dict[str, Any]:
+    facts = here.gather("numba")
+    match = _VERSION.search(here.text("_version.py") or "")
+    said = version(match[1]) if match else None
+    facts.add(f"file {here.path}/_version.py", version=said)
+    add_declared(facts, here)
+    return facts.record(problems(here, said, "_version.py", ("_version.py",)))
+
+
+def _read_cuda(here: Here) -> dict[str, Any]:
+    facts = here.gather("numba-cuda", extends="numba")
+    said = version((here.text("VERSION") or "").strip())
+    facts.add(f"file {here.path}/VERSION", version=said)
+    add_declared(facts, here)
+    facts.add(f"file {here.path}", cpu_only=False)
+    preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
+    parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
+    add_parts(facts, here, parts, preloads=preloads, asks=[Ask(("libcuda.so.1",), optional=False)])
+    return facts.record(problems(here, said, "VERSION", ("VERSION",)))

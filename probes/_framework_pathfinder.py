@@ -1,0 +1,48 @@
+"""Where cuda-pathfinder looks for NVIDIA's libraries, for the frameworks that load them by it.
+
+By version 1.9: first the wheels, ``nvidia/cuNN/lib`` before ``nvidia/LIBRARY/lib``; then the conda environment; then
+the loader is asked. A library that is loaded already is taken as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ._loading_steps import Preload
+
+if TYPE_CHECKING:
+    from ._env_site import Site
+
+_FOLDERS = {
+    "cudart": "nvidia/cuda_runtime", "nvrtc": "nvidia/cuda_nvrtc", "nvJitLink": "nvidia/nvjitlink",
+    "nvvm": "nvidia/cuda_nvcc/nvvm", "cublasLt": "nvidia/cublas", "cusparselt": "nvidia/cusparselt",
+    "cutensor": "cutensor",
+}  # fmt: skip
+"""Folders of wheels that are not called as their library is."""
+_FILES = {"cusparselt": "cusparseLt"}
+_FIRST = {
+    "cublas": ("cublasLt",),
+    "cusolver": ("nvJitLink", "cusparse", "cublasLt", "cublas"),
+    "cusparse": ("nvJitLink",),
+}
+"""What it loads before."""
+_MAJOR = re.compile(r"cu\d{2}")
+
+
+def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
+    """What loading that library by cuda-pathfinder loads: what it depends on, and itself."""
+    return [_preload(site, each) for each in (*_FIRST.get(library, ()), library)]
+
+
+def _preload(site: Site, library: str) -> Preload:
+    own = _FOLDERS.get(library, f"nvidia/{library}")
+    unified = sorted(
+        {name for folder in site.folders if "nvidia" in site.names(folder) for name in site.names(f"{folder}/nvidia")},
+        reverse=True,
+    )
+    places = [f"nvidia/{name}/lib" for name in unified if _MAJOR.fullmatch(name)]
+    places += [f"{own}/lib", f"{own}/lib64"]
+    if "conda-meta" in site.names(site.prefix):
+        places.append(f"{site.prefix}/lib")
+    return Preload((f"lib{_FILES.get(library, library)}.so.*[0-9]",), tuple(places))

@@ -1,0 +1,58 @@
+"""Triton, which compiles kernels at run time with the ``ptxas`` that it brings.
+
+What Linux wheels hold (2.0.0, 3.1.0, 3.4.0 and 3.9.0): ``backends/nvidia/bin/ptxas`` (in 2.0
+``third_party/cuda/bin/ptxas``), from 3.9 on beside it ``ptxas-blackwell`` of a newer CUDA for the newest GPUs. Each
+holds the text ``Cuda compilation tools, release 12.8, V12.8.93`` among its constants. The CUDA headers beside it are
+of another version (13.1 beside a ptxas of 12.9 in 3.9.0), so they tell nothing of it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ._env_elf import constants
+from ._framework_here import add_declared, locate, problems
+from ._framework_parts import add_parts
+from ._framework_text import assigned, cuda_version, version
+
+if TYPE_CHECKING:
+    from ._env_site import Site
+
+_FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
+_SAYS = b"Cuda compilation tools, release "
+_RELEASE = re.compile(rb"\d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})")
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The Triton that ``import triton`` would take."""
+    here = locate(site, "triton", names)
+    if here is None or (not here.wheels and "language" not in here.names()):
+        return []  # another project of that name, such as the client of an inference server
+    facts = here.gather(here.wheel["name"] if here.wheel else "triton")
+    add_declared(facts, here)
+    said = version(assigned(here.text("__init__.py") or "", "__version__"))
+    facts.add(f"file {here.path}/__init__.py", version=said)
+    assemblers = {
+        path.rpartition("/")[2]: release
+        for folder in _FOLDERS
+        for path in here.files(r"ptxas(?:-[a-z0-9]{1,20})?", folder)
+        if (release := _release(site, path))
+    }
+    if assemblers:
+        cuda = cuda_version(assemblers.get("ptxas"))
+        facts.add(f"elf {here.path}", built_for=assemblers, cuda=cuda, cpu_only=False)
+    add_parts(facts, here, here.files(r"libtriton\b.*\.so", "_C"))
+    return [facts.record(problems(here, said, "__init__.py", ("language",)))]
+
+
+def _release(site: Site, path: str) -> str | None:
+    """The release of an assembler: ``12.8.93``."""
+    data = constants(site.request, path) or b""
+    start = data.find(_SAYS)
+    while start >= 0:
+        match = _RELEASE.match(data, start + len(_SAYS))
+        if match:
+            return match[1].decode()
+        start = data.find(_SAYS, start + 1)  # the text with which it prints its version holds no number
+    return None

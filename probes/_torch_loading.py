@@ -1,0 +1,92 @@
+"""What ``import torch`` loads, in its order, as its own ``torch/__init__.py`` says.
+
+Looked at: thirteen releases from 1.13.1 to 2.15.0. First ``libtorch_global_deps.so``; where that fails for want of
+one of CUDA's libraries, those of NVIDIA's wheels are loaded from below the search path, and it is tried again. From
+2.6 on, where it succeeds and cudart was mapped with it, some of them (from 2.11 on all) are loaded too. Then
+``torch._C``, which needs the rest. Folder and pattern of each stand in the file as two texts: ``"cublas":
+"libcublas.so.*[0-9]"``, ``("nccl", "libnccl.so.*[0-9]")``, and in 1.13 as ``'cublas', 'lib', 'libcublas.so.11'``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from ._framework_here import locate, text_of
+from ._loading_steps import Ask, Preload
+from ._torch_version import read_version_file
+
+if TYPE_CHECKING:
+    from ._env_site import Site
+
+_TEXT_LIMIT = 1 << 18
+_START, _LOAD, _END = "def _preload_cuda_deps", "def _load_global_deps", "USE_RTLD_GLOBAL_WITH_LIBTORCH"
+_PLACES, _FAILED, _CALL = "def _get_cuda_dep_paths", "except OSError as err", "_preload_cuda_deps("
+_PAIR = re.compile(
+    r"""["']([a-z_]{2,20})["']\s*(?:[:,]|\]\s*=)\s*(?:["']lib["']\s*,\s*)?["'](lib\w{2,40}\.so[.*\[\]0-9-]{0,20})["']"""
+)
+_MAPPED = re.compile(r"""if\s+["']([\w/.]{3,80})["']\s+not\s+in\s+_maps""")
+_GLOBAL = "libtorch_global_deps.so"
+
+
+@dataclass(frozen=True)
+class Torch:
+    """The PyTorch of an environment, as others build on it; without ``parts`` where there is none."""
+
+    path: str | None = None
+    cuda: str | None = None
+    parts: tuple[str, ...] = ()
+    preloads: tuple[Preload, ...] = ()
+    asks: tuple[Ask, ...] = ()
+
+
+def torch_of(site: Site) -> Torch:
+    """The PyTorch that an import would take; read once for all readers."""
+    if "torch" not in site.kept:
+        site.kept["torch"] = _torch(site)
+    found: Torch = site.kept["torch"]
+    return found
+
+
+def _torch(site: Site) -> Torch:
+    here = locate(site, "torch", ())
+    if here is None or here.path is None:
+        return Torch()
+    cuda = read_version_file(site.request, here.path).cuda
+    parts = (*here.files(r"libtorch_global_deps\.so", "lib"), *here.files(r"_C(?:\.[\w-]+)*\.so"))
+    lazy = here.files(r"libtorch_cuda_linalg\.so|libcaffe2_nvrtc\.so", "lib")
+    asks = tuple(Ask((path,), by="libtorch_cuda.so") for path in lazy)
+    return Torch(here.path, cuda, parts, tuple(_preloads(site, here.path, cuda)), asks)
+
+
+def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
+    """The wheels' libraries that its file names, each with the folders that it looks into and its condition."""
+    text = text_of(site, f"{path}/__init__.py", _TEXT_LIMIT) or ""
+    start, middle = text.find(_START), text.find(_LOAD)
+    end = text.find(_END, middle)
+    if not 0 <= start < middle < end:
+        return []
+    condition = _MAPPED.search(text, middle, end)
+    failure = text.find(_FAILED, middle, end)
+    on_success = text[condition.end() : failure] if condition and condition.end() < failure else ""
+    listed, failed = _PAIR.findall(text, start, middle), _PAIR.findall(text, failure, end)
+    mapped = _PAIR.findall(on_success) or (listed if _CALL in on_success else [])
+    folders = _folders(text[max(0, text.find(_PLACES)) : middle], cuda)
+
+    def preload(pair: tuple[str, str], when: Literal["failed", "mapped"]) -> Preload:
+        places = tuple(folder.format(pair[0]) for folder in folders)
+        substring = condition[1] if condition and when == "mapped" else ""
+        return Preload((pair[1],), places, after=_GLOBAL, when=when, mapped=substring)
+
+    return [*(preload(pair, "failed") for pair in listed + failed), *(preload(pair, "mapped") for pair in mapped)]
+
+
+def _folders(code: str, cuda: str | None) -> tuple[str, ...]:
+    """Where below a folder of the search path it looks; ``{}`` stands for the library's own folder."""
+    folders = ["nvidia/{}/lib"]
+    if re.search(r"""f["']cu\{""", code) and cuda:
+        folders.append(f"nvidia/cu{cuda.partition('.')[0]}/lib")
+    if re.search(r"""path\.join\(path,\s*lib_folder""", code):
+        folders.append("{}/lib")
+    return tuple(folders)
