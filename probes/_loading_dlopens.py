@@ -26,7 +26,8 @@ _CUDNN_PARTS = {
 _CUDNN_8_PARTS = ("ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer", "adv_train")
 _DRIVER = {"cudart": ("libcuda.so.1",), "nccl": ("libcuda.so.1", "libnvidia-ml.so.1")}
 _NUMBERED = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
-_SONAME = re.compile(r"lib(\w+)\.so\.(\d+)")
+_SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
+"""With the mark that those who copy a library into a wheel put into its name."""
 
 
 def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ._elf import Elf, ElfError
-from ._elf_headers import PT_INTERP, read_segments, text_at
+from ._elf_headers import PT_INTERP, read_segments, text
 from ._loading_near import open_near
 
 _KEPT = 8192
@@ -126,5 +126,5 @@ def _dynamic(elf: Elf) -> dict[str, Any]:
 def _interpreter(elf: Elf) -> str | None:
     for segment in read_segments(elf.file, elf.header):
         if segment.type == PT_INTERP:
-            return text_at(elf.read(segment.offset, min(segment.size, _PATH_LIMIT)), 0) or None
+            return text(elf.read(segment.offset, min(segment.size, _PATH_LIMIT)).partition(b"\0")[0]) or None
     return None

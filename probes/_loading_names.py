@@ -11,7 +11,7 @@ _FAMILIES = re.compile(
       | cudnn\w* | nccl\w* | nvshmem\w* | nvinfer\w* | nvonnxparser | nvparsers | cutensor\w* | magma\w*
       | nvjpeg\w* | npp\w+
       | stdc\+\+ | c | gomp | iomp5
-    )\.so(?:\.|$)""",
+    )(?:[-.][0-9a-f]{8})?\.so(?:\.|$)""",
     re.VERBOSE,
 )
 _VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 16
 _FRAMEWORK = re.compile(r"lib(?:torch|c10)\w*\.so")
-_OF_FRAMEWORK = re.compile(rb"_Z.*(?:2at|3c10|5torch|6caffe2)")
+_OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")
+"""Mangled names whose outermost namespace is one of PyTorch's."""
 
 
 def unresolved(process: Process, events: list[Event]) -> list[str] | None:
