@@ -7,6 +7,7 @@ every file of their package, stay closed; only those of frameworks are opened, f
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from typing import Any
 
 from ._env_distributions import LIMIT, REQUIREMENTS, Installed, normalised
 from ._env_paths import is_folder, printable
-from ._kit import Request, list_names, read_text
+from ._kit import Request, below, list_names, read_text
 
 _RECORD_LIMIT = 16 << 20
 _BUILD_CUDA = re.compile(r"cuda_?(\d+(?:\.\d+)+|\d{2,3}(?![\d.]))")
@@ -47,8 +48,17 @@ def installed_by_conda(request: Request, prefix: str, detailed: frozenset[str]) 
         }
         if record["name"] in detailed:
             record["requires"] = _depends(request, f"{folder}/{name}")
+        if _is_empty(request, f"{folder}/{name}"):
+            found.damage(f"{folder}/{name}", "it is empty")
         found.items.append(record)
     return found
+
+
+def _is_empty(request: Request, path: str) -> bool:
+    try:
+        return os.stat(below(request, path)).st_size == 0
+    except (OSError, ValueError):
+        return False
 
 
 def _depends(request: Request, path: str) -> list[str] | None:

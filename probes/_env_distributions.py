@@ -1,25 +1,36 @@
 """Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
-PyPA; egg-info, setuptools). A damaged one costs only itself, and one without metadata is none: pip sees it so too.
+PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of; one without metadata is none, as pip sees it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ._env_head import read_start
 from ._env_paths import is_file, printable
-from ._kit import Request, list_names, read_text
+from ._kit import Request, below, read_text
+from ._links import resolve
+from ._owner_wheels import missing
 
 LIMIT = 20_000
 REQUIREMENTS = 1000
+_DAMAGED = 500
+_HEAD = 4096
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
 _SEPARATORS = re.compile(r"[-_.]+")
 _PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")
 """``-py3.11`` (and a platform) at the end of an egg's name."""
+_NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE)
+_VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE)
+_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+
+LEFT = "left by an installation that was broken off"
 
 Fields = dict[str, Any]
 
@@ -30,6 +41,12 @@ class Installed:
 
     items: list[Fields] = field(default_factory=list)
     complete: bool = True
+    damaged: list[Fields] = field(default_factory=list)
+
+    def damage(self, path: str, problem: str) -> None:
+        if len(self.damaged) < _DAMAGED:
+            source = f"file {printable(path)}"
+            self.damaged.append({"path": printable(path), "problem": problem, "source": source})
 
 
 def normalised(name: str) -> str:
@@ -42,7 +59,7 @@ def installed_in(request: Request, folders: Iterable[str], detailed: frozenset[s
     found = Installed()
     linked: set[str] = set()
     for folder in folders:
-        names = list_names(request, folder)
+        names = _names(request, folder)
         if names is None:
             found.complete = False
             continue
@@ -51,51 +68,115 @@ def installed_in(request: Request, folders: Iterable[str], detailed: frozenset[s
             if len(found.items) >= LIMIT:
                 found.complete = False
                 return found
-            record = _distribution(request, folder, name, detailed, linked)
+            record = _distribution(request, f"{folder}/{name}", detailed, linked, found)
             if record is not None:
                 found.items.append(record)
     return found
 
 
-def _distribution(
-    request: Request, folder: str, name: str, detailed: frozenset[str], linked: set[str]
-) -> Fields | None:
-    path = f"{folder}/{name}"
-    if name.startswith("~"):  # pip's leavings of an installation that was broken off; pip passes over them too
+def _names(request: Request, folder: str) -> list[str] | None:
+    """The sorted names in a folder, links to it followed inside the root; None when it cannot be listed."""
+    inside = folder if request.get("root", "/") == "/" else resolve(request, folder)
+    try:
+        return sorted(os.listdir(below(request, inside))) if inside is not None else None
+    except (OSError, ValueError):
         return None
+
+
+def _distribution(
+    request: Request, path: str, detailed: frozenset[str], linked: set[str], found: Installed
+) -> Fields | None:
+    folder, _, name = path.rpartition("/")
     if name.endswith(".dist-info"):
-        return _dist_info(request, path, name[: -len(".dist-info")], detailed)
-    if name.endswith(".egg-info"):
+        if name[0] not in "~-":
+            return _dist_info(request, path, name[: -len(".dist-info")], detailed, found)
+        found.damage(path, LEFT)
+    elif name.endswith(".egg-info"):
         return _egg(request, path, name[: -len(".egg-info")], detailed, linked)
-    if name == "EGG-INFO":
+    elif name == "EGG-INFO":
         return _egg(request, path, folder.rpartition("/")[2].removesuffix(".egg"), detailed, linked)
+    elif name[0] in "~-" and len(name) > 1:  # what pip moves out of the way, until an installation has succeeded
+        found.damage(path, LEFT)
     return None
 
 
-def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str]) -> Fields | None:
-    metadata = f"{path}/METADATA"
-    if not is_file(request, metadata):
+def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
+    names = _names(request, path)
+    if names is None:
+        found.damage(path, "it cannot be read" if os.path.lexists(below(request, path)) else "it is gone")
         return None
-    record = _named(request, metadata, stem)
+    start = read_start(request, f"{path}/METADATA", _HEAD) if "METADATA" in names else None
+    if start is None:
+        found.damage(path, "METADATA is missing" if "METADATA" not in names else "METADATA cannot be read")
+        return None
+    record = _said(start) or _named(stem)
+    problem = _problem(start)
+    if problem:
+        found.damage(path, problem)
     if record is None:
         return None
-    record |= {"path": path, "channel": "pip", "source": "wheel metadata"}
-    installer = read_text(request, f"{path}/INSTALLER", 200)
+    record |= {"path": path, "channel": "pip", "record": "RECORD" in names, "source": "wheel metadata"}
+    installer = read_start(request, f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
     if installer and installer.strip():
-        record["installer"] = printable(installer.strip(), 40)
-    if _is_editable(read_text(request, f"{path}/direct_url.json", 65536)):
+        record["installer"] = printable(installer.decode("utf-8", "replace").strip(), 40)
+    if "direct_url.json" in names and _is_editable(read_text(request, f"{path}/direct_url.json", 65536)):
         record["editable"] = True
     if record["name"] in detailed:
-        record["requires"] = _requirements(read_text(request, metadata))
+        record["requires"] = _requirements(read_text(request, f"{path}/METADATA"))
+    gone = missing(request, path)
+    if gone:
+        found.damage(path, f"files that its RECORD lists are gone: {_some(gone)}")
     return record
+
+
+def _some(paths: list[str]) -> str:
+    names = [printable(path.rpartition("/")[2], 60) for path in paths]
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _said(start: bytes) -> Fields | None:
+    """Name and version by the metadata itself, which is what pip and ``importlib.metadata`` go by."""
+    values = [_line(start, pattern) for pattern in (_NAME_LINE, _VERSION_LINE)]
+    name, version = values[0] or "", values[1] or ""
+    if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
+        return {"name": normalised(name), "version": version}
+    return None
+
+
+def _named(stem: str) -> Fields | None:
+    """Name and version by the folder's name, where that is plain."""
+    name, dash, version = stem.partition("-")
+    if dash and _NAME.fullmatch(name) and _VERSION.fullmatch(version) and "-" not in version:
+        return {"name": normalised(name), "version": version}
+    return None
+
+
+def _line(start: bytes, pattern: re.Pattern[bytes]) -> str | None:
+    """A field of a metadata file; it is laid out as a mail header, which an empty line ends."""
+    match = pattern.search(start)
+    if match is None or _END_OF_HEAD.search(start, 0, match.start()):
+        return None
+    return match[1].decode("utf-8", "replace").strip()
+
+
+def _problem(start: bytes) -> str | None:
+    """Why METADATA cannot be used."""
+    if not start.strip(b"\0 \r\n\t"):
+        return "METADATA is empty"
+    for name, pattern, form in (("name", _NAME_LINE, _NAME), ("version", _VERSION_LINE, _VERSION)):
+        value = _line(start, pattern)
+        if value is None or not form.fullmatch(value):
+            return f"no {name} in METADATA" if not value else f"no usable {name} in METADATA"
+    return None
 
 
 def _egg(request: Request, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Fields | None:
     single = is_file(request, path)
     metadata = path if single else f"{path}/PKG-INFO"
-    if not single and not is_file(request, metadata):
+    start = read_start(request, metadata, _HEAD)
+    if start is None:
         return None
-    record = _named(request, metadata, _PYTHON_TAG.sub("", stem))
+    record = _named(_PYTHON_TAG.sub("", stem)) or _said(start)
     if record is None:
         return None
     record |= {"path": path, "channel": "pip", "source": f"file {metadata}"}
@@ -106,33 +187,14 @@ def _egg(request: Request, path: str, stem: str, detailed: frozenset[str], linke
     return record
 
 
-def _named(request: Request, metadata: str, stem: str) -> Fields | None:
-    """Name and version: of the folder's name where that is plain, else of the metadata."""
-    name, dash, version = stem.partition("-")
-    if dash and _NAME.fullmatch(name) and _VERSION.fullmatch(version) and "-" not in version:
-        return {"name": normalised(name), "version": version}
-    headers = _headers(read_text(request, metadata) or "", ("Name", "Version"))
-    name, version = headers.get("Name", [""])[0], headers.get("Version", [""])[0]
-    if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
-        return {"name": normalised(name), "version": version}
-    return None
-
-
-def _headers(text: str, wanted: tuple[str, ...]) -> dict[str, list[str]]:
-    """The wanted fields of a metadata file; it is laid out as a mail header, which an empty line ends."""
-    found: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if not line.strip():
-            break
-        key, colon, value = line.partition(":")
-        if colon and key in wanted:
-            found.setdefault(key, []).append(value.strip())
-    return found
-
-
 def _requirements(text: str | None) -> list[str]:
-    lines = _headers(text or "", ("Requires-Dist",)).get("Requires-Dist", [])
-    return [printable(line) for line in lines[:REQUIREMENTS]]
+    lines: list[str] = []
+    for line in (text or "").splitlines():
+        if not line.strip() or len(lines) >= REQUIREMENTS:
+            break
+        if line.startswith("Requires-Dist:"):
+            lines.append(printable(line.partition(":")[2].strip()))
+    return lines
 
 
 def _is_editable(direct_url: str | None) -> bool:

@@ -44,6 +44,7 @@ def test_wheels_by_the_name_of_their_folder(tree: Tree) -> None:
         "path": f"{SITE}/Foo_Bar.baz-1.0rc1.dist-info",
         "channel": "pip",
         "installer": "pip",
+        "record": False,
         "source": "wheel metadata",
     }
     assert torch["requires"] == ["filelock", "nvidia-nccl-cu12 (==2.21.5)"]

@@ -1,0 +1,118 @@
+"""Who says that a file is theirs, and what follows where several do."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from typing import NamedTuple
+
+_HASHED_LIMIT = 4 << 20
+"""Larger files are not read whole to tell two claims apart."""
+
+
+class Claim(NamedTuple):
+    """A package says that a file is its own."""
+
+    kind: str
+    """``wheel``, ``conda``, ``dpkg``, ``rpm`` or ``toolkit``."""
+    name: str
+    version: str
+    size: int | None = None
+    """Bytes, as the package's list of files says."""
+    hash: str | None = None
+    """As RECORD writes it: ``sha256=`` and unpadded base64."""
+
+    @property
+    def text(self) -> str:
+        """As ``Library.owner`` shows it."""
+        return f"{self.name}=={self.version}" if self.kind == "wheel" else f"{self.name} {self.version}".strip()
+
+
+class Ownership(NamedTuple):
+    owner: Claim | None
+    """None where nobody claims the file, or where nothing tells whose it is."""
+    altered: bool | None
+    """Whether the file is another than its owner recorded; None where nobody recorded a size."""
+
+
+def decide(claims: Sequence[Claim], place: str, size: int) -> Ownership:
+    """The owner of a file of ``size`` bytes at ``place`` (on this machine) among all that claim it.
+
+    Where several do, it is the one whose recorded size is that of the file, and where those agree, whose recorded hash
+    is (small files only). A file that no record fits was written by somebody else.
+    """
+    if not claims:
+        return Ownership(None, None)
+    fitting = [claim for claim in claims if claim.size == size]
+    if _differ(fitting):
+        found = _hash(place, size)
+        fitting = [claim for claim in fitting if claim.hash == found] if found else fitting
+        if _differ(fitting):
+            return Ownership(None, None)
+    if fitting:
+        return Ownership(fitting[0], altered=False)
+    unsized = [claim for claim in claims if claim.size is None]
+    if unsized:
+        return Ownership(unsized[0], None) if len(claims) == 1 else Ownership(None, None)
+    return Ownership(claims[0] if len(claims) == 1 else None, altered=True)
+
+
+def _differ(claims: Sequence[Claim]) -> bool:
+    return len({claim.hash for claim in claims if claim.hash}) > 1
+
+
+def _hash(place: str, size: int) -> str | None:
+    if size > _HASHED_LIMIT:
+        return None
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        digest = hashlib.sha256(file.read(_HASHED_LIMIT)).digest()
+    return "sha256=" + urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+_OWN_NAMES = {
+    "cudart": r"cuda-runtime|cuda-cudart|cudart",
+    "nvrtc": r"cuda-nvrtc|nvrtc",
+    "nvvm": r"cuda-nvvm|nvvm|cuda-nvcc",
+    "cublas": r"cublas",
+    "cublasLt": r"cublas",
+    "nvblas": r"cublas|nvblas",
+    "cusolverMg": r"cusolver",
+    "cufftw": r"cufft",
+    "cufile_rdma": r"cufile",
+    "cupti": r"cuda-cupti|cupti",
+    "cutensorMg": r"cutensor",
+    "cutensorMp": r"cutensor",
+    "nvToolsExt": r"nvtx|cuda-nvtx|nvtoolsext",
+    "nvinfer": r"tensorrt|nvinfer",
+    "nvonnxparser": r"tensorrt|nvinfer|nvonnxparsers?",
+    "nvparsers": r"tensorrt|nvinfer|nvparsers",
+    "nvcaffe": r"tensorrt|nvinfer|nvparsers",
+    "npp": r"npp|cuda-npp",
+    "nvds": r"deepstream",
+    "cuda": r"cuda1|cuda-compat|nvidia-compute|nvidia-driver-cuda-libs|nvidia-l4t-cuda|nvidia-tesla-\d+-cuda1",
+    "nvidia-ml": r"nvidia-ml1|nvidia-compute|nvidia-driver-libs|nvidia-tesla-\d+-ml1",
+}
+"""The packages that bring one library, or one family, by the start of their names; else the family's own name."""
+
+_UPSTREAM = re.compile(r"(?:\d+:)?(\d+(?:\.\d+)*)")
+
+
+def declared(claim: Claim | None, family: str) -> str | None:
+    """The version of the library by its owner's metadata; None where the owner (torch …) only brings it along."""
+    if claim is None or claim.kind == "toolkit":
+        return None
+    base = re.split(r"[_.]|-builtins", family)[0]
+    base = "npp" if base.startswith("npp") else "nvds" if base.startswith("nvds") else base
+    names = _OWN_NAMES.get(base, re.escape(base.lower()))
+    plain = re.sub(r"^(?:nvidia-|lib)", "", claim.name)
+    if not any(re.match(rf"(?:{names})(?![a-z])", name) for name in (claim.name, plain)):
+        return None
+    upstream = _UPSTREAM.match(claim.version)
+    return upstream[1] if upstream else None

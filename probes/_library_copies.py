@@ -1,0 +1,99 @@
+"""The copies found, each under its real path, with all the names that lead to it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from dataclasses import dataclass, field
+
+from ._kit import Request, below
+from ._library_claims import Claim
+from ._library_families import LibraryName, family_of
+from ._links import folder_names, resolve
+
+LIMIT = 5000
+
+
+@dataclass
+class Copy:
+    """One file."""
+
+    path: str
+    """Real path, as the examined machine sees it."""
+    name: LibraryName
+    size: int
+    origin: str
+    environment: str | None = None
+    top: str | None = None
+    """Real path of the toolkit in which it lies."""
+    names: list[str] = field(default_factory=list)
+    """Links that lead to it."""
+    claims: list[Claim] = field(default_factory=list)
+
+
+class Copies:
+    """Collects; who adds a file first says what it is."""
+
+    def __init__(self, request: Request) -> None:
+        self.found: dict[str, Copy] = {}
+        self.complete = True
+        self._request = request
+        self._folders: dict[str, str | None] = {}
+
+    def add_folder(self, folder: str, origin: str, environment: str | None = None, top: str | None = None) -> None:
+        """Every library in a folder."""
+        names, certain = folder_names(self._request, folder)
+        self.complete = self.complete and certain
+        for name in names:
+            if name.startswith("lib") and family_of(name):
+                self.add(f"{folder}/{name}", origin, environment, top)
+
+    def add(
+        self, path: str, origin: str, environment: str | None = None, top: str | None = None, claim: Claim | None = None
+    ) -> None:
+        """A path at which a library may lie; ``claim`` says whose it is."""
+        found = self._real(path)
+        if found is None:
+            return
+        real, size, linked = found
+        copy = self.found.get(real)
+        if copy is None:
+            name = family_of(posixpath.basename(real)) or family_of(posixpath.basename(path))
+            if name is None or len(self.found) >= LIMIT:
+                self.complete = self.complete and name is None
+                return
+            copy = self.found[real] = Copy(real, name, size, origin, environment, top)
+        if path != real and path not in copy.names:
+            copy.names.append(path)
+        if claim is not None and not linked and claim not in copy.claims:
+            copy.claims.append(claim)  # who owns a link (a package for developers) does not own the file
+
+    def beside(self, path: str, start: str) -> list[tuple[str, str]]:
+        """Path and family of the copies in the folder of ``path`` whose file names begin with ``start``."""
+        folder = posixpath.dirname(path)
+        return [
+            (other.path, other.name.family)
+            for other in self.found.values()
+            if other.path.startswith(f"{folder}/{start}") and posixpath.dirname(other.path) == folder
+        ]
+
+    def _real(self, path: str) -> tuple[str, int, bool] | None:
+        """Real path and size of a regular file, and whether ``path`` ends in a link to it."""
+        folder, name = posixpath.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = resolve(self._request, folder)
+        inside = self._folders[folder]
+        real: str | None = f"{inside.rstrip('/')}/{name}" if inside else None
+        linked = False
+        try:
+            status = os.lstat(below(self._request, real)) if real else None
+            if real and status and stat.S_ISLNK(status.st_mode):
+                linked = True
+                real = resolve(self._request, real)
+                status = os.lstat(below(self._request, real)) if real else None
+        except (OSError, ValueError):
+            return None
+        if real is None or status is None or not stat.S_ISREG(status.st_mode):
+            return None
+        return real, status.st_size, linked

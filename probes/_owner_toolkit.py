@@ -1,0 +1,60 @@
+"""The toolkit as the owner of what lies in it, and the versions of its parts by its ``version.json``."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from ._env_head import read_start
+from ._kit import Request
+from ._library_claims import Claim
+from ._toolkit_version import version
+
+_JSON_LIMIT = 1 << 20
+_PLAIN = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,4}")
+
+_PARTS = {
+    "cudart": "cuda_cudart",
+    "nvrtc": "cuda_nvrtc",
+    "nvrtc-builtins": "cuda_nvrtc",
+    "nvvm": "cuda_nvcc",
+    "cupti": "cuda_cupti",
+    "nvToolsExt": "cuda_nvtx",
+    "cublasLt": "libcublas",
+    "nvblas": "libcublas",
+    "cusolverMg": "libcusolver",
+    "cufftw": "libcufft",
+    "cufile_rdma": "libcufile",
+}
+"""Family to its part in ``version.json``; others are called ``lib`` and the name of the family in small letters."""
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    claim: Claim
+    parts: dict[str, str]
+    source: str
+    """The file that tells its version."""
+
+    def declared(self, family: str) -> str | None:
+        """The version of the family's part."""
+        name = "libnpp" if family.startswith("npp") else _PARTS.get(family, f"lib{family.lower()}")
+        return self.parts.get(name)
+
+
+def toolkit(request: Request, top: str) -> Toolkit:
+    """The toolkit in the folder ``top`` (a real path)."""
+    told = version(request, top)
+    claim = Claim("toolkit", "CUDA toolkit", told.value if told else "")
+    return Toolkit(claim, _parts(request, top), told.source if told else f"file {top}")
+
+
+def _parts(request: Request, top: str) -> dict[str, str]:
+    try:
+        told = json.loads(read_start(request, f"{top}/version.json", _JSON_LIMIT) or b"")
+    except (ValueError, RecursionError):
+        return {}
+    parts = told.items() if isinstance(told, dict) else ()
+    versions = {name: part.get("version") for name, part in parts if isinstance(part, dict)}
+    return {name: text for name, text in versions.items() if isinstance(text, str) and _PLAIN.fullmatch(text)}
