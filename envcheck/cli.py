@@ -177,6 +177,7 @@ def _request(options: Namespace) -> Request:
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
+        all_envs=getattr(options, "all_envs", False),
         assume=components(options.assume, "--assume"),
         require=components(options.require, "--require"),
         only=tuple(options.only or ()),

@@ -125,6 +125,11 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         "default: VIRTUAL_ENV or CONDA_PREFIX, ./.venv, python3 on PATH, envcheck's own",
     )
     group.add_argument(
+        "--all-envs",
+        action="store_true",
+        help="also list every environment in the known places (below here, conda, pyenv, uv, /opt, PATH …)",
+    )
+    group.add_argument(
         "--from", dest="saved", metavar="REPORT", help="judge the facts of a saved JSON report (- is stdin)"
     )
     group.add_argument(

@@ -40,6 +40,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[Scope] = ALL_SCOPES
     python: tuple[str, ...] = ()
     """Interpreters or environment folders to examine; empty: choose as documented."""
+    all_envs: bool = False
+    """Whether to examine every environment in the known places too; the judged one stays the first."""
     assume: tuple[Component, ...] = ()
     require: tuple[Component, ...] = ()
     only: tuple[str, ...] = ()
@@ -148,6 +150,7 @@ def _probe_request(request: Request) -> dict[str, Any]:
         "root": request.root,
         "cwd": request.cwd,
         "python": list(request.python),
+        "all_envs": request.all_envs,
         "own_prefix": sys.prefix,
         "variables": dict(request.variables),
     }
