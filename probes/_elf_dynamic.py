@@ -9,11 +9,13 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from ._elf_file import ElfError, File
+from ._elf_file import ElfError, Reader
 from ._elf_headers import PT_DYNAMIC, PT_LOAD, Header, Segment, text
 
 ENTRY_LIMIT = 1 << 14
 STRING_LIMIT = 1 << 16
+STRINGS_LIMIT = 1 << 22
+"""Bytes of one name or path, and of all together."""
 VERSION_LIMIT = 1 << 14
 """Versions needed or defined, of all files together."""
 
@@ -29,13 +31,14 @@ _FIRST_READ = 192
 class Dynamic:
     """The entries of PT_DYNAMIC, and access to what they point to."""
 
-    def __init__(self, file: File, header: Header, segments: list[Segment]) -> None:
+    def __init__(self, file: Reader, header: Header, segments: list[Segment]) -> None:
         self._file = file
         self._order = header.order
         self._loaded = [segment for segment in segments if segment.type == PT_LOAD]
         self.there = any(segment.type == PT_DYNAMIC for segment in segments)
         self._entries = self._read_entries(header, segments)
         self._strings: dict[int, str] = {}
+        self._string_bytes = STRINGS_LIMIT
 
     def _read_entries(self, header: Header, segments: list[Segment]) -> dict[int, list[int]]:
         entries: dict[int, list[int]] = {}
@@ -83,14 +86,18 @@ class Dynamic:
 
     def _read_string(self, index: int) -> str:
         table = self.offset_of(DT_STRTAB)
-        limit = min((self.value(DT_STRSZ) or 0) - index, STRING_LIMIT)
+        limit = min((self.value(DT_STRSZ) or 0) - index, STRING_LIMIT, self._string_bytes)
         if table is None or limit <= 0:
             raise ElfError("a name of its dynamic section lies outside the table of names")
-        for size in (min(_FIRST_READ, limit), limit):
-            raw, end, _ = self._file.read(table + index, size).partition(b"\0")
+        size = _FIRST_READ
+        while True:
+            raw, end, _ = self._file.read(table + index, min(size, limit)).partition(b"\0")
             if end:
+                self._string_bytes -= len(raw)
                 return text(raw)
-        raise ElfError("a name of its dynamic section does not end")
+            if size >= limit:
+                raise ElfError("a name of its dynamic section does not end")
+            size *= 4
 
     def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
         """Numbers at an offset of the file."""

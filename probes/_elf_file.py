@@ -22,7 +22,26 @@ class ElfError(ValueError):
     """Why a file cannot be read as what it should be, as one sentence without the path."""
 
 
-class File:
+class Reader:
+    """Something with bytes at offsets."""
+
+    path: str
+    size: int
+    """Bytes."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """The bytes there, fewer where it ends or ``READ_LIMIT`` does; raises ElfError if the disk fails."""
+        raise NotImplementedError
+
+    def exactly(self, offset: int, size: int, what: str) -> bytes:
+        """As many bytes as asked for, or ElfError that names ``what`` lies beyond the end."""
+        data = self.read(offset, size)
+        if len(data) != size:
+            raise ElfError(f"{what} lies beyond the end of the file")
+        return data
+
+
+class File(Reader):
     """A regular file open for reading; closes itself as a context manager, else with the last reference."""
 
     def __init__(self, path: str) -> None:
@@ -33,14 +52,13 @@ class File:
             _require_regular(os.stat(path))  # first: opening a device can already change something
             self._descriptor = os.open(path, _FLAGS)
             found = os.fstat(self._descriptor)
+            _require_regular(found)
         except (OSError, ValueError) as error:
             self.close()
             raise ElfError(_reason(error)) from error
         self.size = found.st_size
-        """Bytes in the file when it was opened."""
 
     def read(self, offset: int, size: int) -> bytes:
-        """The bytes there, fewer where the file ends or ``READ_LIMIT`` does; raises ElfError if the disk fails."""
         left = self.size - offset
         if size > left or size > READ_LIMIT:
             size = min(left, READ_LIMIT)
@@ -50,13 +68,6 @@ class File:
             return os.pread(self._descriptor, size, offset)
         except OSError as error:
             raise ElfError(_reason(error)) from error
-
-    def exactly(self, offset: int, size: int, what: str) -> bytes:
-        """As many bytes as asked for, or ElfError that names ``what`` ended early."""
-        data = self.read(offset, size)
-        if len(data) != size:
-            raise ElfError(f"{what} lies beyond the end of the file")
-        return data
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -73,6 +84,19 @@ class File:
 
     def __del__(self) -> None:
         self.close()
+
+
+class Window(Reader):
+    """A part of a file as if it were one: nothing in it leads out of it."""
+
+    def __init__(self, whole: Reader, start: int, size: int) -> None:
+        self.path = whole.path
+        self.start = start
+        self.size = max(0, min(size, whole.size - start))
+        self._whole = whole
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._whole.read(self.start + offset, min(size, self.size - offset)) if offset >= 0 else b""
 
 
 def _require_regular(found: os.stat_result) -> None:

@@ -1,4 +1,4 @@
-"""The three tables of an ELF file: its header, its segments (program headers) and its sections.
+"""The three tables of an ELF file: its header, its segments (program headers) and its sections; and tables of names.
 
 By the System V gABI, chapters 4 and 5; 32 and 64 bit, both byte orders.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from ._elf_file import ElfError, File
+from ._elf_file import ElfError, Reader
 
 SECTION_LIMIT = 1 << 18
 SEGMENT_LIMIT = 1 << 12
 NAMES_LIMIT = 16 << 20
-"""Bytes of the section names that are looked at."""
+"""Bytes of the table of section names that are looked at, and of the names taken from it."""
 
 MACHINES = {
     3: "i386",
@@ -80,16 +80,16 @@ class Section(NamedTuple):
     entry_size: int
 
 
-def read_header(file: File, base: int = 0) -> Header:
-    """The ELF header at ``base``; raises ElfError where there is none."""
-    ident = file.read(base, 16)
+def read_header(file: Reader) -> Header:
+    """The ELF header; raises ElfError where the file is none."""
+    ident = file.read(0, 16)
     if not ident.startswith(b"\x7fELF"):
         raise ElfError("it is no ELF file" if file.size else "it is empty")
     bits, order = (_BITS.get(ident[4]), _ORDER.get(ident[5])) if len(ident) == 16 else (None, None)
     if bits is None or order is None:
         raise ElfError("its ELF header names no known class and byte order")
     layout = struct.Struct(order + _HEADER[bits])
-    fields = layout.unpack(file.exactly(base, layout.size, "its ELF header"))
+    fields = layout.unpack(file.exactly(0, layout.size, "its ELF header"))
     kind, machine, _, _, segments, sections, flags, _, segment_size, segment_count, section_size, count, names = fields
     return Header(
         order=order,
@@ -104,7 +104,7 @@ def read_header(file: File, base: int = 0) -> Header:
     )
 
 
-def read_segments(file: File, header: Header) -> list[Segment]:
+def read_segments(file: Reader, header: Header) -> list[Segment]:
     """What the loader would map, in the file's order; raises ElfError where the table is not all there."""
     offset, size, count = header.segments
     if not count:
@@ -118,8 +118,8 @@ def read_segments(file: File, header: Header) -> list[Segment]:
     return [Segment(e[0], e[1], e[2], e[4]) for e in layout.iter_unpack(raw)]
 
 
-def read_sections(file: File, header: Header, base: int = 0) -> list[Section]:
-    """All sections, of an ELF file that starts at ``base``; raises ElfError where the table is not all there.
+def read_sections(file: Reader, header: Header) -> list[Section]:
+    """All sections in order; raises ElfError where the table is not all there.
 
     Names that lie outside the table of names are empty.
     """
@@ -129,28 +129,42 @@ def read_sections(file: File, header: Header, base: int = 0) -> list[Section]:
     layout = struct.Struct(header.order + _SECTION[header.bits])
     names_index = header.names
     if count == _COUNT_ELSEWHERE or names_index == _NAMES_ELSEWHERE:
-        first = layout.unpack(file.exactly(base + offset, layout.size, "its table of sections"))
+        first = layout.unpack(file.exactly(offset, layout.size, "its table of sections"))
         count = first[5] if count == _COUNT_ELSEWHERE else count
         names_index = first[6] if names_index == _NAMES_ELSEWHERE else names_index
     if size != layout.size or count > SECTION_LIMIT:
         raise ElfError(f"its table of sections is damaged: {count} entries of {size} bytes")
-    raw = file.exactly(base + offset, size * count, "its table of sections")
-    entries = list(layout.iter_unpack(raw))
-    names = b""
+    entries = list(layout.iter_unpack(file.exactly(offset, size * count, "its table of sections")))
+    names = Names(b"", NAMES_LIMIT)
     if names_index < len(entries):
-        names = file.read(base + entries[names_index][4], min(entries[names_index][5], NAMES_LIMIT))
+        names = Names(file.read(entries[names_index][4], min(entries[names_index][5], NAMES_LIMIT)), NAMES_LIMIT)
     return [_section(entry, names) for entry in entries]
 
 
-def _section(entry: tuple[int, ...], names: bytes) -> Section:
+def _section(entry: tuple[int, ...], names: Names) -> Section:
     name, kind, flags, address, offset, size, _, _, _, entry_size = entry
-    return Section(text_at(names, name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+    return Section(names.at(name), kind, flags, address, offset, 0 if kind == SHT_NOBITS else size, entry_size)
+
+
+class Names:
+    """A table of names that end in NUL, of which so many bytes may be taken: names may share their bytes."""
+
+    def __init__(self, table: bytes, allowance: int) -> None:
+        self._table = table
+        self._left = allowance
+
+    def at(self, offset: int) -> str:
+        """The name at an offset, empty where none ends in the table; raises ElfError beyond the allowance."""
+        end = self._table.find(b"\0", offset)
+        self._left -= max(0, (end if end >= 0 else len(self._table)) - offset)
+        if self._left < 0:
+            raise ElfError("its names are longer than any real ones")
+        return text(self._table[offset:end]) if end >= 0 else ""
 
 
 def text_at(table: bytes, offset: int) -> str:
-    """The string of a string table, empty where it does not end within the table."""
-    end = table.find(b"\0", offset)
-    return text(table[offset:end]) if end >= 0 else ""
+    """The name at an offset of a table, empty where none ends there."""
+    return Names(table, len(table)).at(offset)
 
 
 def text(raw: bytes) -> str:

@@ -91,7 +91,7 @@ class GpuTargets:
 def gpu_code(path: str) -> GpuCode:
     """Every piece of GPU code in the file, plain data included; never raises.
 
-    Takes about a quarter of a second for each gigabyte of plain data in the file.
+    Takes about a second for each gigabyte of plain data in the file.
     """
     bounds = Bounds()
     entries = tuple(map(_entry, _known(_found(path, bounds, everywhere=True), bounds)))

@@ -13,7 +13,7 @@ import re
 import struct
 from typing import TYPE_CHECKING
 
-from ._elf_file import File
+from ._elf_file import Reader
 from ._elf_headers import read_sections
 from ._fatbin_walk import ARCHITECTURE_SPECIFIC, ELF, FAMILY_SPECIFIC, PTX, Image
 
@@ -39,46 +39,46 @@ _COUNTED_ATTRIBUTE = 4
 _ISA_CLASS = 9
 
 
-def cubin(file: File, header: Header, base: int, size: int) -> Image:
-    """The cubin at ``base`` as an image; raises ElfError where it is damaged."""
+def cubin(file: Reader, header: Header) -> Image:
+    """The cubin as an image; raises ElfError where it is damaged."""
     if header.abi_version < _NEWER_ABI:
         capability = header.flags & 0xFF
         flags = ARCHITECTURE_SPECIFIC if header.flags & _SPECIFIC_OLDER else 0
     else:
         capability = header.flags >> 8 & 0xFF
-        flags = _variant(file, header, base, capability)
-    return Image(ELF, capability, flags, 0, 0, base, size, base)
+        flags = _variant(file, header, capability)
+    return Image(ELF, capability, flags, 0, 0, 0, file.size, 0)
 
 
-def is_relocatable(file: File, image: Image) -> bool:
+def is_relocatable(file: Reader, image: Image) -> bool:
     """Whether the content is a plain cubin that still has to be linked."""
     head = file.read(image.content, 18)
     return len(head) == 18 and head.startswith(b"\x7fELF") and head[16] == RELOCATABLE
 
 
-def ptx(file: File, base: int, size: int) -> Image | None:
-    """PTX text at ``base`` as an image, or None where the text does not begin with a version and a target."""
-    lines = (line.strip() for line in file.read(base, min(size, _PTX_LIMIT)).splitlines())
+def ptx(file: Reader) -> Image | None:
+    """PTX text as an image, or None where the text does not begin with a version and a target."""
+    lines = (line.strip() for line in file.read(0, _PTX_LIMIT).splitlines())
     said = (line for line in lines if line and not line.startswith(b"//"))
     version = _PTX_VERSION.match(next(said, b""))
     target = _PTX_TARGET.match(next(said, b""))
     if version is None or target is None:
         return None
-    return Image(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), base, size, base)
+    return Image(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), 0, file.size, 0)
 
 
-def _variant(file: File, header: Header, base: int, capability: int) -> int:
-    sections = {section.name: section for section in read_sections(file, header, base)}
-    for number, variant in _ARGUMENT.findall(_content(file, base, sections.get(".note.nv.tkinfo"))):
+def _variant(file: Reader, header: Header, capability: int) -> int:
+    sections = {section.name: section for section in read_sections(file, header)}
+    for number, variant in _ARGUMENT.findall(_content(file, sections.get(".note.nv.tkinfo"))):
         if number == str(capability).encode():
             return _VARIANT[variant]
-    if header.flags & _SPECIFIC_NEWER or _isa_class(_content(file, base, sections.get(".nv.compat"))):
+    if header.flags & _SPECIFIC_NEWER or _isa_class(_content(file, sections.get(".nv.compat"))):
         return ARCHITECTURE_SPECIFIC
     return 0
 
 
-def _content(file: File, base: int, section: Section | None) -> bytes:
-    return b"" if section is None else file.read(base + section.offset, min(section.size, _NOTES_LIMIT))
+def _content(file: Reader, section: Section | None) -> bytes:
+    return b"" if section is None else file.read(section.offset, min(section.size, _NOTES_LIMIT))
 
 
 def _isa_class(attributes: bytes) -> int:

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._elf_file import ElfError, File
+from ._elf_file import ElfError, File, Reader, Window
 from ._elf_headers import read_header
 from ._fatbin_archive import is_archive, members
 from ._fatbin_cubin import MACHINE, RELOCATABLE, cubin, is_relocatable, ptx
-from ._fatbin_places import (
-    LINKABLE_SECTION,
-    LOADABLE_SECTION,
-    SAMPLED_FROM,
-    SAMPLED_FROM_ALONE,
-    SEARCHED_AT_ONCE,
-    Place,
-    places,
-    sampled,
-)
+from ._fatbin_places import LINKABLE_SECTION, LOADABLE_SECTION, OWN_SECTIONS, Place, places, worth_searching
 from ._fatbin_walk import START, Image, walk
 
 if TYPE_CHECKING:
@@ -38,21 +29,13 @@ class Found(NamedTuple):
     image: Image
 
 
-class Part(NamedTuple):
-    """A file, or a member in an archive."""
-
-    file: File
-    start: int
-    size: int
-
-
 def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
     """All GPU code in the file; in all plain data too if it is meant to be ``everywhere``, else only in little of it.
 
     What is wrong is noted in ``bounds``, or raised as ElfError where nothing more can be read.
     """
     if not is_archive(file.read(0, 8)):
-        yield from _in_part(Part(file, 0, file.size), bounds, everywhere=everywhere)
+        yield from _in_file(file, bounds, everywhere=everywhere)
         return
     for member in members(file, bounds):
         try:
@@ -62,51 +45,48 @@ def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
 
 
 def _in_member(archive: File, member: Member, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
-    if member.path is None:
-        yield from _in_part(Part(archive, member.offset, member.size), bounds, everywhere=everywhere)
+    if member.path is not None:
+        with File(member.path) as beside:
+            yield from _in_file(beside, bounds, everywhere=everywhere)
         return
-    with File(member.path) as beside:
-        yield from _in_part(Part(beside, 0, beside.size), bounds, everywhere=everywhere)
+    for found in _in_file(Window(archive, member.offset, member.size), bounds, everywhere=everywhere):
+        yield found._replace(image=found.image._replace(offset=found.image.offset + member.offset))
 
 
-def _in_part(part: Part, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
-    start = part.file.read(part.start, min(part.size, len(START)))
+def _in_file(file: Reader, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+    start = file.read(0, len(START))
     if start.startswith(ELF_START):
-        header = read_header(part.file, part.start)
+        header = read_header(file)
         if header.machine == MACHINE:
-            yield Found("", header.type == RELOCATABLE, cubin(part.file, header, part.start, part.size))
+            yield Found("", header.type == RELOCATABLE, cubin(file, header))
         else:
-            yield from _in_host_elf(part, header, bounds, everywhere=everywhere)
+            yield from _in_host_elf(file, header, bounds, everywhere=everywhere)
     elif start == START:
-        yield from _in_place(part.file, Place("", part.start, part.start + part.size), bounds)
+        yield from _in_place(file, Place("", 0, file.size), bounds)
     else:
-        text = ptx(part.file, part.start, part.size)
+        text = ptx(file)
         if text is None:
-            bounds.note("it is no ELF file, archive, fatbin or PTX" if part.size else "it is empty")
+            bounds.note("it is no ELF file, archive, fatbin or PTX" if file.size else "it is empty")
         else:
             yield Found("", relocatable=False, image=text)
 
 
-def _in_host_elf(part: Part, header: Header, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
-    own, data = places(part.file, header, part.start, part.size, bounds)
-    for place in own:
-        yield from _in_place(part.file, place, bounds)
-    for place in data if everywhere else _worth_searching(part.file, own, data, bounds):
-        yield from _in_place(part.file, place, bounds)
+def _in_host_elf(file: Reader, header: Header, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+    found = places(file, header, bounds)
+    before = bounds.containers
+    for place in found.own:
+        yield from _in_place(file, place, bounds)
+    there = bounds.containers - before
+    if there < found.registered:
+        bounds.note(f"it registers {found.registered} fatbins with CUDA, of which {there} were found")
+    for place in found.data if everywhere else worth_searching(file, found, bounds):
+        yield from _in_place(file, place, bounds)
 
 
-def _in_place(file: File, place: Place, bounds: Bounds) -> Iterator[Found]:
-    for image in walk(file, place.start, place.end, bounds):
+def _in_place(file: Reader, place: Place, bounds: Bounds) -> Iterator[Found]:
+    aligned = place.name in OWN_SECTIONS
+    for image in walk(file, place.start, place.end, bounds, aligned=aligned):
         if place.name == LOADABLE_SECTION:
             yield Found(place.name, relocatable=False, image=image)
         else:
             yield Found(place.name, place.name == LINKABLE_SECTION or is_relocatable(file, image), image)
-
-
-def _worth_searching(file: File, own: list[Place], data: list[Place], bounds: Bounds) -> list[Place]:
-    """Plain data that holds code and is soon searched; that there is more is noted."""
-    hits = sampled(file, data, SAMPLED_FROM if own else SAMPLED_FROM_ALONE)
-    large = [place.name for place in hits if place.end - place.start > SEARCHED_AT_ONCE]
-    if large:
-        bounds.note(f"it holds more GPU code in {', '.join(large)}, outside CUDA's own sections")
-    return [place for place in hits if place.end - place.start <= SEARCHED_AT_ONCE]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._elf_file import ElfError, File
+from ._elf_file import ElfError, Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +69,8 @@ class Bounds:
     def __init__(self) -> None:
         self.images = IMAGE_LIMIT
         self.bytes = SEARCH_LIMIT
+        self.containers = 0
+        """How many were found."""
         self.problem: str | None = None
 
     def note(self, problem: str) -> None:
@@ -89,19 +91,21 @@ class Bounds:
             raise ElfError(f"more than {SEARCH_LIMIT >> 20} MiB of it would have to be searched for GPU code")
 
 
-def walk(file: File, start: int, end: int, bounds: Bounds) -> Iterator[Image]:
+def walk(file: Reader, start: int, end: int, bounds: Bounds, *, aligned: bool) -> Iterator[Image]:
     """The images of all fatbins between two offsets; damaged ones are noted, and the next is looked for.
 
-    Fatbins begin at multiples of 8 bytes from ``start``.
+    ``aligned`` says that they begin at multiples of 8, as CUDA's tools lay them; TensorRT lays its own anywhere.
     """
-    at = start
+    unit = _ALIGNMENT if aligned else 1
+    at = start + unit - 1 & -unit
     while end - at >= _CONTAINER.size:
         chunk = file.read(at, min(_PEEK, end - at))
-        found = first_start(chunk)
+        found = first_start(chunk, aligned=aligned)
         if found < 0:
-            at = _find(file, at + _PEEK, end, bounds)
+            at = _find(file, at, end, bounds, aligned=aligned)
             continue
         bounds.count_image()
+        bounds.containers += 1
         at += found
         if len(chunk) - found < _CONTAINER.size:
             chunk, found = file.exactly(at, _CONTAINER.size, "a fatbin"), 0
@@ -111,15 +115,17 @@ def walk(file: File, start: int, end: int, bounds: Bounds) -> Iterator[Image]:
             bounds.note("a fatbin is cut short")
             stop = end
         yield from _images(file, at + header, stop, chunk[found + header :], bounds)
-        at += stop - at + _ALIGNMENT - 1 & -_ALIGNMENT
+        at = stop + unit - 1 & -unit
 
 
-def first_start(data: bytes) -> int:
-    """Where the first container begins among the multiples of 8, or -1.
+def first_start(data: bytes, *, aligned: bool) -> int:
+    """Where the first container begins in the data, or -1.
 
-    One of its bytes is looked for in every eighth byte of the data, which goes through several gigabytes a second; a
-    search for all of its bytes in all of the data does not.
+    One byte of the magic is looked for, in every eighth byte where that will do: so some gigabytes are searched in a
+    second, several times as many as by a search for all of the magic.
     """
+    if not aligned:
+        return data.find(START)
     column = data[_COLUMN::_ALIGNMENT]
     found = column.find(START[_COLUMN])
     while found >= 0 and not data.startswith(START, found * _ALIGNMENT):
@@ -127,24 +133,25 @@ def first_start(data: bytes) -> int:
     return found * _ALIGNMENT if found >= 0 else -1
 
 
-def _find(file: File, start: int, end: int, bounds: Bounds) -> int:
+def _find(file: Reader, start: int, end: int, bounds: Bounds, *, aligned: bool) -> int:
     """The offset of the next container, or ``end``; raises ElfError when too much would have to be searched."""
+    shared = 0 if aligned else len(START) - 1
     step = _SEARCH_FIRST
     at = start
     while end - at >= len(START):
         chunk = file.read(at, min(step, end - at))
         bounds.count_bytes(step)
-        found = first_start(chunk)
+        found = first_start(chunk, aligned=aligned)
         if found >= 0:
             return at + found
-        if len(chunk) < len(START):
+        if len(chunk) < step:
             break
-        at += step
+        at += step - shared
         step = min(step * 4, _SEARCH_MOST)
     return end
 
 
-def _images(file: File, start: int, stop: int, peeked: bytes, bounds: Bounds) -> Iterator[Image]:
+def _images(file: Reader, start: int, stop: int, peeked: bytes, bounds: Bounds) -> Iterator[Image]:
     """The images of one fatbin; ``peeked`` is what was already read of its beginning."""
     at = start
     data = peeked
