@@ -16,10 +16,11 @@ from envcheck.exitcode import ExitCode
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
+    from envcheck.collect.bench_plan import Bench
     from envcheck.output import Target
     from envcheck.report import Options as ReportOptions
     from envcheck.session import Request
-    from envcheck.snapshot import Snapshot
+    from envcheck.snapshot import Measurement, Snapshot
 
 _MOST_INPUT = 64 << 20
 """Bytes of a saved report or a pasted text that are read."""
@@ -59,7 +60,7 @@ def _run(argv: Sequence[str]) -> int:
     options = parse(argv, os.environ)
     if options.version:
         return _version()
-    verbs = {"check": _check, "explain": _explain, "rule": _rule, "schema": _schema, "matrix": _matrix}
+    verbs = {"check": _check, "bench": _bench, "explain": _explain, "rule": _rule, "schema": _schema, "matrix": _matrix}
     return verbs[options.verb or "check"](options)
 
 
@@ -79,14 +80,71 @@ def _check(options: Namespace) -> int:
 
     targets = parse_targets(options.output, FORMATS)
     request = _request(options)
-    if options.saved and options.deep:
-        raise UsageError("--deep tries what is here, and --from judges a saved report: give one of the two")
+    for wanted in ("deep", "bench"):
+        if options.saved and getattr(options, wanted):
+            raise UsageError(f"--{wanted} tries what is here, and --from judges a saved report: give one of the two")
     if options.saved:
         report = session.judge(_saved_snapshot(options.saved), request)
     else:
         with progress(sys.stderr, quiet=options.quiet) as on_event:
             report = session.check(request, on_event)
     return _deliver(report, options, targets)
+
+
+def _bench(options: Namespace) -> int:
+    from envcheck import session
+    from envcheck.baseline import save
+    from envcheck.output import parse_targets
+    from envcheck.report import FORMATS
+    from envcheck.report.progress import progress
+    from envcheck.rules.speed import MEASURED
+
+    targets = parse_targets(options.output, FORMATS)
+    request = _bench_request(options, MEASURED)
+    with progress(sys.stderr, quiet=options.quiet) as on_event:
+        report = session.check(request, on_event)
+    if options.save_baseline:
+        save(report, options.save_baseline)
+    options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
+    return _deliver(report, options, targets)
+
+
+def _bench_request(options: Namespace, rules: Sequence[str]) -> Request:
+    from envcheck.collect.bench_plan import Bench
+    from envcheck.session import Request
+
+    return Request(
+        python=tuple(options.python or ()),
+        only=tuple(rules),
+        fail_on=options.fail_on,
+        timeout=options.timeout,
+        bench=Bench(full=options.full, only=_quantities(options.only), gpus=options.gpu or (), force=options.force),
+        baseline=_baseline(options),
+        overlays=_overlays(options),
+        cwd=_working_folder(),
+        variables=dict(os.environ),
+    )
+
+
+def _quantities(names: Sequence[str] | None) -> tuple[str, ...]:
+    from envcheck.compat.load import tables
+
+    known = {row.quantity for row in tables().efficiencies} | _WITHOUT_CEILING
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")
+    return tuple(names or ())
+
+
+_WITHOUT_CEILING = frozenset({"both-directions", "copy-latency"})
+"""Quantities that are measured, and have no row of efficiencies."""
+
+
+def _baseline(options: Namespace) -> tuple[Measurement, ...]:
+    from envcheck.baseline import read
+
+    name = getattr(options, "baseline", None)
+    return read(_read(name), name) if name else ()
 
 
 def _explain(options: Namespace) -> int:
@@ -185,11 +243,19 @@ def _request(options: Namespace) -> Request:
         fail_on=options.fail_on,
         timeout=getattr(options, "timeout", None),
         deep=getattr(options, "deep", False),
+        bench=_quick(options),
+        baseline=_baseline(options),
         force=getattr(options, "force", False),
         overlays=_overlays(options),
         cwd=_working_folder(),
         variables=dict(os.environ),
     )
+
+
+def _quick(options: Namespace) -> Bench | None:
+    from envcheck.collect.bench_plan import Bench
+
+    return Bench(force=options.force) if getattr(options, "bench", False) else None
 
 
 def _working_folder() -> str:

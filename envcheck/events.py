@@ -25,6 +25,8 @@ class ProbeStarted:
     title: str
     framework: str | None = None
     """The framework that it tries, for one that tries frameworks."""
+    gpu: str | None = None
+    """UUID of the GPU that it measures, for one that runs for each GPU."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Progress:
     name: str
     text: str
     framework: str | None = None
+    gpu: str | None = None
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ VOLATILE = frozenset(
 """Fields that two honest sources may read differently a moment apart; a difference in them says nothing."""
 
 _BOOKKEEPING = frozenset({"source", "read"})
-_JOINED = ("measurements", "observed_errors", "runs", "disagreements")
+_JOINED = ("measurements", "baseline", "observed_errors", "runs", "disagreements")
 
 
 @dataclass

@@ -49,6 +49,9 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     _add_subject_options(check)
     _add_judging_options(check)
     _add_output_options(check)
+    bench = verbs.add_parser("bench", help="measure the GPUs and their links, and judge the figures against the chip")
+    _add_bench_options(bench)
+    _add_output_options(bench)
     explain = verbs.add_parser("explain", help="diagnose pasted text: torch's collect_env, nvidia-smi, an error")
     explain.add_argument("file", nargs="?", default="-", metavar="FILE", help="file with the text, or - for stdin")
     explain.add_argument("--here", action="store_true", help="add this machine's own facts")
@@ -59,7 +62,7 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     schema = verbs.add_parser("schema", help="print the JSON Schema of an output")
     schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default) or fit")
     matrix = verbs.add_parser("matrix", help="what fits together, without a machine")
-    for verb in (check, explain, *_add_matrix_verbs(matrix)):
+    for verb in (check, bench, explain, *_add_matrix_verbs(matrix)):
         _read_variables(verb, variables)
     return parser
 
@@ -138,10 +141,38 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         help="also start the judged environment's interpreter, import each framework in a process of its own and let "
         "it compute on the GPU",
     )
-    group.add_argument("--force", action="store_true", help="with --deep: also on a GPU that is at work")
+    group.add_argument("--bench", action="store_true", help="also measure the GPUs, as envcheck bench --quick does")
+    group.add_argument("--force", action="store_true", help="with --deep and --bench: also on a GPU that is at work")
+    _add_baseline_option(group)
     group.add_argument(
         "--timeout", type=_seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
     )
+
+
+def _add_bench_options(verb: argparse.ArgumentParser) -> None:
+    group = verb.add_argument_group("what is measured")
+    length = group.add_mutually_exclusive_group()
+    length.add_argument("--quick", action="store_true", help="the main figures, in about ten seconds (default)")
+    length.add_argument("--full", action="store_true", help="everything, in some minutes")
+    group.add_argument("--gpu", type=_indices, metavar="I,J", help="only these GPUs, by nvidia-smi's index")
+    group.add_argument(
+        "--only", action="append", metavar="NAME", help="only this quantity: gemm, device-memory-copy … (repeatable)"
+    )
+    group.add_argument("--force", action="store_true", help="also a GPU that others use; it is measured, not judged")
+    group.add_argument("--python", action="append", metavar="PATH", help="environment whose CUDA libraries are used")
+    _add_baseline_option(group)
+    group.add_argument("--save-baseline", metavar="FILE", help="keep the figures for later comparison")
+    group.add_argument(
+        "--timeout", type=_seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
+    )
+    group.add_argument(
+        "--fail-on", choices=("fail", "warn"), default="fail", help="what makes the exit status 1 (default: fail)"
+    )
+    _add_overlay_option(group)
+
+
+def _add_baseline_option(group: argparse._ActionsContainer) -> None:
+    group.add_argument("--baseline", metavar="FILE", help="compare the figures with those that --save-baseline kept")
 
 
 def _add_judging_options(verb: argparse.ArgumentParser) -> None:
@@ -247,6 +278,13 @@ def _seconds(text: str) -> float:
     if not 0 < seconds < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return seconds
+
+
+def _indices(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPU indices such as 0,2") from None
 
 
 def _scopes(text: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ import msgspec
 from envcheck import __version__
 from envcheck.assume import assume, assumes_machine
 from envcheck.checks import Report, Scope, Tool
+from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.deep import Deep
 from envcheck.collect.gather import gather
@@ -25,7 +26,7 @@ from envcheck.require import require, validate
 from envcheck.rules.api import Rule
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.evaluate import evaluate
-from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.verdict import FailOn, conclude
 
 ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
@@ -51,6 +52,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     """Seconds for the whole run."""
     deep: bool = False
+    bench: Bench | None = None
+    baseline: tuple[Measurement, ...] = ()
+    """Figures to compare the measured ones with."""
     """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
     force: bool = False
     """Try things also on a GPU that is at work."""
@@ -78,6 +82,7 @@ def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
         on_event=on_event,
         deadline_s=request.timeout,
         deep=Deep(force=request.force) if request.deep else None,
+        bench=request.bench,
     )
     return merge([*parts, Snapshot(runs=left_out)])
 
@@ -90,6 +95,8 @@ def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, s
     if request.assume:
         snapshot = assume(snapshot, request.assume)
     snapshot = complete(snapshot, knowledge)
+    if request.baseline:
+        snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request)
     found = evaluate(snapshot, knowledge, rules, request.scopes)
     held = require(snapshot, knowledge, request.require)
@@ -141,7 +148,7 @@ def _assumed_away(spec: ProbeSpec, request: Request) -> str:
         software = {fill.partition(".")[0] for fill in spec.fills} & _FILES_ABOUT_SOFTWARE
         by_reading = spec.kind in ("file", "driver")
         return "" if software and by_reading else "not assumed (--assume describes another machine)"
-    tried = spec.kind == "deep" and request.deep
+    tried = (spec.kind == "deep" and request.deep) or (spec.kind == "bench" and request.bench is not None)
     return "not assumed (--assume describes another environment)" if tried else ""
 
 

@@ -28,6 +28,8 @@ class About:
     """Key of the environment that it runs in."""
     framework: str | None = None
     """Name of the framework that it tries."""
+    gpu: str | None = None
+    """UUID of the GPU that it measures."""
 
 
 WHOLE = About()
@@ -99,4 +101,5 @@ def row(spec: ProbeSpec, verdict: Verdict, about: About = WHOLE, *, seconds: flo
         fills=spec.fills,
         environment=about.environment,
         framework=about.framework,
+        gpu=about.gpu,
     )

@@ -48,7 +48,7 @@ def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool 
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
     if not shown:
         return Choice()
-    reasons = [_why_not(gpu) for gpu in shown]
+    reasons = [why_not(gpu) for gpu in shown]
     free = next((gpu for gpu, reason in zip(shown, reasons, strict=True) if force or not reason), None)
     if free is None:
         return Choice(refused=f"{'; '.join(reasons[:3])}; --force tries all the same")
@@ -64,7 +64,8 @@ def _name_of(gpu: Gpu, shown: list[Gpu], users: str | None) -> str | None:
     return gpu.uuid if len(shown) > 1 else None
 
 
-def _why_not(gpu: Gpu) -> str:
+def why_not(gpu: Gpu) -> str:
+    """Why nothing may be run on this GPU unasked; empty where it is free."""
     busy = _in_use(gpu)
     if gpu.compute_mode in _EXCLUSIVE and (busy or gpu.processes):
         return f"{_called(gpu)} takes no further process (compute mode {gpu.compute_mode}) and is in use"

@@ -1,7 +1,8 @@
 """Run probes in children of their own and return what each contributed, with one row for each however it ended.
 
 Order of work: the early file probes in one child; then, side by side, the other file probes in one child and each
-driver probe in a child of its own; then, if they are asked for, the deep probes (``deep.py``).
+driver probe in a child of its own; then, if they are asked for, the deep probes (``deep.py``) and the bench probes
+(``bench.py``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from envcheck import bundle, events
 from envcheck.checks import Scope
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import row
+from envcheck.collect.bench import run_bench
+from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch, own_path
 from envcheck.collect.deep import Deep, run_deep, with_its_end
@@ -49,12 +52,13 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
     folder: Path | None = None,
     interpreter: str | None = None,
     deep: Deep | None = None,
+    bench: Bench | None = None,
 ) -> list[Snapshot]:
     """Run ``specs`` and return a partial Snapshot for each, in their order, with its rows in ``runs``.
 
-    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, deep probes unless ``deep`` asks
-    for them, and bench probes are not started and get the row ``skipped``. A deep probe has a row for each framework
-    that it tried. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
+    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, and deep and bench probes
+    unless ``deep`` and ``bench`` ask for them, are not started and get the row ``skipped``. A deep probe has a
+    row for each framework that it tried. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
     After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the
     probes (the shipped ones when None); ``interpreter`` runs them (``sys.executable`` when None). Whatever ends
     this call early, KeyboardInterrupt included, ends the children first.
@@ -76,10 +80,12 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
         )
         loop = Loop(setting, deadline_s, should_stop)
         try:
-            chosen = [spec for spec in specs if not results.skipped(spec, scopes, deep)]
+            chosen = [spec for spec in specs if not results.skipped(spec, scopes, _kinds(deep, bench))]
             _run_in_order(chosen, launch, loop, results)
             if deep:
                 _try_out(chosen, deep, loop, results, request)
+            if bench:
+                _measure(chosen, bench, loop, launch, results)
         finally:
             loop.abort()
     return [merge(results.parts[spec.name]) for spec in specs]
@@ -108,6 +114,23 @@ def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Resul
     )
 
 
+def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch, results: _Results) -> None:
+    run_bench(
+        [spec for spec in specs if spec.kind == "bench"],
+        wish,
+        loop,
+        launch,
+        gathered=results.gathered(),
+        finished=results.add,
+        on_event=results.on_event,
+    )
+
+
+def _kinds(deep: Deep | None, bench: Bench | None) -> frozenset[str]:
+    """The kinds of probes that may be started."""
+    return frozenset({"file", "driver", *(["deep"] if deep else ()), *(["bench"] if bench else ())})
+
+
 class _Results:
     """What the probes contributed so far."""
 
@@ -117,9 +140,9 @@ class _Results:
         self._count = count
         self._gpus = _GPUS_OF_A_LARGE_SERVER
 
-    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], deep: Deep | None) -> bool:
+    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> bool:
         """Whether ``spec`` is not to be started, which is then its result."""
-        reason = _why_skipped(spec, scopes, deep)
+        reason = _why_skipped(spec, scopes, kinds)
         if reason:
             self.parts[spec.name] = [Snapshot(runs=(row(spec, ("skipped", reason)),))]
         return bool(reason)
@@ -146,8 +169,8 @@ class _Results:
         return spec.seconds + spec.seconds_per_gpu * self._gpus
 
 
-def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], deep: Deep | None) -> str:
-    if spec.kind == "bench" or (spec.kind == "deep" and deep is None):
+def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> str:
+    if spec.kind not in kinds:
         return f"{spec.kind} probes run only when they are asked for"
     if not set(spec.scopes) & set(scopes):
         return f"scope {', '.join(scopes)} does not need it"

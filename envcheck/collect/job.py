@@ -96,7 +96,7 @@ class Job:
         about = self._group.about
         self._current = Attempt(spec, self._setting.allowed(spec), about)
         self._child.run_probe(spec.name)
-        self._setting.on_event(ProbeStarted(name=spec.name, title=spec.title, framework=about.framework))
+        self._setting.on_event(ProbeStarted(spec.name, spec.title, about.framework, about.gpu))
 
     @property
     def has_ended(self) -> bool:
@@ -175,7 +175,7 @@ class Job:
         if message.progress is not None:
             attempt.progress = visible.one_line(message.progress, PROGRESS_LIMIT)
             framework = attempt.about.framework
-            self._setting.on_event(Progress(name=message.probe, text=attempt.progress, framework=framework))
+            self._setting.on_event(Progress(message.probe, attempt.progress, framework, self._group.about.gpu))
         if message.fact:
             attempt.facts.append(decode_fact(message.fact))
         if message.done:

@@ -20,8 +20,11 @@ FIELDS = {
     "cuda": "cuda",
     "gpu": "gpus",
     "rate": "rates",
+    "efficiency": "efficiencies",
+    "link": "links",
     "torch": "torch",
     "release": "releases",
+    "flaw": "flaws",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

@@ -17,7 +17,10 @@ from envcheck.compat.tables import (
     CapabilityRow,
     CudaRow,
     DriverBranchRow,
+    EfficiencyRow,
+    FlawRow,
     GpuRow,
+    LinkRow,
     RateRow,
     ReleaseRow,
     Row,
@@ -34,8 +37,11 @@ ROW_TYPES: dict[str, type[Row]] = {
     "cuda": CudaRow,
     "gpu": GpuRow,
     "rate": RateRow,
+    "efficiency": EfficiencyRow,
+    "link": LinkRow,
     "torch": TorchRow,
     "release": ReleaseRow,
+    "flaw": FlawRow,
 }
 
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")

@@ -67,6 +67,15 @@ def peak(
     return _by_rate(tables, gpu, rate, precision, sms=sms, clock=clock)
 
 
+def operations_per_clock(
+    tables: Tables, gpu: GpuRow | None, capability: ComputeCapability, precision: Precision
+) -> tuple[float | None, RateRow | None]:
+    """What one multiprocessor does in a clock, and the row that says so; None where nothing tells."""
+    geforce = gpu is not None and gpu.kind == "geforce"
+    rate = _rate(tables, gpu, capability, geforce=geforce)
+    return (rate.operations.of(precision) if rate is not None else None), rate
+
+
 def bandwidth(
     tables: Tables, gpu: GpuRow | None, *, memory_clock: float | None = None, bus_width: int | None = None
 ) -> Peak | None:

@@ -182,6 +182,41 @@ class RateRow(Row, frozen=True, kw_only=True):
         return f"rate/{self.compute_capability}" + (f"-{self.variant}" if self.variant else "")
 
 
+class EfficiencyRow(Row, frozen=True, kw_only=True):
+    """What share of its ceiling a measured quantity reaches on sound GPUs."""
+
+    quantity: str
+    """Name of the measurement: ``gemm``, ``device-memory-copy``, ``host-to-device`` …"""
+    method: str
+    """What does it: ``cublasLt``, ``kernel``, ``mma.sync``, ``copy engine``."""
+    architecture: str = ""
+    """Empty: every one that no other row speaks of."""
+    precision: str = ""
+    low: float
+    """Least share that is expected."""
+    high: float
+    """Greatest share that was seen."""
+    wide: bool = False
+    """Whether it is only a floor, because nobody measured this here."""
+
+    @property
+    def id(self) -> str:
+        words = (self.quantity, self.method, self.precision, self.architecture)
+        return f"efficiency/{'-'.join(word.replace(' ', '-') for word in words if word)}"
+
+
+class LinkRow(Row, frozen=True, kw_only=True):
+    """What a lane of PCI Express carries in one direction, after the line's own coding."""
+
+    generation: int
+    lane: float
+    """Bytes per second."""
+
+    @property
+    def id(self) -> str:
+        return f"link/pcie-{self.generation}"
+
+
 class TorchBuild(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One build of a PyTorch release."""
 
@@ -272,6 +307,27 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
         return f"{self.name}/{self.versions}" + (f"+{self.build}" if self.build else "")
 
 
+class FlawRow(Row, frozen=True, kw_only=True):
+    """Releases of a component that are known to be broken."""
+
+    name: str
+    """The component: ``driver``, ``windows`` (by its build, also around WSL), ``nccl``, ``torch`` …"""
+    versions: str
+    """The releases, as a specifier."""
+    os: tuple[Os, ...] = ()
+    """Systems on which it matters; empty for all."""
+    status: Literal["fail", "warn", "note"] = "warn"
+    """``fail`` where GPUs cannot be used at all with such a release."""
+    problem: str
+    """What is broken, as a sentence."""
+    change: str
+    """What to do, as a sentence: the nearest release without it."""
+
+    @property
+    def id(self) -> str:
+        return f"flaw/{self.name}/{self.versions}" + (f"/{'+'.join(self.os)}" if self.os else "")
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -283,8 +339,11 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     cuda: tuple[CudaRow, ...] = ()
     gpus: tuple[GpuRow, ...] = ()
     rates: tuple[RateRow, ...] = ()
+    efficiencies: tuple[EfficiencyRow, ...] = ()
+    links: tuple[LinkRow, ...] = ()
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
+    flaws: tuple[FlawRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 FORMATS: Mapping[str, str] = {
     "text": "a page for people: the cause, the fix, the stack",
     "json": "the whole report",
+    "speed": "the measured figures, each beside what was to be expected",
     "summary": "one line of JSON under 8 kB, without the snapshot",
 }
 """Formats and what each is; the format NAME is rendered by ``envcheck.report.NAME.render``."""

@@ -71,7 +71,7 @@ def not_tried(report: Report) -> str:
     if frameworks_in(judged_environment(report)) and not import_tried(report):
         ways.append("import (--deep)")
     if gpus_of(report) and not report.measurements:
-        ways.append("speed")
+        ways.append("speed (--bench)")
     return f"Not tried: {', '.join(ways)}." if ways else ""
 
 

@@ -28,9 +28,9 @@ import msgspec
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
 from envcheck.compat.complete import driver_os
 from envcheck.compat.tables import Os, Tables
-from envcheck.snapshot import Environment, Framework, Gpu, Record, Snapshot
+from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
 
-Per: TypeAlias = Literal["machine", "gpu", "environment", "framework"]
+Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]
 
 DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
@@ -102,7 +102,15 @@ class FrameworkSubject:
     framework: Framework
 
 
-Subject: TypeAlias = Snapshot | Gpu | Environment | FrameworkSubject
+@dataclass(frozen=True)
+class MeasurementSubject:
+    """A measurement and the GPU it was made on."""
+
+    gpu: Gpu
+    measurement: Measurement
+
+
+Subject: TypeAlias = Snapshot | Gpu | Environment | FrameworkSubject | MeasurementSubject
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

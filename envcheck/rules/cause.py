@@ -43,6 +43,8 @@ def _related(cause: Subject, consequence: Subject) -> bool:
     """Whether what ails ``cause`` can ail ``consequence``: the machine all, a GPU or environment what is in it."""
     if "machine" in (cause.kind, consequence.kind) or cause.key == consequence.key:
         return True
+    if cause.kind == consequence.kind == "gpu":
+        return cause.pci_bus_id is not None and cause.pci_bus_id == consequence.pci_bus_id
     if cause.kind == "gpu":
         return consequence.kind in ("environment", "framework")
     return cause.kind == "environment" and consequence.environment == cause.environment

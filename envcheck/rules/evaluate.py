@@ -13,8 +13,9 @@ import msgspec
 from envcheck import checks
 from envcheck.checks import Check, Scope, Source
 from envcheck.compat.tables import Tables
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, Rule, Subject
+from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
+from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
 from envcheck.snapshot import Environment, Gpu, Snapshot
@@ -30,7 +31,9 @@ def evaluate(snapshot: Snapshot, tables: Tables, rules: Iterable[Rule], scopes: 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     environment = facts.environment
-    if rule.per == "machine":
+    if rule.per == "measurement":
+        yield from _measurements(facts)
+    elif rule.per == "machine":
         yield facts.snapshot
     elif rule.per == "gpu":
         yield from facts.own_gpus
@@ -39,6 +42,13 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     elif environment is not None and environment.frameworks is not None:
         for framework in environment.frameworks.items:
             yield FrameworkSubject(environment, framework)
+
+
+def _measurements(facts: Facts) -> Iterator[MeasurementSubject]:
+    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
+    for measurement in facts.snapshot.measurements:
+        if measurement.gpu in by_uuid:
+            yield MeasurementSubject(by_uuid[measurement.gpu], measurement)
 
 
 def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
@@ -132,6 +142,9 @@ def describe(subject: Subject) -> checks.Subject:
         )
     if isinstance(subject, Environment):
         return checks.Subject(kind="environment", key=subject.key, path=subject.prefix, environment=subject.key)
+    if isinstance(subject, MeasurementSubject):
+        gpu = describe(subject.gpu)
+        return msgspec.structs.replace(gpu, key=f"{gpu.key}:{measured_as(subject.measurement)}")
     if isinstance(subject, FrameworkSubject):
         return checks.Subject(
             kind="framework",

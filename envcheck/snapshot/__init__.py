@@ -132,6 +132,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     environments: Listing[Environment] | None = None
     variables: Variables | None = None
     measurements: tuple[Measurement, ...] = ()
+    baseline: tuple[Measurement, ...] = ()
+    """Earlier figures that the measured ones are compared with."""
     observed_errors: tuple[ObservedError, ...] = ()
     runs: tuple[ProbeRun, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()

@@ -123,6 +123,8 @@ class ProbeRun(Record, frozen=True, kw_only=True):
     """Key of the environment that it was run in, for one that runs in an environment."""
     framework: str | None = None
     """Name of the framework that it tried, for one that tries frameworks."""
+    gpu: str | None = None
+    """UUID of the GPU that it was run on, for one that runs for each GPU."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,46 @@
+"""Figures kept for later comparison: the measurements of a report, less their conditions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from envcheck.checks import Report
+from envcheck.errors import UsageError
+from envcheck.output import write_whole
+from envcheck.snapshot import Measurement
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``--save-baseline`` writes."""
+
+    baseline_version: str = "1.0"
+    created: str = ""
+    host: str | None = None
+    tool: str = ""
+    measurements: tuple[Measurement, ...] = ()
+
+
+def save(report: Report, path: str) -> None:
+    """Write the figures of ``report`` that have a value to ``path``, whole or not at all; raise UsageError."""
+    kept = tuple(
+        msgspec.structs.replace(measured, conditions=None, verification=None)
+        for measured in report.measurements
+        if measured.value is not None
+    )
+    if not kept:
+        raise UsageError(f"nothing was measured, so {path} was not written")
+    found = Baseline(created=report.created, host=report.host, tool=report.tool.version, measurements=kept)
+    write_whole(Path(path), msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+
+
+def read(data: bytes, name: str) -> tuple[Measurement, ...]:
+    """The figures of a file that ``save`` wrote; raise UsageError when it is none."""
+    try:
+        found = msgspec.json.decode(data, type=Baseline)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UsageError(f"{name} is no baseline that --save-baseline wrote: {error}") from None
+    if found.baseline_version.partition(".")[0] != "1" or not found.measurements:
+        raise UsageError(f"{name} is no baseline of version 1 with figures in it")
+    return found.measurements

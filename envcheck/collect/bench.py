@@ -1,0 +1,71 @@
+"""Measure: run the bench probes, all GPUs side by side, then the links between them in turn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from envcheck.collect.attempt import About, row
+from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of
+from envcheck.collect.catalog import ProbeSpec
+from envcheck.collect.child import Launch
+from envcheck.collect.job import Ended, Group
+from envcheck.collect.loop import Loop
+from envcheck.events import OnEvent, ProbesPlanned
+from envcheck.snapshot import Snapshot
+
+_CHILD_VARIABLES = {"CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "LAZY"}
+"""Nothing that is compiled for a measurement is left behind."""
+
+
+def run_bench(
+    specs: Sequence[ProbeSpec],
+    wish: Bench,
+    loop: Loop,
+    launch: Launch,
+    *,
+    gathered: Snapshot,
+    finished: Callable[[Ended], None],
+    on_event: OnEvent,
+) -> None:
+    """Run the bench probes ``specs`` on the GPUs that ``gathered`` shows, and tell how each ended.
+
+    What a GPU computes by itself is measured on all GPUs at once, each by a child of its own, so that one that hangs
+    costs only its own rows. Links are measured afterwards, one at a time.
+    """
+    chosen = choose(gathered, wish)
+    for ended in _not_measured(specs, chosen):
+        finished(ended)
+    if not chosen.gpus:
+        return
+    asked = request_of(wish, chosen, gathered)
+    on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
+    on_chip = [spec for spec in specs if spec.per == "gpu"]
+    groups = [
+        Group(on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}), About(gpu=gpu.uuid))
+        for gpu in chosen.gpus
+        if on_chip
+    ]
+    loop.run(groups)
+    loop.run([Group((spec,), _launch(launch, asked)) for spec in specs if spec.per == "machine"], most=1)
+
+
+def _launch(launch: Launch, asked: dict[str, Any]) -> Launch:
+    return replace(launch, request={**launch.request, "bench": asked}, variables={**os.environ, **_CHILD_VARIABLES})
+
+
+def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
+    """Rows for what is not started, and why."""
+    if not chosen.gpus and not chosen.refused:
+        return [Ended(spec, row(spec, ("skipped", "CUDA shows no GPU that was asked for"))) for spec in specs]
+    rows = [
+        Ended(spec, row(spec, ("skipped", f"{reason}; --force measures all the same"), About(gpu=uuid)))
+        for uuid, reason in chosen.refused.items()
+        for spec in specs
+        if spec.per == "gpu"
+    ]
+    if not chosen.gpus:
+        rows += [Ended(spec, row(spec, ("skipped", "every GPU is in use"))) for spec in specs if spec.per == "machine"]
+    return rows

@@ -1,0 +1,113 @@
+"""What is to be measured: on which GPUs, with which libraries, and why not on others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from envcheck.collect.deep_gpu import why_not
+from envcheck.snapshot import Environment, Gpu, Library, Snapshot
+
+FAMILIES = {"nvrtc": "libnvrtc.so", "cublasLt": "libcublasLt.so"}
+"""Libraries that measurements use, by family, and how their file names begin."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """That GPUs are to be measured."""
+
+    full: bool = False
+    only: tuple[str, ...] = ()
+    """Names of measurements; empty: all that quick or full comprise."""
+    gpus: tuple[int, ...] = ()
+    """Indices as nvidia-smi shows them; empty: all."""
+    force: bool = False
+    """Whether GPUs that others use are measured too; they are never judged."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The GPUs that are measured, and why others are not, by UUID."""
+
+    gpus: tuple[Gpu, ...]
+    refused: Mapping[str, str]
+
+
+def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
+    """The GPUs that CUDA shows, that were asked for, and that nobody uses."""
+    listing = snapshot.gpus.items if snapshot.gpus else ()
+    shown = [gpu for gpu in listing if gpu.cuda_ordinal is not None and gpu.uuid]
+    shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
+    asked = [gpu for gpu in shown if not wish.gpus or gpu.index in wish.gpus]
+    refused = {gpu.uuid or "": reason for gpu in asked if (reason := why_not(gpu)) and not wish.force}
+    return Chosen(tuple(gpu for gpu in asked if gpu.uuid not in refused), refused)
+
+
+def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
+    """The part ``bench`` of a bench probe's request, less the GPU that a probe is for."""
+    return {
+        "full": wish.full,
+        "only": list(wish.only),
+        "gpus": [_described(gpu) for gpu in chosen.gpus],
+        "links": _links(snapshot, chosen.gpus),
+        "libraries": {family: list(_paths(snapshot, start)) for family, start in FAMILIES.items()},
+    }
+
+
+def _described(gpu: Gpu) -> dict[str, Any]:
+    return {
+        "uuid": gpu.uuid,
+        "ordinal": gpu.cuda_ordinal,
+        "index": gpu.index,
+        "pci_bus_id": gpu.pci_bus_id,
+        "numa_node": gpu.numa_node,
+    }
+
+
+def _links(snapshot: Snapshot, gpus: Iterable[Gpu]) -> dict[str, str]:
+    """``NVLink`` for each pair of UUIDs that NVLinks join, directly or through a switch."""
+    links = (snapshot.fabric.links if snapshot.fabric else None) or ()
+    joined = {(link.first, link.second) for link in links if link.nvlinks}
+    by_switch = {gpu.uuid for gpu in gpus if _reaches_a_switch(gpu)}
+    found = {}
+    for one in gpus:
+        for other in gpus:
+            ids = (one.pci_bus_id or "", other.pci_bus_id or "")
+            if one is not other and (ids in joined or ids[::-1] in joined or {one.uuid, other.uuid} <= by_switch):
+                found[f"{one.uuid} {other.uuid}"] = "NVLink"
+    return found
+
+
+def _reaches_a_switch(gpu: Gpu) -> bool:
+    return any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ())
+
+
+def _paths(snapshot: Snapshot, start: str) -> Iterable[str]:
+    """Files of a library: what a framework of the judged environment would load, then its others, then any."""
+    environments = snapshot.environments.items if snapshot.environments else ()
+    judged = next((environment for environment in environments if environment.judged), None)
+    found = [*_loaded(judged, start), *_listed(snapshot, judged, start)]
+    return dict.fromkeys(found)
+
+
+def _loaded(environment: Environment | None, start: str) -> Iterable[str]:
+    frameworks = environment.frameworks.items if environment and environment.frameworks else ()
+    return [
+        load.path
+        for framework in frameworks
+        for load in framework.loads or ()
+        if load.path and load.name.rpartition("/")[2].startswith(start)
+    ]
+
+
+def _listed(snapshot: Snapshot, environment: Environment | None, start: str) -> Iterable[str]:
+    own = environment.key if environment else None
+    libraries = [
+        library for library in (snapshot.libraries.items if snapshot.libraries else ()) if _fits(library, start)
+    ]
+    return [library.path for library in sorted(libraries, key=lambda library: library.environment != own)]
+
+
+def _fits(library: Library, start: str) -> bool:
+    return library.path.rpartition("/")[2].startswith(start) and not library.stub

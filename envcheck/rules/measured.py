@@ -1,0 +1,52 @@
+"""How measurements are named and written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envcheck.snapshot import Measurement
+
+_SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def measured_as(measurement: Measurement) -> str:
+    """What tells a measurement from the others of its GPU: ``gemm-bf16-8192x8192x8192-sustained``."""
+    words = [measurement.name, measurement.precision or "", "x".join(map(str, measurement.shape))]
+    words += ["sustained" if measurement.burst is False else "", measurement.variant or "", measurement.peer or ""]
+    return "-".join(word.replace(", ", "-").replace(" ", "-") for word in words if word)
+
+
+def called_measurement(measurement: Measurement) -> str:
+    """The same for people: ``BF16 matrix product, sustained``."""
+    precision = f"{measurement.precision.upper()} " if measurement.precision else ""
+    name = _NAMES.get(measurement.name, measurement.name.replace("-", " "))
+    sustained = ", sustained" if measurement.burst is False else ""
+    variant = f", {measurement.variant}" if measurement.variant else ""
+    shape = measurement.shape
+    odd = f" {'x'.join(map(str, shape))}" if shape and len(set(shape)) > 1 else ""
+    text = f"{precision}{name}{odd}{sustained}{variant}"
+    return text[:1].upper() + text[1:]
+
+
+_NAMES = {
+    "gemm": "matrix product",
+    "host-to-device": "copy from host to GPU",
+    "device-to-host": "copy from GPU to host",
+    "peer-to-peer": "copy between GPUs",
+    "fma": "FMA throughput",
+}
+
+
+def quantity(value: float, unit: str) -> str:
+    """``4.28 TB/s``, ``823.8 TFLOP/s``, ``2.9 us``."""
+    if unit == "s":
+        return f"{value * 1e6:.3g} us" if value < 1e-3 else f"{value * 1e3:.3g} ms"
+    scale, prefix = next(((scale, prefix) for scale, prefix in _SCALES if value >= scale), (1.0, ""))
+    shown = value / scale
+    return f"{shown:.{3 - min(3, len(str(int(shown))))}f}".rstrip(".") + f" {prefix}{unit}"
+
+
+def spread(samples: Iterable[float]) -> float:
+    """Distance of the greatest from the least sample, as a share of their middle; 0 for fewer than two."""
+    values = sorted(samples)
+    return (values[-1] - values[0]) / values[len(values) // 2] if len(values) > 1 and values[len(values) // 2] else 0.0

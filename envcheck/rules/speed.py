@@ -1,0 +1,236 @@
+"""Whether what was measured is what the chip should do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from envcheck.checks import Evidence
+from envcheck.compat.expected import Expectation, expectation
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
+from envcheck.rules.machine import called
+from envcheck.rules.measured import called_measurement, quantity, spread
+from envcheck.rules.speed_causes import causes, conditions_shown
+from envcheck.snapshot import Gpu, Measurement
+
+MEASURED = (
+    "slow-gpu-memory",
+    "slow-gemm",
+    "slow-host-link",
+    "slow-peer-link",
+    "wrong-result",
+    "gpu-straggler",
+    "slower-than-baseline",
+)
+"""The rules on measurements, which ``envcheck bench`` puts and no others."""
+
+_BUSY_UTILISATION = 10.0
+"""Percent of time in which another program's kernels ran before the measurement."""
+
+
+def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
+    def arises(subject: MeasurementSubject, _facts: Facts) -> bool:
+        return subject.measurement.name in names
+
+    return arises
+
+
+def _not_judged(gpu: Gpu, measured: Measurement) -> str:
+    """Why a measurement may not be judged, if so."""
+    conditions = measured.conditions
+    if measured.value is None:
+        return measured.missing or "it could not be measured"
+    if gpu.mig is not None and gpu.mig.enabled:
+        return "the GPU is in MIG mode: a part of it was measured"
+    if conditions and (conditions.utilisation_before or 0) > _BUSY_UTILISATION:
+        return f"another program used the GPU ({conditions.utilisation_before:.0f} % of the time before the run)"
+    return ""
+
+
+def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
+    """A measurement against its expectation."""
+    gpu, measured = subject.gpu, subject.measurement
+    name = f"{called(gpu)}: {called_measurement(measured)}"
+    why = _not_judged(gpu, measured)
+    found = why or expectation(facts.tables, gpu, measured)
+    if isinstance(found, str):
+        return _without_verdict(name, measured, found)
+    return _with_verdict(name, gpu, measured, found)
+
+
+def _without_verdict(name: str, measured: Measurement, why: str) -> Outcome:
+    if measured.value is None:
+        return Outcome(status="skipped", title=f"{name}: not measured", message=why)
+    shown = quantity(measured.value, measured.unit)
+    return Outcome(
+        status="skipped",
+        title=f"{name}: {shown}, not judged",
+        message=f"Measured, not judged: {why}.",
+        evidence=_evidence(measured),
+        decided_by="measured",
+    )
+
+
+def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation) -> Outcome:
+    value = quantity(measured.value or 0, measured.unit)
+    ceiling = quantity(found.ceiling, measured.unit)
+    remark = " (a floor: never measured here)" if found.wide else ""
+    expected = Evidence(
+        what="expected",
+        value=f"{found.low:.0%} to {found.high:.0%} of {ceiling}{remark}",
+        source=found.basis,
+    )
+    evidence = (*_evidence(measured), expected, *conditions_shown(measured.conditions))
+    if found.judgement == "above-ceiling":
+        return Outcome(
+            status="unknown",
+            title=f"{name}: {value} is more than it can be"[:80],
+            message=f"It is {found.share:.0%} of the ceiling of {ceiling}: an error of the measurement, no fast GPU.",
+            evidence=evidence,
+            sources=found.sources,
+            decided_by="measured",
+        )
+    if found.judgement == "pass":
+        return Outcome(
+            status="pass",
+            title=f"{name}: {value}, {found.share:.0%} of the ceiling",
+            evidence=evidence,
+            sources=found.sources,
+            decided_by="measured",
+        )
+    return Outcome(
+        status="fail" if found.judgement == "fail" and not found.wide else "warn",
+        title=f"{name}: only {value}"[:80],
+        message=_explained(gpu, measured, found, ceiling),
+        evidence=evidence,
+        sources=found.sources,
+        decided_by="measured",
+        confidence="weak" if found.wide else "high",
+    )
+
+
+def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str) -> str:
+    text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); sound GPUs reach {found.low:.0%} or more."
+    if found.at_clock is not None and found.clock_share is not None:
+        text += (
+            f" It used {found.at_clock:.0%} of what its clock allowed, and the clock was {found.clock_share:.0%} of the"
+            " data sheet's."
+        )
+    why = causes(gpu, measured)
+    return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML names no cause."
+
+
+def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
+    value = quantity(measured.value or 0, measured.unit)
+    samples = measured.samples
+    text = f"{value} (median of {len(samples)}, spread {spread(samples):.1%})" if samples else value
+    method = ", ".join(part for part in (measured.method, measured.detail) if part)
+    return (Evidence(what="measured", value=text, source=method or "bench"),)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=_named("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad"),
+)
+def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """A GPU's memory is slower than it should be.
+
+    What it checks
+        The bandwidth of reading, writing and copying device memory with kernels of our own, over
+        buffers many times the size of the L2 cache, against the data sheet's bandwidth times the
+        share that sound GPUs reach. Every word that was moved is checked.
+
+    Why it matters
+        Much of deep learning waits for memory. A GPU with a lowered memory clock, too many
+        remapped rows, or a hot memory stack is slow without any error.
+
+    How to fix
+        Look at the cause that is named: temperature and throttle reasons (airflow), a memory clock
+        below its maximum (application clocks that somebody set), another program on the GPU. A GPU
+        that stays low when alone and cool belongs to its vendor.
+
+    Sources
+        NVML, clocks event reasons:
+            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+    """
+    return judged(subject, facts)
+
+
+@rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"))
+def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """A GPU computes more slowly than it should.
+
+    What it checks
+        The throughput of matrix products through the examined environment's own cuBLASLt, and of
+        our own kernels, against multiprocessors times clock times operations per clock, and the
+        share of that which sound GPUs reach with that method. The clock is the one seen during the
+        run; a software power cap at the default limit is the normal state of a long product.
+
+    Why it matters
+        A GPU that is throttled, power-limited or has a library without tuned code for it works
+        without an error at half its speed or less, and holds up all others of a job.
+
+    How to fix
+        Follow the cause that is named: cooling for thermal slowdown, the power supply for a power
+        brake, the default power limit (nvidia-smi -pl, by root), a newer CUDA for a newer GPU.
+
+    Sources
+        Matrix multiplication background:
+            https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
+        NVML, clocks event reasons:
+            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+    """
+    return judged(subject, facts)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=_named("host-to-device", "device-to-host"),
+)
+def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """The link between host and GPU is slower than it should be.
+
+    What it checks
+        Copies between pinned host memory and the GPU by the copy engine, against what the PCI
+        Express link carries at the generation and width that it had under load. Pageable memory is
+        measured, and not judged.
+
+    Why it matters
+        A link trained to fewer lanes or a lower generation, or host memory on the wrong NUMA node,
+        slows down every batch that is loaded, and nothing reports it.
+
+    How to fix
+        Reseat the GPU or its riser when lanes are missing; look at the slot's wiring and at the
+        BIOS settings for link speed and bifurcation. Bind the process to the GPU's NUMA node.
+
+    Sources
+        nvidia-smi topo: https://docs.nvidia.com/deploy/nvidia-smi/index.html
+    """
+    if "pageable" in (subject.measurement.variant or ""):
+        return None
+    return judged(subject, facts)
+
+
+@rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"))
+def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """The link between two GPUs is slower than it should be.
+
+    What it checks
+        Copies from one GPU to another by the copy engine, against the NVLink bandwidth of the data
+        sheet. Over PCI Express there is no listed ceiling: a baseline can be compared.
+
+    Why it matters
+        The slowest pair sets the pace of every collective operation.
+
+    How to fix
+        Look for NVLinks that are down (nvidia-smi nvlink --status), for the fabric manager on
+        machines with NVSwitch, and for ACS or an IOMMU that sends peer traffic through the root.
+
+    Sources
+        NVIDIA GPUDirect: https://docs.nvidia.com/cuda/gpudirect-rdma/
+        Fabric Manager: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
+    """
+    return judged(subject, facts)
