@@ -92,7 +92,7 @@ def test_there_is_no_build_for_a_cuda_that_was_not_built() -> None:
         # a driver older than CUDA 12's minimum
         ("2.5.1", ["9.0"], "470.82.01", "linux", None, ("2.5.1", "11.8")),
         # Volta: only CUDA 12 builds, and CUDA 12.8 ones until 2.11
-        ("2.11.0", ["7.0"], "580.65.06", "linux", None, ("2.11.0", "12.8")),
+        ("2.11.0", ["7.0"], "580.65.06", "linux", None, ("2.11.0", "12.6")),
         ("2.12.0", ["7.0"], "580.65.06", "linux", None, ("2.12.0", "12.6")),
         # Blackwell: nothing before 2.7
         ("2.7.0", ["12.0"], "570.86.16", "linux", None, ("2.7.0", "12.8")),
