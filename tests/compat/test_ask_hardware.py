@@ -144,7 +144,7 @@ driver==550 gpu==sm_130
 driver==nonsense cuda==12.4
 driver==550 cuda==99
 driver==590 cuda==14.2
-cuda==12 gpu==RTX,5090
+cuda>=12,<13 gpu==RTX,5090
 cuda>=11 gpu==H100
 driver>=580 gpu==V100
 driver>=520 cuda==12.4
@@ -189,5 +189,6 @@ def test_machines_with_arm_processors_are_known() -> None:
 
 
 def test_members_that_disagree_are_told_apart() -> None:
-    found = answer("cuda==12 gpu==RTX,5090")
-    assert found.reasons[0].message.startswith("cuda==12 leaves it open: 12.8, 12.9 fits; 12.0, 12.1")
+    found = answer("cuda>=12 gpu==RTX,3090 driver==525")
+    assert found.reasons[0].message.startswith("cuda>=12 leaves it open: 12.0, 12.1")
+    assert "12.9 fits; 13.0, 13.1" in found.reasons[0].message

@@ -279,7 +279,6 @@ tensorrt==99.0 cuda==12.4
 cudnn==99.0 gpu==H100
 jetpack==99.0 cuda==12.6
 cuda-compat==12.8 driver==535 gpu==RTX,A6000
-jetpack==6 l4t==36.4.0
 tensorflow==99.0 python==3.12
 nvidia-cudnn-cu12==9.1.0.70 python==3.12
 cupy-cuda12x==13.3.0 transformers==4.40.0

@@ -100,10 +100,8 @@ torch==2.7.0.dev20250131+cu128 gpu==RTX,5090
 torch==2.5.0a0+872d972e41.nv24.8 gpu==H100
 torch==2.5.1+rocm6.2 gpu==H100
 torch==2.7 gpu==RTX,5090 cuda==12
-torch==2 python==3.9
 torch>=2.6 gpu==RTX,5090
 torch==2.5.1 os==macos gpu==H100
-torch==2.5.1 python==3
 torch==2.5.1 driver==550 gpu==Voodoo,3
 torch==1.5.0 gpu==V100
 torch==2.5.1 driver==550 frobnicator==1.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from envcheck.compat.question.names import canonical
@@ -39,8 +40,19 @@ def known_versions(tables: Tables, name: str) -> list[Version]:
         texts = [f"=={row.version}" for row in tables.torch]
     else:
         texts = [row.versions for row in rows_of(tables, name)]
+    return sorted(_released(texts), key=_age)
+
+
+def named_versions(tables: Tables, name: str) -> list[Version]:
+    """The known versions, and those that other rows need, ascending."""
+    needed = (spec for row in tables.releases for key, spec in row.needs.items() if canonical(key) == name)
+    return sorted({*known_versions(tables, name), *_released(needed)}, key=_age)
+
+
+def _released(texts: Iterable[str]) -> set[Version]:
+    """The versions that specifiers name and admit."""
     bounds = {bound for text in texts for bound in parse_specifier(text).bounds if _is_release(bound)}
-    return sorted({Version(bound.numbers, post=bound.post) for bound in bounds}, key=_age)
+    return {Version(bound.numbers, post=bound.post) for bound in bounds}
 
 
 def _is_release(bound: Bound) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import msgspec
 
@@ -69,7 +70,7 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 def _libraries_refuse(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     for key, text in row.needs.items():
         spec = parse_specifier(text)
-        rows = [other for other in rows_of(tables, canonical(key)) if _overlap(spec, parse_specifier(other.versions))]
+        rows = [other for other in rows_of(tables, canonical(key)) if _overlap(text, other.versions)]
         refusals = [refused(other, gpu) for other in rows]
         if rows and None not in refusals and spec.cover(_YET_TO_COME) == "none":
             what, _ = refusals[-1] or ("", "")
@@ -77,7 +78,9 @@ def _libraries_refuse(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu
             yield conclude(tables, "incompatible", reason, row, *rows)
 
 
-def _overlap(one: Specifier, other: Specifier) -> bool:
+@cache
+def _overlap(text: str, other_text: str) -> bool:
     """Whether any version is admitted by both: if there is one, the bound of either is such a one, or starts such."""
+    one, other = parse_specifier(text), parse_specifier(other_text)
     ends = [Version(bound.numbers, post=bound.post) for bound in (*one.bounds, *other.bounds)]
     return any(one.cover(end) != "none" and other.cover(end) != "none" for end in ends)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from envcheck.compat.question.candidates import release_candidates
+from envcheck.compat.question.decision import Decision, decide
 from envcheck.compat.question.forward import NAME as FORWARD
-from envcheck.compat.question.judgement import Judgement, overall
-from envcheck.compat.question.judging import judge
+from envcheck.compat.question.judgement import Judgement
 from envcheck.compat.question.names import canonical, scheme
 from envcheck.compat.question.question import Question
-from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.rows import known_versions, rows_of
 from envcheck.compat.question.wording import readable
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
@@ -25,12 +24,13 @@ _DRIVER_HINT = re.compile(r"driver (?:>= |R)([0-9][0-9.]*)")
 
 _MOST_TRIED = 40
 """Changes of one component that are tried, nearest first."""
+_MOST_NARROWED = 4
+"""Members of families that are tried with each."""
 
 
-def suggest(
-    tables: Tables, components: Sequence[Component], question: Question, objections: Sequence[Judgement]
-) -> tuple[str, ...]:
-    """Single changes with which the answer is compatible, for each component that all ``objections`` are about."""
+def suggest(tables: Tables, components: Sequence[Component], decision: Decision) -> tuple[str, ...]:
+    """Single changes with which the answer is compatible, for each component that all objections are about."""
+    question, objections = decision.question, decision.objections
     shared = set.intersection(*(set(objection.about) for objection in objections)) if objections else set()
     found: list[str] = []
     for place, component in enumerate(components):
@@ -61,8 +61,7 @@ def superseded(tables: Tables, question: Question) -> tuple[str, ...]:
 
 
 def _fits(tables: Tables, components: Sequence[Component]) -> bool:
-    fits = [judgement.fit for judgement in judge(tables, read_question(tables, components))]
-    return overall(fits) == "compatible"
+    return decide(tables, components, _MOST_NARROWED).verdict == "compatible"
 
 
 def _exactly(component: Component, value: str) -> Component:

@@ -1,0 +1,182 @@
+"""Short versions that stand for several releases: they fit when one release of each fits with all that was named.
+
+Where every member fits, or none, the relations say so themselves; this is for what they leave open. That none fits is
+said only of families whose members are all known, as PyTorch's and CUDA's are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from envcheck.compat.fit import Fit, FitVerdict
+from envcheck.compat.question.engine import NAME as ENGINE
+from envcheck.compat.question.judgement import Judgement, overall
+from envcheck.compat.question.judging import judge
+from envcheck.compat.question.names import canonical, scheme
+from envcheck.compat.question.question import Question
+from envcheck.compat.question.reading import read_question
+from envcheck.compat.question.rows import known_versions, named_versions
+from envcheck.compat.question.torch import NAME as TORCH
+from envcheck.compat.question.wording import listed
+from envcheck.compat.specifier import Scheme, Version
+from envcheck.compat.tables import Tables
+from envcheck.components import Bound, Component
+
+_COMPLETE = ("cuda", "nvcc", TORCH)
+"""Components whose releases the matrix knows one by one."""
+_ONE_FOR_ALL = (ENGINE, "tensorrt")
+"""An engine loads in the version that built it: that one of each would do, says nothing of those that are there."""
+MOST_TRIED = 60
+"""Members that are tried, newest first, in the place of their families: each costs up to a few milliseconds."""
+_MOST_TOLD = 2
+"""Members whose objection is told."""
+
+
+class Choice(NamedTuple):
+    """What a question with families comes to."""
+
+    components: tuple[Component, ...]
+    """The question, with a member in the place of each family that mattered."""
+    judgements: tuple[Judgement, ...]
+    members: Mapping[str, str]
+    """The chosen members by canonical name; empty where none fits."""
+
+
+class _Family(NamedTuple):
+    place: int
+    name: str
+    members: tuple[str, ...]
+    """Newest first."""
+
+
+class _Tried(NamedTuple):
+    components: tuple[Component, ...]
+    judgements: list[Judgement]
+    members: Mapping[str, str]
+    """By canonical name; families that are not among them fit as they are."""
+
+
+def choose(
+    tables: Tables,
+    components: Sequence[Component],
+    question: Question,
+    judgements: Sequence[Judgement],
+    most: int = MOST_TRIED,
+) -> Choice | None:
+    """Members that fit, or the proof that none does; None where it stays open, or takes more than ``most`` trials."""
+    doubts = [set(judgement.about) for judgement in judgements if judgement.fit.verdict == "unknown"]
+    doubtful = set().union(*doubts)
+    families = [family for family in _families(tables, components, question) if family.name in doubtful]
+    if not families or not all(doubt & {family.name for family in families} for doubt in doubts):
+        return None
+    families.sort(key=lambda family: (len(family.members), family.name))
+    search = _Search(tables, most)
+    found = search.run(_Tried(tuple(components), [], {}), families)
+    if found is not None:
+        return Choice(found.components, (_fitting(components, families, found), *found.judgements), found.members)
+    if search.open or any(family.name not in _COMPLETE for family in families):
+        return None
+    return Choice(tuple(components), (*judgements, _none_fits(components, families, search.refused)), {})
+
+
+class _Search:
+    """Puts one member after the other in the place of each family, and goes on only with what may still fit."""
+
+    def __init__(self, tables: Tables, most: int) -> None:
+        self.open = False
+        """Whether anything was left undecided, or untried."""
+        self.refused: list[_Tried] = []
+        self._tables = tables
+        self._left = most
+
+    def run(self, base: _Tried, families: Sequence[_Family]) -> _Tried | None:
+        """The first that fits."""
+        first, *rest = families
+        for member in first.members:
+            if self._left == 0:
+                self.open = True
+                return None
+            self._left -= 1
+            tried = self._try(base, first, member)
+            verdict = overall(judgement.fit for judgement in tried.judgements)
+            if verdict == "incompatible":
+                self.refused.append(tried)
+            elif verdict == "compatible":
+                return tried
+            elif rest:
+                found = self.run(tried, rest)
+                if found is not None:
+                    return found
+            else:
+                self.open = True
+        return None
+
+    def _try(self, base: _Tried, family: _Family, member: str) -> _Tried:
+        changed = list(base.components)
+        changed[family.place] = changed[family.place]._replace(bounds=(Bound("==", member),))
+        judgements = judge(self._tables, read_question(self._tables, changed))
+        return _Tried(tuple(changed), judgements, {**base.members, family.name: member})
+
+
+def _families(tables: Tables, components: Sequence[Component], question: Question) -> Iterator[_Family]:
+    for place, component in enumerate(components):
+        name = canonical(component.name)
+        if component.exact is None or (ENGINE in question.versions and name in _ONE_FOR_ALL):
+            continue
+        if name in ("cuda", "nvcc"):
+            members = tuple(str(version) for version in reversed(question.cuda if name == "cuda" else question.nvcc))
+        else:
+            members = _members(tables, name, question.versions.get(name, ()))
+        if len(members) > 1:
+            yield _Family(place, name, members)
+
+
+def _members(tables: Tables, name: str, versions: Sequence[Version]) -> tuple[str, ...]:
+    """The releases, or narrower families, that rows name, newest first; none for what is a release itself."""
+    family = versions[0] if len(versions) == 1 and versions[0].family else None
+    if family is None:
+        return ()
+    start, local = family.numbers, f"+{family.local}" if family.local else ""
+    named = known_versions(tables, name) if name in _COMPLETE else named_versions(tables, name)
+    found = [_as_written(version, scheme(name)) for version in named if version.numbers[: len(start)] == start]
+    return tuple(dict.fromkeys(f"{one}{local}" for one in reversed(found) if len(one.numbers) > len(start)))
+
+
+def _as_written(version: Version, scheme: Scheme) -> Version:
+    """With as many numbers as people write: JetPack 6.1, though a row says 6.1.0."""
+    numbers = version.numbers
+    while len(numbers) > scheme.numbers and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return version._replace(numbers=numbers, scheme=scheme)
+
+
+def _fitting(components: Sequence[Component], families: Sequence[_Family], found: _Tried) -> Judgement:
+    narrowed = [family for family in families if family.name in found.members]
+    chosen = listed([f"{family.name} {found.members[family.name]}" for family in narrowed])
+    verbs = ("stands", "fits") if len(narrowed) == 1 else ("stand", "fit")
+    reason = f"{_written(components, narrowed)} {verbs[0]} for several releases, of which {chosen} {verbs[1]}"
+    deciding = [judgement for judgement in found.judgements if found.members.keys() & set(judgement.about)]
+    about = dict.fromkeys(name for judgement in deciding for name in judgement.about)
+    return Judgement(tuple(about), _summary("compatible", reason, [judgement.fit for judgement in deciding]))
+
+
+def _none_fits(components: Sequence[Component], families: Sequence[_Family], refused: Sequence[_Tried]) -> Judgement:
+    objections = [next(found for found in tried.judgements if found.fit.bad) for tried in refused[:_MOST_TOLD]]
+    told = "; ".join(dict.fromkeys(objection.fit.reason for objection in objections))
+    reason = f"no release that {_written(components, families)} stands for fits: {told}"
+    about = dict.fromkeys([*(family.name for family in families), *(name for one in objections for name in one.about)])
+    return Judgement(tuple(about), _summary("incompatible", reason, [objection.fit for objection in objections]))
+
+
+def _written(components: Sequence[Component], families: Sequence[_Family]) -> str:
+    return listed([str(components[place]) for place in sorted(family.place for family in families)])
+
+
+def _summary(verdict: FitVerdict, reason: str, fits: Sequence[Fit]) -> Fit:
+    return Fit(
+        verdict=verdict,
+        reason=reason,
+        rows=tuple(dict.fromkeys(row for fit in fits for row in fit.rows)),
+        sources=tuple(dict.fromkeys(source for fit in fits for source in fit.sources)),
+    )
