@@ -1,5 +1,5 @@
 """Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
-PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of; one without metadata is none, as pip sees it.
+PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of. One without metadata is none, as for pip.
 """
 
 from __future__ import annotations

@@ -40,7 +40,9 @@ def everywhere(request: Request) -> Iterator[Candidate]:
             seen.add(folder)
             yield Candidate(WHY, folder, locate(request, folder))
     for path in _programs(request):
-        yield Candidate(WHY, path, locate(request, path))
+        place = locate(request, path)
+        if place.prefix is not None:  # a shim of pyenv that selects nothing is no environment
+            yield Candidate(WHY, path, place)
 
 
 def _folders(request: Request) -> Iterator[str]:
@@ -109,7 +111,8 @@ def _inside(request: Request, folder: str) -> Iterator[str]:
 def _is_environment(request: Request, folder: str) -> bool:
     if is_file(request, f"{folder}/pyvenv.cfg") or is_folder(request, f"{folder}/conda-meta"):
         return True
-    return is_program(request, f"{folder}/bin/python3") and folder not in {"/usr", "/"}
+    names = ("python3", "python")
+    return folder not in {"/usr", "/"} and any(is_program(request, f"{folder}/bin/{name}") for name in names)
 
 
 def _programs(request: Request) -> Iterator[str]:

@@ -5,8 +5,8 @@ Nothing is run. What was looked at, and is asked here:
 - cuDNN's parts export a number (``cudnn_ops_infer_version`` …) or hold one in ``cudnn…VersionCheck``;
   ``libcudnn.so`` itself, from release 8 on, asks ``libcudnn_graph`` or ``libcudnn_ops_infer`` beside it.
 - cuBLASLt, cuFFT, cuRAND, cuSOLVER, cuSPARSE, cuTENSOR, CUPTI, NCCL and TensorRT return constants from ``…GetVersion``;
-  cuBLAS only passes cuBLASLt's on. cuDNN and cuTENSOR tell for which CUDA they were built (``…GetCudartVersion``); so does
-  cuBLASLt, but the build for CUDA 12.4 says 12.3.
+  cuBLAS only passes cuBLASLt's on. cuDNN and cuTENSOR tell for which CUDA they were built (``…GetCudartVersion``). So
+  does cuBLASLt, but its build for CUDA 12.4 says 12.3.
 - NVRTC, nvJitLink and NVSHMEM store two or three numbers.
 - libcudart stores its number in an inner function, the only short one that stores a number of that form.
 - NCCL holds ``NCCL version 2.21.5+cuda12.4``, cuFile one text of four numbers.
