@@ -21,6 +21,7 @@ from envcheck.compat.load import matrix_date, tables
 from envcheck.components import Component
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent, ignore
+from envcheck.join_loads import join_loads
 from envcheck.merge import merge
 from envcheck.require import require, validate
 from envcheck.rules.api import Rule
@@ -94,7 +95,7 @@ def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, s
     knowledge = tables(request.overlays)
     if request.assume:
         snapshot = assume(snapshot, request.assume)
-    snapshot = complete(snapshot, knowledge)
+    snapshot = join_loads(complete(snapshot, knowledge))
     if request.baseline:
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request)
