@@ -132,7 +132,9 @@ def _chosen_rules(request: Request) -> list[Rule]:
 
 def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     """The probes that may look, and a row for each that may not because something else is assumed."""
-    reasons = {spec: _assumed_away(spec, request) for spec in all_probes()}
+    # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
+    order = sorted(all_probes(), key=lambda spec: spec.kind not in ("file", "driver"))
+    reasons = {spec: _assumed_away(spec, request) for spec in order}
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
         ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)

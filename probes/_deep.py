@@ -1,0 +1,207 @@
+"""Try a framework: import it, let it compute on the GPU, and tell after each stage how far it came.
+
+What a trial is made of is a ``Subject``; everything else is the same for all. What was sent stays, should a later
+stage crash or hang.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from typing import Any, Callable, NamedTuple  # noqa: UP035  read by Python 3.8 too
+
+from ._deep_driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
+from ._deep_maps import loaded_libraries
+from ._deep_said import said, tell
+from ._device_making import give_up_making_devices
+from ._kit import Out, Request, clean
+
+SOURCE = "trial"
+_LONGEST_ANSWER = 500
+
+Ask = Callable[[Any], Any]
+
+
+class OnCpuError(Exception):
+    """It computed, or would compute, and not on the GPU; the text says how that is known."""
+
+
+class NotTriedError(Exception):
+    """There is something to be computed that cannot be tried here, which is nobody's fault; the text says why."""
+
+
+class Where(NamedTuple):
+    """Where an operation ran."""
+
+    device: str
+    """As the framework names it."""
+    proof: str
+
+
+class Step(NamedTuple):
+    """An operation, small, whose result is compared with a known one."""
+
+    name: str
+    run: Callable[[Any], Where | None]
+    """Given the imported module; the first step of a subject says where it ran. Raises what went wrong."""
+
+
+class Subject(NamedTuple):
+    """What is imported, what it computes, and what it is asked."""
+
+    module: str
+    steps: tuple[Step, ...] = ()
+    build: dict[str, Ask] = {}
+    """What it says of itself without looking at the GPU, by name."""
+    answers: dict[str, Ask] = {}
+    """What it says after it computed."""
+    available: Ask | None = None
+    """Whether it says that it can use a GPU."""
+    why_none: str = ""
+    """Why nothing is computed with it, where there are no steps."""
+
+
+def module(name: str) -> Any:
+    """A module of the environment, imported only now."""
+    return importlib.import_module(name)
+
+
+def on_gpu(pointer: int, device: str) -> Where:
+    """The proof that the result at ``pointer`` is in a GPU's memory; raise OnCpuError when it is not."""
+    if not is_device_memory(pointer):
+        raise OnCpuError(f"the result is on {device} and not in a GPU's memory")
+    return Where(device, IN_DEVICE_MEMORY)
+
+
+def equal(result: Any, expected: Any) -> None:
+    """Raise ArithmeticError unless the result is the expected one; both are nested lists of numbers, or numbers."""
+    if _flat(result) != _flat(expected):
+        raise ArithmeticError("the result is wrong")
+
+
+def close(result: Any, expected: Any, tolerance: float = 1e-3) -> None:
+    """Raise ArithmeticError unless each number is within ``tolerance`` of the expected one, absolutely."""
+    ours, theirs = _flat(result), _flat(expected)
+    if len(ours) != len(theirs) or not all(abs(a - b) <= tolerance for a, b in zip(ours, theirs)):  # noqa: B905
+        raise ArithmeticError("the result is wrong")
+
+
+def attempt(request: Request, out: Out, subject: Subject) -> None:
+    """Try ``subject`` and send what happens as the trial of the request's framework."""
+    give_up_making_devices()
+    _Attempt(request, out, subject).run()
+
+
+class _Attempt:
+    def __init__(self, request: Request, out: Out, subject: Subject) -> None:
+        self._request, self._out, self._subject = request, out, subject
+
+    def run(self) -> None:
+        module = self._import()
+        if module is not None:
+            self._tell(answers=self._asked(module, self._subject.build))
+            self._compute(module)
+            self._tell(answers=self._asked(module, self._subject.answers))
+            self._tell_available(module)
+        self._out.progress("reading the memory map")
+        self._tell(libraries=loaded_libraries())
+
+    def _import(self) -> Any:
+        name = self._subject.module
+        self._out.progress(f"importing {name}")
+        started = time.perf_counter()
+        try:
+            module = importlib.import_module(name)
+        except BaseException as error:
+            tell(error)
+            self._tell(imported=False, error=said(error), import_seconds=_since(started))
+            return None
+        self._tell(imported=True, import_seconds=_since(started))
+        return module
+
+    def _compute(self, module: Any) -> None:
+        none_here = self._request.get("no_gpu") or self._subject.why_none
+        if none_here or not self._subject.steps:
+            self._tell(skipped=none_here or "nothing is known that could be computed with it")
+            return
+        started = time.perf_counter()
+        for number, step in enumerate(self._subject.steps):
+            self._out.progress(f"computing {step.name}")
+            try:
+                where = step.run(module)
+            except NotTriedError as reason:
+                if number == 0:
+                    self._tell(skipped=str(reason))
+                    return
+            except BaseException as error:
+                tell(error)
+                self._tell(error=_in_step(step, error), **({"ran_on_gpu": False} if number == 0 else {}))
+                return
+            else:
+                if number == 0:
+                    self._tell_where(where, _since(started))
+
+    def _tell_where(self, where: Where | None, seconds: float) -> None:
+        if where is not None:
+            gpu = _quietly(first_gpu)
+            self._tell(ran_on_gpu=True, seconds=seconds, device=where.device, proof=where.proof, gpu=gpu)
+
+    def _asked(self, module: Any, asks: dict[str, Ask]) -> dict[str, str]:
+        answers = {}
+        for name, ask in asks.items():
+            self._out.progress(f"asking for {name}")
+            try:
+                answer = ask(module)
+            except BaseException as error:
+                tell(error)
+                continue
+            if answer is not None and answer != "":
+                answers[name] = clean(str(answer))[:_LONGEST_ANSWER]
+        return answers
+
+    def _tell_available(self, module: Any) -> None:
+        if self._subject.available is None:
+            return
+        answer = _quietly(lambda: self._subject.available(module))  # type: ignore[misc]  # not None, as was seen
+        if isinstance(answer, bool):
+            self._send({"gpu_available": answer, "read": {"gpu_available": SOURCE}})
+
+    def _tell(self, **trial: Any) -> None:
+        kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
+        self._send({"trial": {"source": SOURCE, **{k: v for k, v in kept.items() if v not in (None, {}, "")}}})
+
+    def _send(self, part: dict[str, Any]) -> None:
+        framework = {"name": self._request["framework"]["name"], "source": SOURCE, **part}
+        listing = {"items": [framework], "complete": False}
+        environment = {"key": self._request["environment"], "source": SOURCE, "frameworks": listing}
+        self._out.fact({"environments": {"items": [environment], "complete": False}})
+
+
+def _in_step(step: Step, error: BaseException) -> str:
+    """What was raised; what a framework did instead of computing on the GPU is told without a type."""
+    text = str(error) if isinstance(error, OnCpuError) else said(error)
+    return f"{text} (in {step.name})"
+
+
+def _quietly(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except BaseException as error:
+        tell(error)
+        return None
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 3)
+
+
+def _flat(numbers: Any) -> list[Any]:
+    try:
+        return [number for part in numbers for number in _flat(part)]
+    except TypeError:
+        return [complex(numbers) if isinstance(numbers, complex) else float(numbers)]
+
+
+def version_of(framework: Any) -> Any:
+    """``__version__``, as most modules have it."""
+    return getattr(framework, "__version__", None)

@@ -1,0 +1,71 @@
+"""CuPy at work: a matrix product, a kernel that is compiled on the spot, and a Fourier transform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._deep import Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ._deep_versions import decode
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "CuPy, imported and put to work",
+    "kind": "deep",
+    "seconds": 150.0,
+    "uses": "gpu",
+    "tries": ["cupy", "cupy-*"],
+    "scopes": ["env"],
+    "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
+}
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send how it went, as the trial of CuPy."""
+    attempt(request, out, SUBJECT)
+
+
+def matrix_product(cupy: Any) -> Where:
+    """By cuBLAS."""
+    numpy = module("numpy")
+
+    matrix = (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
+    ours = cupy.asarray(matrix)
+    result = cupy.matmul(ours, ours)
+    equal(cupy.asnumpy(result).ravel().tolist(), (matrix @ matrix).ravel().tolist())
+    return on_gpu(int(result.data.ptr), f"cuda:{result.device.id}")
+
+
+def compiled_kernel(cupy: Any) -> None:
+    """By NVRTC, at run time."""
+    kernel = cupy.ElementwiseKernel("float32 x, float32 y", "float32 z", "z = x * 2 + y", "envcheck_trial")
+    numbers = cupy.arange(256, dtype="float32")
+    equal(kernel(numbers, numbers).tolist(), [3.0 * number for number in range(256)])
+
+
+def fourier_transform(cupy: Any) -> None:
+    """By cuFFT: of a single one, which is one everywhere."""
+    impulse = cupy.zeros(64, dtype="complex64")
+    impulse[0] = 1
+    close(cupy.abs(cupy.fft.fft(impulse)).tolist(), [1.0] * 64)
+
+
+def _runtime(cupy: Any) -> str:
+    number = cupy.cuda.runtime.runtimeGetVersion()
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+def _nccl(cupy: Any) -> str | None:
+    return decode(int(cupy.cuda.nccl.get_version()), 2)
+
+
+SUBJECT = Subject(
+    module="cupy",
+    steps=(
+        Step("a matrix product", matrix_product),
+        Step("a kernel compiled on the spot", compiled_kernel),
+        Step("a Fourier transform", fourier_transform),
+    ),
+    build={"version": lambda cupy: cupy.__version__},
+    answers={"cuda": _runtime, "nccl": _nccl, "devices": lambda cupy: cupy.cuda.runtime.getDeviceCount()},
+    available=lambda cupy: bool(cupy.cuda.is_available()),
+)

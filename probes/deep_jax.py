@@ -1,0 +1,92 @@
+"""JAX at work: a matrix product, a convolution, and the devices that it lists."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ._deep import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "JAX, imported and put to work",
+    "kind": "deep",
+    "seconds": 180.0,
+    "uses": "gpu",
+    "tries": ["jax", "jaxlib"],
+    "scopes": ["env"],
+    "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
+}
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send how it went, as the trial of ``jax``."""
+    module = "jaxlib" if request["framework"]["name"] == "jaxlib" else "jax"
+    attempt(request, out, SUBJECT if module == "jax" else Subject(module, why_none="jaxlib alone computes nothing"))
+
+
+def _device(jax: Any) -> Any:
+    """The GPU that JAX computes on unless told otherwise; when that is the CPU, ask why there is no GPU."""
+    default = jax.devices()[0]
+    if default.platform in ("gpu", "cuda"):
+        return default
+    chosen = os.environ.get("JAX_PLATFORMS") or os.environ.get("JAX_PLATFORM_NAME")
+    if chosen:
+        raise OnCpuError(f"JAX_PLATFORMS={chosen} has JAX compute on {default}")
+    jax.devices("cuda")  # raises what went wrong when its GPU part was started
+    raise OnCpuError(f"JAX computes on {default} by default")
+
+
+def _matrix(numpy: Any, shape: tuple[int, ...], modulus: int) -> Any:
+    size = 1
+    for length in shape:
+        size *= length
+    return (numpy.arange(size) % modulus).astype("float32").reshape(shape)
+
+
+def matrix_product(jax: Any, device: Any = None) -> Where:
+    """By cuBLAS on a GPU."""
+    numpy = module("numpy")
+
+    matrix = _matrix(numpy, (64, 64), 7)
+    place = _device(jax) if device is None else device
+    ours = jax.device_put(matrix, place)
+    result = jax.jit(lambda a: a @ a)(ours).block_until_ready()
+    equal(numpy.asarray(result).ravel().tolist(), (matrix @ matrix).ravel().tolist())
+    return on_gpu(_pointer(result), str(place))
+
+
+def _pointer(array: Any) -> int:
+    if hasattr(array, "unsafe_buffer_pointer"):
+        return int(array.unsafe_buffer_pointer())
+    return int(array.device_buffer.unsafe_buffer_pointer())
+
+
+def convolution(jax: Any, device: Any = None) -> None:
+    """By cuDNN on a GPU: a box filter over ones, so that every result is the number of weights."""
+    numpy = module("numpy")
+
+    place = _device(jax) if device is None else device
+    image = jax.device_put(numpy.ones((1, 4, 16, 16), "float32"), place)
+    weights = jax.device_put(numpy.ones((8, 4, 3, 3), "float32"), place)
+    result = jax.jit(lambda a, b: jax.lax.conv(a, b, (1, 1), "VALID"))(image, weights)
+    close(numpy.asarray(result).ravel().tolist(), [36.0] * (8 * 14 * 14), tolerance=0.5)
+
+
+def _jaxlib(_jax: Any) -> Any:
+    jaxlib = module("jaxlib")
+
+    return getattr(jaxlib, "__version__", None) or jaxlib.version.__version__
+
+
+SUBJECT = Subject(
+    module="jax",
+    steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
+    build={"version": lambda jax: jax.__version__, "jaxlib": _jaxlib},
+    answers={
+        "devices": lambda jax: ", ".join(map(str, jax.devices())),
+        "platform": lambda jax: jax.devices()[0].client.platform_version.splitlines()[0],
+        "JAX_PLATFORMS": lambda _: os.environ.get("JAX_PLATFORMS"),
+    },
+    available=lambda jax: any(device.platform in ("gpu", "cuda") for device in jax.devices()),
+)

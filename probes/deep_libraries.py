@@ -1,0 +1,90 @@
+"""The versions that CUDA's libraries answer when they are loaded and called, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from typing import NamedTuple
+
+from ._deep_versions import can_be_asked, version_of_file
+from ._device_making import give_up_making_devices
+from ._kit import Out, Request, clean
+
+PROBE = {
+    "title": "Versions that CUDA's libraries answer",
+    "kind": "deep",
+    "seconds": 120.0,
+    "uses": "files",
+    "scopes": ["env"],
+    "fills": ["libraries"],
+}
+
+SIDE_BY_SIDE = 4
+SECONDS_EACH = 30
+"""Loading cuBLASLt's hundreds of megabytes from a busy network file system takes its time."""
+_LONGEST = 4096
+
+
+class _Running(NamedTuple):
+    pid: int
+    library: dict[str, str]
+
+
+def collect(request: Request, out: Out) -> None:
+    """Ask the libraries of the request, so that what one loads or breaks does not meet another.
+
+    Forks of this process, not programs: it has one thread and has loaded none of them.
+    """
+    give_up_making_devices()
+    waiting = [library for library in request["libraries"] if can_be_asked(library["family"])]
+    if not waiting:
+        out.absent("no library that can be asked for its version")
+    running: dict[int, _Running] = {}
+    failed: list[str] = []
+    while waiting or running:
+        while waiting and len(running) < SIDE_BY_SIDE:
+            library = waiting.pop()
+            out.progress(f"asking {library['path']}")
+            descriptor, pid = _started(library)
+            running[descriptor] = _Running(pid, library)
+        for descriptor in select.select(list(running), [], [])[0]:
+            ended = running.pop(descriptor)
+            answer = _heard(descriptor, ended.pid)
+            if answer is None:
+                failed.append(ended.library["path"])
+            else:
+                _send(out, ended.library, answer)
+    if failed:
+        out.progress(f"{len(failed)} gave no answer")
+        print("no answer from:", *failed, sep="\n")  # noqa: T201  what a probe prints is kept with its row
+
+
+def _send(out: Out, library: dict[str, str], version: str) -> None:
+    record = {**library, "loaded": clean(version), "source": "the library itself"}
+    out.fact({"libraries": {"items": [record], "complete": False}})
+
+
+def _started(library: dict[str, str]) -> tuple[int, int]:
+    """A fork that asks one library, as (descriptor to read its answer from, process id)."""
+    answer, told = os.pipe()
+    pid = os.fork()
+    if pid:
+        os.close(told)
+        return answer, pid
+    try:
+        signal.alarm(SECONDS_EACH)
+        version = version_of_file(library["path"], library["family"])
+        os.write(told, (version or "").encode())
+    except BaseException as error:
+        os.write(2, f"{library['path']}: {error}\n".encode("utf-8", "replace"))
+    finally:
+        os._exit(0)
+
+
+def _heard(descriptor: int, pid: int) -> str | None:
+    """What the fork wrote before it ended; None when that is nothing."""
+    with os.fdopen(descriptor, "rb") as pipe:
+        text = pipe.read(_LONGEST).decode("ascii", "replace")
+    os.waitpid(pid, 0)
+    return text or None

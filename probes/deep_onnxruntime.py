@@ -1,0 +1,101 @@
+"""ONNX Runtime at work: two models of a few bytes under the CUDA provider, and whether it fell back to the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from ._deep import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
+from ._deep_onnx import convolution_model, product_model
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "ONNX Runtime, imported and put to work",
+    "kind": "deep",
+    "seconds": 150.0,
+    "uses": "gpu",
+    "tries": ["onnxruntime", "onnxruntime-*", "ort-*"],
+    "scopes": ["env"],
+    "fills": ["environments.frameworks.trial"],
+}
+
+PROVIDER = "CUDAExecutionProvider"
+NEEDED = "needs"
+"""The answer that names what a program must call before it creates a session, lest that fall back to the CPU."""
+
+_needed: list[str] = []
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send how it went, as the trial of ONNX Runtime."""
+    attempt(request, out, SUBJECT)
+
+
+def _session(runtime: Any, model: bytes) -> Any:
+    """A session under the CUDA provider; raise OnCpuError when it was left out.
+
+    A wheel that finds CUDA's libraries in other wheels only when it is told to look there is told, after it was seen
+    that it does not look by itself.
+    """
+    available = runtime.get_available_providers()
+    if PROVIDER not in available:
+        raise OnCpuError(f"this build has no {PROVIDER}: it has {', '.join(available)}")
+    session = runtime.InferenceSession(model, providers=[PROVIDER, "CPUExecutionProvider"])
+    if PROVIDER in session.get_providers():
+        return session
+    reason = _why_left_out(runtime)
+    if hasattr(runtime, "preload_dlls"):
+        runtime.preload_dlls()
+        session = runtime.InferenceSession(model, providers=[PROVIDER, "CPUExecutionProvider"])
+        if PROVIDER in session.get_providers():
+            _needed.append("onnxruntime.preload_dlls()")
+            return session
+    raise OnCpuError(f"{PROVIDER} was left out and the CPU computes: {reason}")
+
+
+def _why_left_out(runtime: Any) -> str:
+    """What the dynamic loader says against the provider's library."""
+    folder = os.path.join(os.path.dirname(runtime.__file__), "capi")
+    try:
+        ctypes.CDLL(os.path.join(folder, "libonnxruntime_providers_shared.so"), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(os.path.join(folder, "libonnxruntime_providers_cuda.so"))
+    except OSError as error:
+        return str(error)
+    return "its library can be loaded; what it printed says more"
+
+
+def matrix_product(runtime: Any) -> Where:
+    """By cuBLAS, the result left in the GPU's memory."""
+    numpy = module("numpy")
+
+    session = _session(runtime, product_model(64))
+    matrix = (numpy.arange(64 * 64) % 7).astype("float32").reshape(64, 64)
+    binding = session.io_binding()
+    binding.bind_cpu_input("X", matrix)
+    binding.bind_output("Y", "cuda")
+    session.run_with_iobinding(binding)
+    result = binding.get_outputs()[0]
+    equal(binding.copy_outputs_to_cpu()[0].ravel().tolist(), (matrix @ matrix).ravel().tolist())
+    return on_gpu(int(result.data_ptr()), f"{result.device_name()} ({', '.join(session.get_providers())})")
+
+
+def convolution(runtime: Any) -> None:
+    """By cuDNN: a box filter over ones."""
+    numpy = module("numpy")
+
+    session = _session(runtime, convolution_model(4, 8, 16, 3))
+    (result,) = session.run(None, {"X": numpy.ones((1, 4, 16, 16), "float32")})
+    close(result.ravel().tolist(), [36.0] * (8 * 14 * 14), tolerance=0.5)
+
+
+SUBJECT = Subject(
+    module="onnxruntime",
+    steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
+    build={
+        "version": lambda runtime: runtime.__version__,
+        "providers": lambda runtime: ", ".join(runtime.get_available_providers()),
+        "device": lambda runtime: runtime.get_device(),
+    },
+    answers={NEEDED: lambda _: ", ".join(dict.fromkeys(_needed))},
+)

@@ -1,0 +1,93 @@
+"""TensorRT at work: a network of one matrix product, built and run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._deep import Step, Subject, Where, attempt, equal, on_gpu
+from ._deep_memory import Floats
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "TensorRT, imported and put to work",
+    "kind": "deep",
+    "seconds": 180.0,
+    "uses": "gpu",
+    "tries": ["tensorrt", "tensorrt-*", "nvidia-tensorrt"],
+    "scopes": ["env"],
+    "fills": ["environments.frameworks.trial"],
+}
+
+_SIZE = 64
+_WORKSPACE = 64 << 20
+_NO_BUILDER = "it only runs engines that were built elsewhere"
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send how it went, as the trial of TensorRT or of one of its parts without a builder."""
+    name = request["framework"]["name"]
+    parts = {"tensorrt-lean": "tensorrt_lean", "tensorrt-dispatch": "tensorrt_dispatch"}
+    module = next((module for start, module in parts.items() if name.startswith(start)), None)
+    subject = SUBJECT if module is None else Subject(module, build=SUBJECT.build, why_none=_NO_BUILDER)
+    attempt(request, out, subject)
+
+
+class RefusedError(Exception):
+    """TensorRT returned nothing, which is how it says that something failed; its log says what."""
+
+
+def matrix_product(tensorrt: Any) -> Where:
+    """Built, serialised, read again and run; TensorRT chooses the kernel."""
+    log = tensorrt.Logger(tensorrt.Logger.WARNING)
+    plan = _built(tensorrt, log)
+    engine = _given(tensorrt.Runtime(log).deserialize_cuda_engine(plan), "no engine from the serialised network")
+    context = _given(engine.create_execution_context(), "no execution context")
+    numbers = [float(place % 7) for place in range(_SIZE * _SIZE)]
+    given, result = Floats(len(numbers)), Floats(len(numbers))
+    given.write(numbers)
+    if not _executed(context, given, result):
+        raise RefusedError("the engine could not be run")
+    equal(result.read(), _product(numbers))
+    return on_gpu(result.address, "cuda:0")
+
+
+def _built(tensorrt: Any, log: Any) -> Any:
+    builder = tensorrt.Builder(log)
+    explicit = getattr(tensorrt.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)
+    network = builder.create_network(0 if explicit is None else 1 << int(explicit))
+    matrix = network.add_input("X", tensorrt.float32, (_SIZE, _SIZE))
+    plain = tensorrt.MatrixOperation.NONE
+    output = network.add_matrix_multiply(matrix, plain, matrix, plain).get_output(0)
+    output.name = "Y"
+    network.mark_output(output)
+    config = builder.create_builder_config()
+    if hasattr(config, "set_memory_pool_limit"):
+        config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, _WORKSPACE)
+    return _given(builder.build_serialized_network(network, config), "the network could not be built")
+
+
+def _executed(context: Any, given: Floats, result: Floats) -> bool:
+    if hasattr(context, "set_tensor_address"):
+        context.set_tensor_address("X", given.address)
+        context.set_tensor_address("Y", result.address)
+        return bool(context.execute_async_v3(0))
+    return bool(context.execute_v2([given.address, result.address]))
+
+
+def _given(value: Any, otherwise: str) -> Any:
+    if value is None:
+        raise RefusedError(otherwise)
+    return value
+
+
+def _product(numbers: list[float]) -> list[float]:
+    rows = [numbers[start : start + _SIZE] for start in range(0, len(numbers), _SIZE)]
+    columns = list(zip(*rows))  # noqa: B905  read by Python 3.8 too
+    return [sum(a * b for a, b in zip(row, column)) for row in rows for column in columns]  # noqa: B905
+
+
+SUBJECT = Subject(
+    module="tensorrt",
+    steps=(Step("a matrix product", matrix_product),),
+    build={"version": lambda tensorrt: tensorrt.__version__},
+)

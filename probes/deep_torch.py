@@ -1,0 +1,78 @@
+"""PyTorch at work: a matrix product, a convolution, and what it says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._deep import Step, Subject, Where, attempt, close, equal, on_gpu
+from ._deep_versions import decode
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "PyTorch, imported and put to work",
+    "kind": "deep",
+    "seconds": 150.0,
+    "uses": "gpu",
+    "tries": ["torch"],
+    "scopes": ["env"],
+    "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
+}
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send how it went, as the trial of ``torch``."""
+    attempt(request, out, SUBJECT)
+
+
+def _numbers(torch: Any, count: int, modulus: int) -> Any:
+    """Small whole numbers: products of them are exact in every precision that a GPU may choose."""
+    return (torch.arange(count) % modulus).float()
+
+
+def matrix_product(torch: Any, device: str = "cuda") -> Where:
+    """By cuBLAS on a GPU."""
+    matrix = _numbers(torch, 64 * 64, 7).reshape(64, 64)
+    result = matrix.to(device) @ matrix.to(device)
+    equal(result.cpu().flatten().tolist(), (matrix @ matrix).flatten().tolist())
+    return on_gpu(result.data_ptr(), str(result.device))
+
+
+def convolution(torch: Any, device: str = "cuda") -> None:
+    """By cuDNN on a GPU, which may choose an algorithm that rounds."""
+    image = _numbers(torch, 4 * 16 * 16, 5).reshape(1, 4, 16, 16)
+    weights = _numbers(torch, 8 * 4 * 9, 3).reshape(8, 4, 3, 3)
+    convolve = torch.nn.functional.conv2d
+    result = convolve(image.to(device), weights.to(device)).cpu()
+    close(result.flatten().tolist(), convolve(image, weights).flatten().tolist(), tolerance=0.5)
+
+
+def _cudnn(torch: Any) -> str | None:
+    number = torch.backends.cudnn.version()
+    return decode(number, 9) if number else None
+
+
+def _nccl(torch: Any) -> str | None:
+    if not torch.cuda.is_available() or not torch.distributed.is_available():
+        return None
+    version = torch.cuda.nccl.version()
+    return ".".join(map(str, version)) if isinstance(version, tuple) else decode(version, 2)
+
+
+SUBJECT = Subject(
+    module="torch",
+    steps=(Step("a matrix product", matrix_product), Step("a convolution", convolution)),
+    build={
+        "version": lambda torch: torch.__version__,
+        "cuda": lambda torch: torch.version.cuda,
+        "hip": lambda torch: torch.version.hip,
+        "C++11 ABI": lambda torch: torch.compiled_with_cxx11_abi(),
+    },
+    answers={
+        "cudnn": _cudnn,
+        "nccl": _nccl,
+        "gpu code": lambda torch: " ".join(torch.cuda.get_arch_list()),
+        "devices": lambda torch: torch.cuda.device_count(),
+        "cudnn enabled": lambda torch: None if torch.backends.cudnn.enabled else "no",
+    },
+    available=lambda torch: bool(torch.cuda.is_available()),
+)

@@ -1,0 +1,50 @@
+"""Triton at work: a kernel of its own, compiled and run on PyTorch's memory."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ._deep import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "Triton, imported and put to work",
+    "kind": "deep",
+    "seconds": 150.0,
+    "uses": "gpu",
+    "tries": ["triton", "pytorch-triton", "triton-nightly"],
+    "scopes": ["env"],
+    "fills": ["environments.frameworks.trial"],
+}
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send how it went, as the trial of Triton."""
+    attempt(request, out, SUBJECT)
+
+
+def kernel(_triton: Any) -> Where:
+    """Compiled by Triton and ptxas; its launcher by the machine's C compiler. Memory and stream are PyTorch's."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise NotTriedError(f"Triton computes on PyTorch's arrays, and there is no PyTorch: {error}") from error
+    numbers = torch.arange(1000, dtype=torch.float32, device="cuda")
+    result = torch.empty_like(numbers)
+    importlib.import_module("._deep_triton_kernel", __package__).launch(numbers, numbers, result)
+    equal(result.cpu().tolist(), [2.0 * number for number in range(1000)])
+    return on_gpu(result.data_ptr(), str(result.device))
+
+
+def _target(triton: Any) -> str:
+    target = triton.runtime.driver.active.get_current_target()
+    return f"{target.backend} {target.arch}" if hasattr(target, "arch") else str(target)
+
+
+SUBJECT = Subject(
+    module="triton",
+    steps=(Step("a kernel compiled on the spot", kernel),),
+    build={"version": lambda triton: triton.__version__},
+    answers={"target": _target},
+)
