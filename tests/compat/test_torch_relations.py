@@ -97,7 +97,7 @@ def test_there_is_no_build_for_a_cuda_that_was_not_built() -> None:
         # Blackwell: nothing before 2.7
         ("2.7.0", ["12.0"], "570.86.16", "linux", None, ("2.7.0", "12.8")),
         ("2.6.0", ["12.0"], "570.86.16", "linux", None, None),
-        (None, ["12.0"], "572.60", "wsl", "3.12", ("2.11.0", "12.8")),
+        (None, ["12.0"], "572.60", "wsl", "3.12", ("2.13.0", "12.9")),
         # Kepler: CUDA 11.8
         (None, ["3.7"], "470.256.02", "linux", None, ("2.7.1", "11.8")),
         # two GPUs that no single build serves
