@@ -48,12 +48,11 @@ def examined(
     process = _met(site, tuple(preloads), tuple(extends)).copy()
     if process.system.loader is None and process.system.problem:
         return {**facts, "loads_complete": False}
-    before = len(process.images)
-    events = imported(process, site, tuple(parts), tuple(preloads), first=not extends)
-    missing = unresolved(process, events) if extends else None
+    met = imported(process, site, tuple(parts), tuple(preloads), first=not extends)
+    missing = unresolved(process, met.events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
-    events += called(process, site, tuple(asks), tuple(parts), before)
+    events = [*met.events, *called(process, site, tuple(asks), tuple(parts), met)]
     return {**facts, "loads": records(process, site, events), "loads_complete": process.complete}
 
 

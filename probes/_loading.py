@@ -70,6 +70,7 @@ class Process:
     def copy(self) -> Process:
         """The same process, to be carried on in another way."""
         other = copy(self)
+        other.search = self.search.renewed()
         other.images = list(self.images)
         other._by_name, other._by_identity = dict(self._by_name), dict(self._by_identity)  # noqa: SLF001  its own class
         return other

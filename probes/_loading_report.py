@@ -36,13 +36,11 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
 class _Report:
     def __init__(self, process: Process, site: Site) -> None:
         self._process = process
-        self._places = Places(site)
+        self._places = Places(site, process.system)
         self._found: dict[tuple[str, str | None], Record] = {}
 
     def records(self) -> list[Record]:
-        if len(self._found) > RECORD_LIMIT:
-            self._process.complete = False
-        return list(self._found.values())[:RECORD_LIMIT]
+        return list(self._found.values())
 
     def add(self, request: Request, event: Event) -> None:
         """Tell of one request, or add what it says to what was told of the same name and file."""
@@ -52,6 +50,9 @@ class _Report:
         path = self._real(request.image.path) if request.image else None
         key = (os.path.basename(request.name), path)
         known = self._found.get(key)
+        if known is None and len(self._found) >= RECORD_LIMIT:
+            self._process.complete = False
+            return
         if known is None:
             known = self._found[key] = self._record(request, event, path)
         known["optional"] = known["optional"] and event.optional

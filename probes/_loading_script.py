@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._links import folder_names
@@ -29,29 +30,46 @@ class Event(NamedTuple):
     """Path of the file whose code asked by name."""
 
 
+class Met(NamedTuple):
+    """An import: what it asked for, and how many images there were before it."""
+
+    events: list[Event]
+    before: int
+
+
 def imported(
     process: Process, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
-) -> list[Event]:
+) -> Met:
     """Load compiled files in the order in which an import does; ``first``: with what precedes all of them."""
     script = _Script(process, site, preloads)
+    before = len(process.images)
     if first:
         script.preload(None)
     for path in parts:
         script.part(path)
-    return script.events
+    return Met(script.events, before)
 
 
-def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], before: int) -> list[Event]:
-    """What code asks for once all is imported: the framework's, then that of each library from image ``before`` on."""
+def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], met: Met) -> list[Event]:
+    """What code asks for once all is imported: the framework's, then that of each library that was loaded on the way.
+
+    What a library asks for is optional where the library itself is.
+    """
     script = _Script(process, site, ())
     for ask in asks:
         script.ask(ask, parts)
-    done = before
+    required = {
+        id(request.image) for event in (*met.events, *script.events) if not event.optional for request in event.requests
+    }
+    done = met.before
     while done < len(process.images) and len(script.events) < ASK_LIMIT:
         image = process.images[done]
         done += 1
         for ask in asks_of(process, image, site):
-            script.ask(ask, parts)
+            needed = id(image) in required and not ask.optional
+            event = script.ask(replace(ask, optional=not needed), parts)
+            if event and needed:
+                required.update(id(request.image) for request in event.requests)
     return script.events
 
 
@@ -114,11 +132,11 @@ class _Script:
         for pattern in patterns:
             yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
 
-    def ask(self, ask: Ask, parts: tuple[str, ...]) -> None:
+    def ask(self, ask: Ask, parts: tuple[str, ...]) -> Event | None:
         """What code loads by name; a file that was never loaded asks for nothing."""
         caller = self._image(ask.by) if ask.by else caller_of_ctypes(self.process, self.site)
         if ask.by and caller is None:
-            return
+            return None
         tried: list[list[Request]] = []
         for name in ask.names:
             tried.append(self.process.open(name, caller))
@@ -126,6 +144,7 @@ class _Script:
                 break
         by = caller.path if ask.by and caller else (parts[0] if parts else None)
         self.events.append(Event(_telling(tried), optional=ask.optional, by=by))
+        return self.events[-1]
 
     def _image(self, name: str) -> Image | None:
         known = self.process.loaded(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -44,12 +45,19 @@ class Search:
         self._program = program
         self._cwd = system.request.get("cwd", "/")
         self._tries = 0
-        self._certain = system.problem is None
         self._subfolders: dict[str, tuple[str, ...]] = {}
         self._real: dict[str, str | None] = {}
         self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
         variable = system.variables.get("LD_LIBRARY_PATH", "")
+        self._certain = system.problem is None
         self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
+        self._certain_at_first = self._certain
+
+    def renewed(self) -> Search:
+        """The same searches for another process: what was found out about folders is shared, doubts are not."""
+        other = copy(self)
+        other._tries, other._certain = 0, self._certain_at_first  # noqa: SLF001  its own class
+        return other
 
     def first(self, name: str, loader: Image | None) -> Found:
         """What the loader takes for a name that ``loader`` asks for (None: code, which gives a path)."""
@@ -68,8 +76,12 @@ class Search:
                     head = self._head(path)
                 except OSError:
                     break  # the loader leaves the whole list of folders for this
-                if head is not None and not self._system.passes_over(head):
-                    yield Found(path, head, by, self._system.why_refused(head), self._certain)
+                if head is None:
+                    continue
+                foreign = self._system.passes_over(head)
+                if by == "absolute" or not foreign:
+                    why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
+                    yield Found(path, head, by, why, self._certain)
 
     def _head(self, path: str) -> Head | None:
         request = self._system.request
@@ -123,12 +135,12 @@ class Search:
         """It, who loaded it, who loaded that, and at last the program."""
         image: Image | None = asking
         for _ in range(_CHAIN_LIMIT):
-            if image is None:
+            if image is None or image is self._program:
                 break
             yield image
-            if image is self._program:
-                return
             image = image.loader
+        else:
+            self._certain = False
         if self._program is not None:
             yield self._program
 
