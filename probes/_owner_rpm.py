@@ -1,0 +1,80 @@
+"""Which RPM package a file belongs to, by rpm's own database in the form of SQLite; rpm is not asked.
+
+The file is opened read-only and as one that does not change, so that SQLite creates nothing beside it. The older forms
+(Berkeley DB up to RHEL 8, ndb of SUSE) are not read: their files stay without owner.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Collection, Iterator
+from urllib.parse import quote
+
+from ._kit import Request, below
+from ._library_claims import Claim
+from ._library_families import family_of
+from ._links import resolve
+from ._owner_dpkg import NAMES
+from ._owner_rpm_header import Package, read
+
+DATABASES = ("/usr/lib/sysimage/rpm/rpmdb.sqlite", "/var/lib/rpm/rpmdb.sqlite")
+_PACKAGES = 2000
+_BLOB_LIMIT = 32 << 20
+_STEPS = 2_000_000
+"""Instructions of SQLite's virtual machine that one question may take, so that no crafted file holds the probe up."""
+
+
+def owners(request: Request, wanted: Collection[str]) -> dict[str, list[Claim]]:
+    """For the real paths ``wanted``, the packages that list them."""
+    found: dict[str, list[Claim]] = {}
+    folders: dict[str, str | None] = {}
+    for package in _packages(request) if wanted else ():
+        for path, size in package.files:
+            folder, name = posixpath.split(path)
+            if family_of(name) is None:
+                continue
+            if folder not in folders:
+                folders[folder] = resolve(request, folder)
+            real = f"{folders[folder]}/{name}"
+            if real in wanted:
+                found.setdefault(real, []).append(Claim("rpm", package.name, package.version, size))
+    return found
+
+
+def _packages(request: Request) -> Iterator[Package]:
+    path = next((real for name in DATABASES if (real := resolve(request, name)) is not None), None)
+    if path is None or not os.path.isfile(below(request, path)):
+        return
+    for blob in _blobs(below(request, path)):
+        package = read(blob)
+        if package is not None:
+            yield package
+
+
+def _blobs(place: str) -> list[bytes]:
+    """The headers of the packages whose names sound like CUDA."""
+    import sqlite3
+
+    try:
+        connection = sqlite3.connect(f"file:{quote(place)}?mode=ro&immutable=1", uri=True, timeout=0.1)
+    except sqlite3.Error:
+        return []
+    left = [_STEPS // 1000]
+
+    def stop() -> bool:
+        left[0] -= 1
+        return left[0] < 0
+
+    try:
+        connection.set_progress_handler(stop, 1000)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        rows = connection.execute("SELECT key, hnum FROM Name").fetchmany(100_000)
+        numbers = [number for name, number in rows if isinstance(name, str) and NAMES.match(name)][:_PACKAGES]
+        question = "SELECT blob FROM Packages WHERE hnum = ? AND length(blob) <= ?"
+        answers = [connection.execute(question, (number, _BLOB_LIMIT)).fetchone() for number in numbers]
+    except sqlite3.Error:
+        return []
+    finally:
+        connection.close()
+    return [answer[0] for answer in answers if answer is not None and isinstance(answer[0], bytes)]
