@@ -1,0 +1,161 @@
+"""The metadata of what is installed: whether pip, uv or conda could still say what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.snapshot import Distribution, Environment
+
+_SHOWN = 12
+_LEFT = ("~", "-")
+"""How the names begin under which pip puts what it replaces, until the replacement is there."""
+
+
+@dataclass(frozen=True)
+class _Finding:
+    what: str
+    """Who is concerned: ``torch``."""
+    evidence: Evidence
+    fix: Fix
+    harmless: bool = False
+
+
+def _looked(environment: Environment, _facts: Facts) -> bool:
+    return environment.problem is None and environment.damaged is not None and environment.distributions is not None
+
+
+@rule(layer="framework", scope="env", per="environment", arises=_looked)
+def damaged_distribution(environment: Environment, _facts: Facts) -> Outcome | None:
+    """Installed packages are damaged, or there twice.
+
+    What it checks
+        The records of installed packages (`*.dist-info`, `conda-meta`): whether each can be read and
+        says its name and version, whether any package has two of them in one folder, whether
+        libraries that a record lists are gone, and whether an installation that was broken off left
+        something behind (`~orch`). Left-overs of a package that is whole are a remark.
+
+    Why it matters
+        What pip, uv, conda and the packages themselves believe to be installed comes from these
+        records. Two of one package mean that parts of two versions lie in one folder, or that one
+        version is believed to be there and another is; an unreadable one breaks `pip install`
+        and every program that asks for its version; and a library that is listed and gone will be
+        missed when it is loaded.
+
+    How to fix
+        Install the package again with the tool that installed it. Where it is there twice, remove it
+        until nothing of it is left, then install it again. What an installation left behind can be
+        deleted.
+
+    Sources
+        Recording installed projects, PyPA:
+            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+        pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
+    """
+    found = [*_twice(environment), *_gone(environment), *_damaged(environment)]
+    if not found:
+        return _whole(environment)
+    serious = [finding for finding in found if not finding.harmless]
+    names = list(dict.fromkeys(finding.what for finding in serious or found))
+    return Outcome(
+        status="warn" if serious else "note",
+        title=_title(names) if serious else "An installation that was broken off left something behind",
+        message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
+        evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
+        fixes=tuple(dict.fromkeys(finding.fix for finding in (serious or found)[:_SHOWN])),
+        decided_by="declared",
+    )
+
+
+def _title(names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"Damaged, or there twice: {names[0][:40]}{more}"
+
+
+def _whole(environment: Environment) -> Outcome | None:
+    if not environment.distributions_complete:
+        return None
+    count = len(environment.distributions or ())
+    return passed(f"The records of the {count} installed packages are whole", decided_by="declared")
+
+
+def _twice(environment: Environment) -> Iterable[_Finding]:
+    """Packages with two records in one folder, of one tool."""
+    known: dict[tuple[str, str, str | None], list[Distribution]] = {}
+    for distribution in environment.distributions or ():
+        if distribution.path:
+            place = (distribution.name, str(PurePosixPath(distribution.path).parent), distribution.channel)
+            known.setdefault(place, []).append(distribution)
+    for (name, folder, _), records in known.items():
+        if len(records) > 1:
+            versions = " and ".join(record.version for record in records)
+            evidence = Evidence(what=f"{name} is there twice", value=versions, source=f"file {folder}")
+            yield _Finding(name, evidence, _install_again(environment, records[-1], twice=True))
+
+
+def _gone(environment: Environment) -> Iterable[_Finding]:
+    """Frameworks of which the metadata is there and the package is not."""
+    by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
+    for framework in environment.frameworks.items if environment.frameworks else ():
+        distribution = by_name.get(framework.name)
+        if framework.path is None and framework.problem and distribution and not distribution.editable:
+            evidence = seen(framework.name, framework, "problem")
+            yield _Finding(framework.name, evidence, _install_again(environment, distribution))
+
+
+def _damaged(environment: Environment) -> Iterable[_Finding]:
+    by_path = {distribution.path: distribution for distribution in environment.distributions or ()}
+    installed = {distribution.name for distribution in environment.distributions or ()}
+    for record in environment.damaged or ():
+        name = PurePosixPath(record.path).name
+        evidence = Evidence(what=record.path, value=record.problem, source=record.source)
+        distribution = by_path.get(record.path)
+        if name.startswith(_LEFT):
+            harmless = _is_installed(name, installed)
+            yield _Finding(name, evidence, _delete(record.path), harmless=harmless)
+        elif distribution is not None:
+            yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
+        else:
+            text = f"Delete {record.path}, and install the package again if it is wanted"
+            yield _Finding(name, evidence, Fix(text=text))
+
+
+def _is_installed(left: str, installed: set[str]) -> bool:
+    """Whether what was put aside under ``~orch`` or ``~orch-VERSION.dist-info`` is there again: as ``torch``."""
+    stem = left.removesuffix(".dist-info").removesuffix(".egg-info")
+    hidden = len(stem) - len(stem.lstrip("~-"))
+    rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
+    return any(name[hidden:] == rest for name in installed)
+
+
+def _delete(path: str) -> Fix:
+    return Fix(text="Delete what is left of it", command=("rm", "-r", "--", path))
+
+
+def _install_again(environment: Environment, distribution: Distribution, *, twice: bool = False) -> Fix:
+    """Install the package again with the tool that put it there."""
+    name, version = distribution.name, distribution.version
+    text = f"Install {name} again" + (" after removing it until nothing of it is left" if twice else "")
+    prefix = environment.prefix
+    if distribution.channel == "conda":
+        return Fix(text=text, command=_conda(prefix, name, version))
+    if environment.externally_managed:
+        return Fix(text=f"{text}, with the system's package manager", who="root")
+    if "+" in version:
+        return Fix(text=f"{text}: {name}=={version}, from the index that has this build")
+    if environment.manager == "uv" and prefix:
+        return Fix(text=text, command=("uv", "pip", "install", "--python", prefix, "--reinstall", f"{name}=={version}"))
+    pip = (environment.executable or "python", "-m", "pip", "install", "--force-reinstall", "--no-deps")
+    return Fix(text=text, command=(*pip, f"{name}=={version}"))
+
+
+def _conda(prefix: str | None, name: str, version: str) -> tuple[str, ...]:
+    """The command of conda, or pixi's where the prefix lies in a project of pixi."""
+    project, pixi, _ = (prefix or "").rpartition("/.pixi/envs/")
+    if pixi:
+        return ("pixi", "reinstall", "--manifest-path", project, name)
+    place = ("--prefix", prefix) if prefix else ()
+    return ("conda", "install", *place, "--force-reinstall", f"{name}={version}")

@@ -1,0 +1,143 @@
+"""Damaged and doubled metadata of installed packages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.checks import Check
+from envcheck.snapshot import Damaged, Distribution, Environment
+from tests.rules.machines import VENV, but, check_of, checks_of, machine, torch, venv, with_venv
+
+SITE = f"{VENV}/lib/python3.12/site-packages"
+
+
+def wheel(name: str, version: str, folder: str = SITE, **changes: Any) -> Distribution:
+    path = f"{folder}/{name}-{version}.dist-info"
+    known = Distribution(source="wheel metadata", name=name, version=version, path=path, channel="pip", record=True)
+    return but(known, **changes)
+
+
+def damage(name: str, problem: str) -> Damaged:
+    return Damaged(source=f"file {SITE}/{name}", path=f"{SITE}/{name}", problem=problem)
+
+
+LEFT = "left by an installation that was broken off"
+
+
+def environment(*distributions: Distribution, damaged: tuple[Damaged, ...] = (), **changes: Any) -> Environment:
+    return but(venv(torch()), distributions=distributions, damaged=damaged, **changes)
+
+
+def judged(found: Environment) -> Check:
+    return check_of("damaged-distribution", with_venv(machine(), found))
+
+
+def test_a_whole_environment_passes() -> None:
+    check = judged(environment(wheel("torch", "2.5.1"), wheel("numpy", "2.1.0")))
+    assert (check.status, check.title) == ("pass", "The records of the 2 installed packages are whole")
+
+
+def test_a_list_that_is_not_complete_does_not_pass() -> None:
+    assert checks_of("damaged-distribution", with_venv(machine(), environment(distributions_complete=False))) == ()
+
+
+def test_where_nobody_looked_the_question_does_not_arise() -> None:
+    pasted = but(venv(torch()), damaged=None)
+    assert checks_of("damaged-distribution", with_venv(machine(), pasted)) == ()
+
+
+def test_two_records_of_one_package_in_one_folder() -> None:
+    check = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
+    assert (check.status, check.title) == ("warn", "Damaged, or there twice: torch")
+    assert [(each.what, each.value, each.source) for each in check.evidence] == [
+        ("torch is there twice", "2.4.0 and 2.5.1", f"file {SITE}")
+    ]
+    assert "removing it until nothing of it is left" in check.fixes[0].text
+    assert check.fixes[0].command == (
+        f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "--no-deps", "torch==2.5.1",
+    )  # fmt: skip
+
+
+def test_one_package_in_two_folders_is_no_damage() -> None:
+    twice = (wheel("numpy", "2.1.0"), wheel("numpy", "1.26.4", "/usr/lib/python3/dist-packages"))
+    assert judged(environment(*twice)).status == "pass"
+
+
+def test_a_conda_package_that_has_a_dist_info_too_is_there_once() -> None:
+    conda = wheel("numpy", "2.1.0", path=f"{VENV}/conda-meta/numpy-2.1.0-py312_0.json", channel="conda")
+    assert judged(environment(wheel("numpy", "2.1.0"), conda)).status == "pass"
+
+
+def test_two_records_of_conda() -> None:
+    records = [
+        wheel("cudnn", version, path=f"{VENV}/conda-meta/cudnn-{version}-h_0.json", channel="conda")
+        for version in ("9.1.0", "9.3.0")
+    ]
+    check = judged(environment(*records))
+    assert check.status == "warn"
+    assert check.fixes[0].command == ("conda", "install", "--prefix", VENV, "--force-reinstall", "cudnn=9.3.0")
+
+
+def test_pixi_is_asked_in_its_own_words() -> None:
+    prefix = "/home/ada/p/.pixi/envs/default"
+    record = wheel("cudnn", "9.1.0", path=f"{prefix}/conda-meta/cudnn-9.1.0-h_0.json", channel="conda")
+    broken = Damaged(source="file x", path=record.path or "", problem="it is empty")
+    check = judged(environment(record, damaged=(broken,), prefix=prefix))
+    assert check.fixes[0].command == ("pixi", "reinstall", "--manifest-path", "/home/ada/p", "cudnn")
+
+
+@pytest.mark.parametrize("problem", ["METADATA is missing", "METADATA is empty", "no version in METADATA"])
+def test_metadata_that_cannot_be_used(problem: str) -> None:
+    check = judged(environment(damaged=(damage("numpy-2.1.0.dist-info", problem),)))
+    assert check.status == "warn"
+    assert check.evidence[0].value == problem
+    assert check.fixes[0].text.startswith(f"Delete {SITE}/numpy-2.1.0.dist-info")
+
+
+def test_files_that_are_gone_name_the_package() -> None:
+    gone = damage("nvidia-cudnn-cu12-9.1.0.70.dist-info", "files that its RECORD lists are gone: libcudnn.so.9")
+    check = judged(environment(wheel("nvidia-cudnn-cu12", "9.1.0.70"), damaged=(gone,), manager="uv"))
+    assert check.title == "Damaged, or there twice: nvidia-cudnn-cu12"
+    assert check.fixes[0].command == (
+        "uv", "pip", "install", "--python", VENV, "--reinstall", "nvidia-cudnn-cu12==9.1.0.70",
+    )  # fmt: skip
+
+
+def test_a_build_of_another_index_is_not_asked_of_the_default_one() -> None:
+    check = judged(environment(wheel("torch", "2.4.0+cu121"), wheel("torch", "2.5.1+cu124")))
+    assert check.fixes[0].command == ()
+    assert "torch==2.5.1+cu124" in check.fixes[0].text
+
+
+@pytest.mark.parametrize(
+    ("left", "status"),
+    [
+        ("~orch", "note"),
+        ("~orch-2.4.0.dist-info", "note"),
+        ("~~rch", "note"),
+        ("-orch", "note"),
+        ("~umpy", "warn"),
+        ("~umpy-2.1.0.dist-info", "warn"),
+        ("~", "warn"),
+    ],
+)
+def test_what_an_installation_left_behind_matters_where_the_package_is_not_there(left: str, status: str) -> None:
+    check = judged(environment(wheel("torch", "2.5.1"), damaged=(damage(left, LEFT),)))
+    assert check.status == status
+    assert check.fixes[0].command == ("rm", "-r", "--", f"{SITE}/{left}")
+
+
+def test_a_framework_whose_folder_is_gone() -> None:
+    gone = torch(path=None, problem="its metadata is there, its folder is not: an incomplete installation")
+    check = judged(but(venv(gone), distributions=(wheel("torch", "2.5.1"),), damaged=()))
+    assert (check.status, check.evidence[0].what) == ("warn", "torch")
+    editable = but(venv(gone), distributions=(wheel("torch", "2.5.1", editable=True),), damaged=())
+    assert judged(editable).status == "pass"
+
+
+def test_the_system_s_packages_are_for_its_package_manager() -> None:
+    check = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1"), externally_managed=True))
+    assert check.fixes[0].who == "root"
+    assert "system's package manager" in check.fixes[0].text
