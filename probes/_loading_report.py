@@ -38,9 +38,17 @@ class _Report:
         self._process = process
         self._places = Places(site, process.system)
         self._found: dict[tuple[str, str | None], Record] = {}
+        self._by_path: set[tuple[str, str | None]] = set()
+        """Those that only code asked for, by path: who asks by name says more."""
 
     def records(self) -> list[Record]:
-        return list(self._found.values())
+        """What was first looked for in vain, and then found in another way, was found."""
+        found = {name for name, path in self._found if path is not None}
+        return [
+            record
+            for (name, path), record in self._found.items()
+            if path is not None or not record["optional"] or name not in found
+        ]
 
     def add(self, request: Request, event: Event) -> None:
         """Tell of one request, or add what it says to what was told of the same name and file."""
@@ -53,8 +61,11 @@ class _Report:
         if known is None and len(self._found) >= RECORD_LIMIT:
             self._process.complete = False
             return
-        if known is None:
+        if known is None or (key in self._by_path and request.by is not None):
+            before = known or {"optional": True}
             known = self._found[key] = self._record(request, event, path)
+            known["optional"] = before["optional"]
+            (self._by_path.discard if request.by else self._by_path.add)(key)
         known["optional"] = known["optional"] and event.optional
         if lacks:
             self._add_lacks(known, request, lacks)
