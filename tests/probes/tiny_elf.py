@@ -10,20 +10,20 @@ _STRTAB, _STRSZ = 5, 10
 
 
 def tiny_elf(
-    needed: Sequence[str] = (), *, soname: str = "", rpath: str = "", runpath: str = "", machine: int = 62
+    needed: Sequence[str] = (), *, soname: str = "", rpath: str = "", runpath: str = "", interpreter: str = ""
 ) -> bytes:
-    """A 64-bit little-endian ELF file of type ET_DYN."""
+    """A 64-bit little-endian ELF file of type ET_DYN for x86-64; with an interpreter it is a program."""
     texts = [(NEEDED, name) for name in needed]
     texts += [(tag, text) for tag, text in ((SONAME, soname), (RPATH, rpath), (RUNPATH, runpath)) if text]
-    strings, entries = b"\0", b""
+    strings, entries = interpreter.encode() + b"\0", b""
     for tag, text in texts:
         entries += struct.pack("<qQ", tag, len(strings))
         strings += text.encode("utf-8", "surrogateescape") + b"\0"
-    start = 64 + 2 * 56
+    start = 64 + 3 * 56
     size = len(entries) + 3 * 16
     entries += struct.pack("<qQqQqQ", _STRTAB, start + size, _STRSZ, len(strings), 0, 0)
     whole = start + size + len(strings)
-    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, machine, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0)
-    load = struct.pack("<IIQQQQQQ", 1, 4, 0, 0, 0, whole, whole, 4096)
-    dynamic = struct.pack("<IIQQQQQQ", 2, 4, start, start, start, size, size, 8)
-    return header + load + dynamic + entries + strings
+    kinds = [(1, 0, whole), (2, start, size), (3 if interpreter else 0, start + size, len(interpreter) + 1)]
+    segments = b"".join(struct.pack("<IIQQQQQQ", kind, 4, at, at, at, many, many, 8) for kind, at, many in kinds)
+    header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 0, 0, 64, 56, 3, 64, 0, 0)
+    return header + segments + entries + strings
