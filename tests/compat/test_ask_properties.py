@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from envcheck.compat.gpu_driver import architecture_of
 from envcheck.compat.load import tables
 from envcheck.compat.question import ask
+from envcheck.compat.question.decision import decide
 from envcheck.compat.question.members import gpu_of
 from envcheck.compat.question.names import canonical
 from envcheck.compat.question.rows import known_versions
+from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 
@@ -27,7 +29,7 @@ DRIVERS = sorted(
     | {DriverRelease(row.branch, minor) for row in MATRIX.drivers for minor in (1, 200)}
     | {DriverRelease(900, 10)}
 )
-NAMES = sorted({row.name for row in MATRIX.releases} - {"cuda-compat", "kernel-module-open"})
+NAMES = sorted({row.name for row in MATRIX.releases} - {"cuda-compat", "kernel-module-open", "torch-extension"})
 
 
 def component(name: str, values: list[str]) -> st.SearchStrategy[Component]:
@@ -53,17 +55,43 @@ TORCH = component(
 )
 RELEASE = st.sampled_from(NAMES).flatmap(lambda name: component(name, versions(name)))
 ANY = st.one_of(GPUS, DRIVER, CUDA, NVCC, PYTHON, GCC, MODULE, TORCH, RELEASE)
-QUESTIONS = st.lists(ANY, min_size=1, max_size=4, unique_by=lambda item: canonical(item.name))
+SCATTERED = st.lists(ANY, min_size=1, max_size=4, unique_by=lambda item: canonical(item.name))
+SPECIAL = {"driver-linux": "driver", "driver-windows": "driver"}
+STRATEGIES = {"gpu": GPUS, "driver": DRIVER, "cuda": CUDA, "nvcc": NVCC, "python": PYTHON, "gcc": GCC, "torch": TORCH}
+
+
+def admitted(specifier: str) -> list[str]:
+    """The versions that a specifier names and admits."""
+    bounds = (bound for bound in parse_specifier(specifier).bounds if bound.operator in ("==", ">=", "<="))
+    return [str(Version(bound.numbers, post=bound.post)) for bound in bounds]
+
+
+@st.composite
+def related(draw: st.DrawFn) -> list[Component]:
+    """A release, some of what it needs, mostly of the versions that it needs, and what else may stand beside it."""
+    row = draw(st.sampled_from([row for row in MATRIX.releases if row.name in NAMES and admitted(row.versions)]))
+    tag = f"+{row.build}" if row.build and draw(st.booleans()) else ""
+    found = {canonical(row.name): named(row.name, draw(st.sampled_from(admitted(row.versions))) + tag)}
+    for key in draw(st.lists(st.sampled_from(sorted(row.needs)), max_size=3, unique=True)) if row.needs else ():
+        name = canonical(SPECIAL.get(key, key))
+        texts = admitted(row.needs[key])
+        found[name] = named(name, draw(st.sampled_from(texts))) if texts else draw(STRATEGIES.get(name, TORCH))
+    for name in draw(st.lists(st.sampled_from(sorted(STRATEGIES)), max_size=2, unique=True)):
+        found.setdefault(name, draw(STRATEGIES[name]))
+    return list(found.values())
+
+
+def named(name: str, value: str) -> Component:
+    return Component(name, (Bound("==", value),))
+
+
+QUESTIONS = st.one_of(SCATTERED, related(), related())
 PLATFORMS = st.sampled_from([("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"), ("wsl", "x86_64")])
 
 
 def on(platform: tuple[str, str], *components: Component) -> list[Component]:
     """The question with its platform spelled out: naming a component must not change it."""
     return [*components, *(Component(name, (Bound("==", value),)) for name, value in zip(FIXED, platform, strict=True))]
-
-
-def named(name: str, value: str) -> Component:
-    return Component(name, (Bound("==", value),))
 
 
 @settings(max_examples=300, deadline=None)
@@ -75,9 +103,20 @@ def test_a_further_component_never_mends_what_does_not_fit(
     question: list[Component], further: Component, platform: tuple[str, str]
 ) -> None:
     assume(canonical(further.name) not in {canonical(item.name) for item in question})
-    without = ask(MATRIX, on(platform, *question)).verdict
-    with_it = ask(MATRIX, on(platform, *question, further)).verdict
+    without = decide(MATRIX, on(platform, *question)).verdict
+    with_it = decide(MATRIX, on(platform, *question, further)).verdict
     assert (without, with_it) != ("incompatible", "compatible")
+
+
+@settings(max_examples=300, deadline=None)
+@given(related(), PLATFORMS)
+@example([named("torch", "2.7"), named("gpu", "RTX 5090"), named("cuda", "12")], ("linux", "x86_64"))
+@example([named("torch", "2.5"), named("torchvision", "0.20"), named("torchaudio", "2.5.1")], ("linux", "x86_64"))
+def test_what_fits_fits_without_any_of_its_components(question: list[Component], platform: tuple[str, str]) -> None:
+    assume(len(question) > 1 and decide(MATRIX, on(platform, *question)).verdict == "compatible")
+    for place in range(len(question)):
+        rest = [*question[:place], *question[place + 1 :]]
+        assert decide(MATRIX, on(platform, *rest)).verdict != "incompatible"
 
 
 def generation_ends(components: list[Component]) -> int:
@@ -96,7 +135,7 @@ def test_a_newer_driver_of_the_generation_loses_nothing(
     older, newer = sorted((one, other))
     assume(newer.branch <= generation_ends(rest))
     verdicts = [
-        ask(MATRIX, on((os, "x86_64"), *rest, named("driver", str(driver)))).verdict for driver in (older, newer)
+        decide(MATRIX, on((os, "x86_64"), *rest, named("driver", str(driver)))).verdict for driver in (older, newer)
     ]
     assert verdicts != ["compatible", "incompatible"]
 

@@ -20,6 +20,7 @@ from envcheck.compat.question.rows import rows_of
 from envcheck.compat.question.software import judge_candidate
 from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.torch import torch_readings
+from envcheck.compat.question.wording import listed
 from envcheck.compat.specifier import Version
 from envcheck.compat.tables import Tables
 
@@ -123,8 +124,7 @@ def _verdict(option: Option) -> FitVerdict:
 
 
 def _uncovered(name: str, version: Version) -> Option:
-    fit = Fit(verdict="unknown", reason=f"the matrix does not know {name} {version}")
-    return Option(f"{name} {version}", [Judgement((name,), fit)])
+    return Option(f"{name} {version}", [_open([name], f"the matrix does not know {name} {version}")])
 
 
 def _alone(question: Question, found: Iterable[Judgement]) -> list[Judgement]:
@@ -134,12 +134,14 @@ def _alone(question: Question, found: Iterable[Judgement]) -> list[Judgement]:
     left = [name for name in question.labels if name not in related | named | PLATFORM]
     if named and not related:
         return []
-    if not related and not named:
-        return [_unrelated(" and ".join(question.labels.values()), list(question.labels))]
-    return [_unrelated(question.labels[name], [name]) for name in left]
+    labels = question.labels
+    if related:
+        return [_open([name], f"nothing in the matrix relates {labels[name]} to anything else here") for name in left]
+    told = listed([labels[name] for name in left or labels])
+    if len(left) > 1:
+        return [_open(left, f"nothing in the matrix relates {told} to each other")]
+    return [_open(list(labels), f"nothing else is named that {told} could be held against")]
 
 
-def _unrelated(what: str, names: Sequence[str]) -> Judgement:
-    return Judgement(
-        tuple(names[:1]), Fit(verdict="unknown", reason=f"nothing in the matrix relates {what} to anything else here")
-    )
+def _open(names: Sequence[str], reason: str) -> Judgement:
+    return Judgement(tuple(names), Fit(verdict="unknown", reason=reason))
