@@ -175,6 +175,9 @@ class Rule:
     """What mends the problem, where the outcome itself names nothing better."""
     doubt: Doubt | None = None
     """What an error line that names this problem says instead, where it does not prove it; None where it does."""
+    symptom: bool = False
+    """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
+    environment, and whatever keeps CUDA from starting, accounts for it."""
 
     @property
     def documentation(self) -> str:
@@ -203,6 +206,7 @@ def rule(  # noqa: PLR0913
     arises: Condition | None = None,
     remedy: Remedy | None = None,
     doubt: Doubt | None = None,
+    symptom: bool = False,
 ) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
     """Declare the decorated function to be the rule of its name."""
 
@@ -219,6 +223,7 @@ def rule(  # noqa: PLR0913
             arises=arises,
             remedy=remedy,
             doubt=doubt,
+            symptom=symptom,
         )
 
     return declare

@@ -1,7 +1,8 @@
 """Put every rule to every subject: a Snapshot and the matrix in, checks out. Pure.
 
 What a rule concludes comes from facts. Error lines that were met speak for themselves: the rule that they name has
-found its problem, on whatever subject it concluded that, else on the machine.
+found its problem, on whatever subject it concluded that, else on the machine. Errors of a framework that was tried
+here are about that framework.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from envcheck import checks
-from envcheck.checks import Check, Scope, Source
+from envcheck.checks import Check, Layer, Scope, Source
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
 from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
+from envcheck.rules.trial_errors import MetInTrial, problems_met_in_trials
 from envcheck.snapshot import Environment, Gpu, Snapshot
+
+_BAD = ("fail", "warn")
+_MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
 
 def evaluate(snapshot: Snapshot, tables: Tables, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
@@ -71,7 +76,38 @@ def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) ->
         rule = by_name.get(met.line.problem)
         if rule is not None:
             heeded = _with_met(heeded, rule, met, facts)
+    for said in problems_met_in_trials(facts):
+        rule = by_name.get(said.line.problem)
+        if rule is not None:
+            heeded = _with_trial(heeded, rule, said, facts)
     return heeded
+
+
+def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Facts) -> list[Check]:
+    """Confirm what the rule found about the framework that said so; else the rule has found it now.
+
+    What is wrong with the machine is asked of the machine itself: a framework's word is only taken where that knows of
+    nothing that is wrong.
+    """
+    met, subject = Met(said.line, said.evidence), _meant(rule, said.subject, facts)
+    about_machine = isinstance(subject, Snapshot)
+    check = _check(rule, subject, _said(rule, met, facts), facts)
+    same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
+    if any(other.status in _BAD for other in same):
+        return [_confirmed(other, met, raised=True) if other in same else other for other in found]
+    if about_machine and any(_fails_below(other) for other in found):
+        return list(found)
+    return [*(other for other in found if other not in same), check]
+
+
+def _meant(rule: Rule, subject: FrameworkSubject, facts: Facts) -> Subject:
+    if rule.per == "framework":
+        return subject
+    return subject.environment if rule.per == "environment" else facts.snapshot
+
+
+def _fails_below(check: Check) -> bool:
+    return check.status == "fail" and check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
 
 
 def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> list[Check]:
@@ -90,12 +126,13 @@ def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
     return Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
 
 
-def _confirmed(check: Check, met: Met) -> Check:
-    if check.status not in ("fail", "warn"):
+def _confirmed(check: Check, met: Met, *, raised: bool = False) -> Check:
+    """With the lines as evidence; of the lines' own status if it was a guess, or when ``raised`` is asked for."""
+    if check.status not in _BAD:
         return check
     return msgspec.structs.replace(
         check,
-        status=met.line.status if check.confidence == "weak" else check.status,
+        status=met.line.status if raised or check.confidence == "weak" else check.status,
         evidence=(*met.evidence, *check.evidence),
         decided_by=met.line.said_by,
         confidence="high",

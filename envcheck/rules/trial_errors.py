@@ -1,0 +1,51 @@
+"""Errors that were met in trials: what a framework said here, in this environment, when it was put to work."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from envcheck.checks import Evidence
+from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.error_line import ErrorLine
+from envcheck.rules.error_lines import named_by
+from envcheck.rules.trial_facts import SHOWN, failed, tried
+from envcheck.snapshot import Framework
+
+SAID_HERE = "said here by"
+"""How the evidence of such a line begins."""
+
+
+class MetInTrial(NamedTuple):
+    """A problem that a framework's own error names."""
+
+    line: ErrorLine
+    subject: FrameworkSubject
+    evidence: tuple[Evidence, ...]
+
+
+def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
+    """The problems that failed trials name, each once for a framework.
+
+    What a framework prints and then works all the same proves nothing. Nor does what a build for the CPU says of CUDA.
+    """
+    environment = facts.environment
+    found = []
+    for framework in tried(environment):
+        if environment is None or not failed(framework) or framework.cpu_only:
+            continue
+        for line, text in _named(framework).values():
+            quoted = Evidence(what=f"{SAID_HERE} {framework.name}", value=text[:SHOWN], source="trial")
+            found.append(MetInTrial(line, FrameworkSubject(environment, framework), (quoted,)))
+    return tuple(found)
+
+
+def _named(framework: Framework) -> dict[str, tuple[ErrorLine, str]]:
+    """The error, and when that names nothing what was printed, by the problem named."""
+    trial = framework.trial
+    if trial is None:
+        return {}
+    for texts in ((trial.error,), trial.warnings):
+        pairs = [(line, text) for text in texts if text and (line := named_by(text)) and line.status == "fail"]
+        if pairs:
+            return {line.problem: (line, text) for line, text in reversed(pairs)}
+    return {}
