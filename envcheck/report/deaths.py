@@ -25,7 +25,12 @@ def probe_sentence(run: ProbeRun) -> str:
     for start in (end, run.status, probe_end(run)):
         if detail.lower().startswith(start):
             detail = detail[len(start) :].lstrip(" :;,")
-    return f"Probe {run.name} {end}" + (f": {detail}" if detail else "")
+    return f"Probe {probe_name(run)} {end}" + (f": {detail}" if detail else "")
+
+
+def probe_name(run: ProbeRun) -> str:
+    """``nvml``; ``deep_extensions (xformers)`` for one that tried a framework."""
+    return f"{run.name} ({run.framework})" if run.framework else run.name
 
 
 def lost_with(section: str, report: Report) -> ProbeRun | None:

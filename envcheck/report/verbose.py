@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envcheck.checks import STATUSES, Check, Missing, Report, Source, Subject
-from envcheck.report.deaths import DIED, probe_sentence
+from envcheck.report.deaths import DIED, probe_name, probe_sentence
 from envcheck.report.findings import Outline
 from envcheck.report.fixes import ACTIONS, one_fix
 from envcheck.report.head import evidence_text, verdict_lines
@@ -131,7 +131,7 @@ def _measurement(found: Measurement, pen: Pen) -> list[Line]:
 def _probe(run: ProbeRun, pen: Pen) -> list[Line]:
     if run.status not in DIED:
         seconds = f" in {run.seconds:.2f} s" if run.status != "skipped" else ""
-        text = f"{run.name}: {run.status}{seconds}" + (f": {run.detail}" if run.detail else "")
+        text = f"{probe_name(run)}: {run.status}{seconds}" + (f": {run.detail}" if run.detail else "")
     else:
         text = probe_sentence(run)
     return [*_indented(text, pen), *_each("|", run.noise.splitlines(), pen)]
