@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -67,6 +65,9 @@ def _differ(claims: Sequence[Claim]) -> bool:
 def _hash(place: str, size: int) -> str | None:
     if size > _HASHED_LIMIT:
         return None
+    import hashlib
+    from base64 import urlsafe_b64encode
+
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -6,7 +6,6 @@ that holds the ``.dist-info``), a hash and the size in bytes.
 
 from __future__ import annotations
 
-import csv
 import os
 import posixpath
 from typing import NamedTuple
@@ -81,14 +80,21 @@ def _libraries(data: bytes, site: str) -> list[Recorded]:
 
 
 def _recorded(line: str, site: str) -> Recorded | None:
-    try:
-        row = next(csv.reader([line.rstrip("\r")])) if '"' in line else line.rstrip("\r").split(",")
-    except (csv.Error, StopIteration):
-        return None
+    row = _quoted(line) if '"' in line else line.rstrip("\r").split(",")
     if len(row) != 3 or family_of(row[0].rpartition("/")[2]) is None or "\0" in row[0]:
         return None
     size = int(row[2]) if row[2].isascii() and row[2].isdigit() and len(row[2]) < 19 else None
     return Recorded(posixpath.normpath(posixpath.join(site, row[0])), size, row[1] or None)
+
+
+def _quoted(line: str) -> list[str]:
+    """The fields of a line in which some are quoted."""
+    import csv
+
+    try:
+        return next(csv.reader([line.rstrip("\r")]), [])
+    except csv.Error:
+        return []
 
 
 def missing(request: Request, dist_info: str) -> list[str]:
