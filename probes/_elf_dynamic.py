@@ -86,7 +86,9 @@ class Dynamic:
 
     def _read_string(self, index: int) -> str:
         table = self.offset_of(DT_STRTAB)
-        limit = min((self.value(DT_STRSZ) or 0) - index, STRING_LIMIT, self._string_bytes)
+        limit = min((self.value(DT_STRSZ) or 0) - index, STRING_LIMIT)
+        if self._string_bytes <= 0:
+            raise ElfError("its names are longer than any real ones")
         if table is None or limit <= 0:
             raise ElfError("a name of its dynamic section lies outside the table of names")
         size = _FIRST_READ

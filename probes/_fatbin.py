@@ -126,7 +126,9 @@ def _known(found: Iterable[Found], bounds: Bounds) -> Iterator[Found]:
     """What is code of a known kind; other kinds are noted."""
     for one in found:
         kind = one.image.kind
-        if kind in _KINDS:
+        if kind == RELOCATABLE_PTX:
+            yield one._replace(relocatable=True)
+        elif kind in _KINDS:
             yield one
         elif kind != INDEX:
             bounds.note(f"it holds GPU code of a kind that is not read: {_UNREAD.get(kind, kind)}")
@@ -140,7 +142,7 @@ def _entry(found: Found) -> Entry:
         target=_target(image.kind, image.capability, image.flags & _VARIANTS),
         ptx_isa=f"{image.major}.{image.minor}" if kind == "ptx" else None,
         compressed=bool(image.flags & (LZ4 | ZSTD)),
-        relocatable=found.relocatable or image.kind == RELOCATABLE_PTX,
+        relocatable=found.relocatable,
         offset=image.offset,
         size=image.size,
         section=found.section,

@@ -87,7 +87,7 @@ def _sample(file: Reader, place: Place, bounds: Bounds) -> bool:
     distance = (place.end - place.start) // SAMPLES
     bounds.count_bytes(SAMPLES * SAMPLE_SIZE)
     starts = range(place.start, place.start + SAMPLES * distance, distance)
-    return any(first_start(file.read(start, SAMPLE_SIZE), aligned=False) >= 0 for start in starts)
+    return any(first_start(file.read(start, SAMPLE_SIZE), 1) >= 0 for start in starts)
 
 
 def _place(section: Section) -> Place:

@@ -9,7 +9,7 @@ from ._elf_headers import read_header
 from ._fatbin_archive import is_archive, members
 from ._fatbin_cubin import MACHINE, RELOCATABLE, cubin, is_relocatable, ptx
 from ._fatbin_places import LINKABLE_SECTION, LOADABLE_SECTION, OWN_SECTIONS, Place, places, worth_searching
-from ._fatbin_walk import START, Image, walk
+from ._fatbin_walk import ALIGNMENT, START, Image, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +84,8 @@ def _in_host_elf(file: Reader, header: Header, bounds: Bounds, *, everywhere: bo
 
 
 def _in_place(file: Reader, place: Place, bounds: Bounds) -> Iterator[Found]:
-    aligned = place.name in OWN_SECTIONS
-    for image in walk(file, place.start, place.end, bounds, aligned=aligned):
+    unit = ALIGNMENT if place.name in OWN_SECTIONS else 1
+    for image in walk(file, place.start, place.end, bounds, unit):
         if place.name == LOADABLE_SECTION:
             yield Found(place.name, relocatable=False, image=image)
         else:

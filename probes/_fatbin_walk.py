@@ -35,8 +35,9 @@ IMAGE_LIMIT = 1 << 18
 SEARCH_LIMIT = 1 << 30
 """Bytes of one file that are searched for containers; what lies in one is stepped over."""
 
-_ALIGNMENT = 8
-_COLUMN = 3
+ALIGNMENT = 8
+"""Of containers where CUDA's tools lay them; TensorRT lays its own anywhere."""
+_RARE = 3
 """Of the bytes of ``START``, the one that is rarest in other data."""
 
 _CONTAINER = struct.Struct("<4x2xHQ")
@@ -91,18 +92,17 @@ class Bounds:
             raise ElfError(f"more than {SEARCH_LIMIT >> 20} MiB of it would have to be searched for GPU code")
 
 
-def walk(file: Reader, start: int, end: int, bounds: Bounds, *, aligned: bool) -> Iterator[Image]:
-    """The images of all fatbins between two offsets; damaged ones are noted, and the next is looked for.
+def walk(file: Reader, start: int, end: int, bounds: Bounds, unit: int = ALIGNMENT) -> Iterator[Image]:
+    """The images of all fatbins that begin between two offsets, at multiples of ``unit``.
 
-    ``aligned`` says that they begin at multiples of 8, as CUDA's tools lay them; TensorRT lays its own anywhere.
+    Damaged ones are noted, and the next is looked for.
     """
-    unit = _ALIGNMENT if aligned else 1
     at = start + unit - 1 & -unit
     while end - at >= _CONTAINER.size:
         chunk = file.read(at, min(_PEEK, end - at))
-        found = first_start(chunk, aligned=aligned)
+        found = first_start(chunk, unit)
         if found < 0:
-            at = _find(file, at, end, bounds, aligned=aligned)
+            at = _find(file, at, end, bounds, unit)
             continue
         bounds.count_image()
         bounds.containers += 1
@@ -118,30 +118,28 @@ def walk(file: Reader, start: int, end: int, bounds: Bounds, *, aligned: bool) -
         at = stop + unit - 1 & -unit
 
 
-def first_start(data: bytes, *, aligned: bool) -> int:
-    """Where the first container begins in the data, or -1.
+def first_start(data: bytes, unit: int) -> int:
+    """The first multiple of ``unit`` at which a container begins in the data, or -1.
 
-    One byte of the magic is looked for, in every eighth byte where that will do: so some gigabytes are searched in a
-    second, several times as many as by a search for all of the magic.
+    One rare byte of the magic is looked for, in no more bytes than where it can be: so gigabytes are searched in a
+    second. A search for all of the magic is slow where there are many zeros, of which it has some.
     """
-    if not aligned:
-        return data.find(START)
-    column = data[_COLUMN::_ALIGNMENT]
-    found = column.find(START[_COLUMN])
-    while found >= 0 and not data.startswith(START, found * _ALIGNMENT):
-        found = column.find(START[_COLUMN], found + 1)
-    return found * _ALIGNMENT if found >= 0 else -1
+    column = data[_RARE::unit]
+    found = column.find(START[_RARE])
+    while found >= 0 and not data.startswith(START, found * unit):
+        found = column.find(START[_RARE], found + 1)
+    return found * unit if found >= 0 else -1
 
 
-def _find(file: Reader, start: int, end: int, bounds: Bounds, *, aligned: bool) -> int:
+def _find(file: Reader, start: int, end: int, bounds: Bounds, unit: int) -> int:
     """The offset of the next container, or ``end``; raises ElfError when too much would have to be searched."""
-    shared = 0 if aligned else len(START) - 1
+    shared = len(START) - 1 & -unit
     step = _SEARCH_FIRST
     at = start
     while end - at >= len(START):
         chunk = file.read(at, min(step, end - at))
         bounds.count_bytes(step)
-        found = first_start(chunk, aligned=aligned)
+        found = first_start(chunk, unit)
         if found >= 0:
             return at + found
         if len(chunk) < step:
