@@ -101,6 +101,8 @@ def _headline(
             check for check in checks if check.rule in required and check.status in ("unknown", "skipped")
         ]
         text = f"no verdict: {open_questions[0].message}" if open_questions else "no verdict: nothing could be checked"
+    elif checks and all(check.decided_by == "measured" or check.status == "skipped" for check in checks):
+        text = f"{sum(check.status == 'pass' for check in checks)} checks of measured figures passed"
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = f"GPU, driver and frameworks fit{_how_far_tried(frameworks)}"
     elif any(check.rule in required and check.status == "pass" for check in checks):

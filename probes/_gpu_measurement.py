@@ -83,11 +83,17 @@ def run_all(bench: Bench, out: Out, measures: dict[str, Measure]) -> None:
         out.fact({"measurements": [found]})
 
 
+def before(asked: Fields, uuid: str) -> Fields:
+    """What was read of a GPU before anything was measured."""
+    found: Fields = next((gpu.get("before") or {} for gpu in asked["gpus"] if gpu["uuid"] == uuid), {})
+    return found
+
+
 def on_gpu(request: Request, out: Out, measures: Callable[[Bench], dict[str, Measure]]) -> None:
     """Run ``measures`` on the GPU that the request names."""
     asked = request["bench"]
     uuid = asked["gpu"]
-    sampler = Sampler(uuid)  # before CUDA puts a context on the GPU: it reads what others hold
+    sampler = Sampler(uuid, before(asked, uuid))
     found = ordinals()
     if uuid not in found:
         out.absent(f"CUDA does not show {uuid} to this process")

@@ -33,10 +33,11 @@ class _Samples:
 class Sampler:
     """NVML's view of one GPU. Without NVML, or on a GPU that refuses, it has nothing to say."""
 
-    def __init__(self, uuid: str) -> None:
+    def __init__(self, uuid: str, before: Fields) -> None:
+        """``before``: what was read of the GPU before envcheck put anything on it, as fields of ``Conditions``."""
         self._nvml = _started()
         self._handle = _handle(self._nvml, uuid)
-        self._before = self._idle_state()
+        self._before = before
 
     @contextmanager
     def watch(self) -> Iterator[Fields]:
@@ -106,18 +107,6 @@ class Sampler:
             "pcie_width": width or None,
             "temperature_after": _number(after),
             **self._before,
-        }
-        return {name: value for name, value in found.items() if value is not None}
-
-    def _idle_state(self) -> Fields:
-        """What is read once, before this process puts anything on the GPU."""
-        memory = self._ask("nvmlDeviceGetMemoryInfo")
-        ecc = self._ask("nvmlDeviceGetEccMode")
-        found = {
-            "utilisation_before": _number(_member(self._ask("nvmlDeviceGetUtilizationRates"), "gpu")),
-            "memory_before": getattr(memory, "used", None),
-            "temperature_before": _number(self._ask("nvmlDeviceGetTemperature", 0)),
-            "ecc": bool(ecc[0]) if ecc else None,
         }
         return {name: value for name, value in found.items() if value is not None}
 

@@ -11,7 +11,7 @@ from typing import Any
 from ._gpu_call import CudaError, Unavailable
 from ._gpu_device import Device, ordinals
 from ._gpu_kernels import Compiler
-from ._gpu_measurement import Bench, Fields, missing
+from ._gpu_measurement import Bench, Fields, before, missing
 from ._gpu_sampler import Sampler
 from ._kit import Out, Request, list_names, read_line
 from ._links_host import WAYS, HostCopies
@@ -44,7 +44,7 @@ def collect(request: Request, out: Out) -> None:
 
 
 def _bench(asked: dict[str, Any], uuid: str, known: dict[str, int]) -> Bench:
-    sampler = Sampler(uuid)
+    sampler = Sampler(uuid, before(asked, uuid))
     device = Device(known[uuid])
     compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
     return Bench(

@@ -62,6 +62,17 @@ def _described(gpu: Gpu) -> dict[str, Any]:
         "index": gpu.index,
         "pci_bus_id": gpu.pci_bus_id,
         "numa_node": gpu.numa_node,
+        "before": {name: value for name, value in _before(gpu).items() if value is not None},
+    }
+
+
+def _before(gpu: Gpu) -> dict[str, float | None]:
+    """The GPU before anything is measured, as fields of ``Conditions``."""
+    return {
+        "utilisation_before": None if gpu.utilisation is None else 100 * gpu.utilisation,
+        "memory_before": gpu.memory.used if gpu.memory else None,
+        "temperature_before": gpu.temperature.gpu if gpu.temperature else None,
+        "ecc": gpu.ecc.enabled if gpu.ecc else None,
     }
 
 

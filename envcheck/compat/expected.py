@@ -97,12 +97,17 @@ def expectation(tables: Tables, gpu: Gpu, measured: Measurement) -> Expectation 
     )
 
 
+_VECTOR_RATES = ("fp64", "fp32")
+"""Precisions whose operations per clock in the matrix are those of the vector units on every GPU."""
+
 Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
 
 
 def _ceiling(
     tables: Tables, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
 ) -> Ceiling | str:
+    if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
+        return "the matrix has no rate of the vector units for it: compare it with a baseline"
     if measured.precision is not None:
         return _of_multiprocessors(tables, gpu, model, capability, measured)
     if measured.name.startswith("device-memory-"):
@@ -132,7 +137,7 @@ def _rate(
 ) -> tuple[float | None, RateRow | None]:
     """Operations per clock; cuBLAS multiplies FP64 on tensor cores where there are such."""
     precision = msgspec.convert(measured.precision, Precision)
-    if precision == "fp64" and measured.method == "cublasLt":
+    if precision == "fp64" and measured.name != "fma":
         rate, row = operations_per_clock(tables, model, capability, "fp64_tensor")
         if rate is not None:
             return rate, row

@@ -22,10 +22,15 @@ def called_measurement(measurement: Measurement) -> str:
     name = _NAMES.get(measurement.name, measurement.name.replace("-", " "))
     sustained = ", sustained" if measurement.burst is False else ""
     variant = f", {measurement.variant}" if measurement.variant else ""
-    shape = measurement.shape
-    odd = f" {'x'.join(map(str, shape))}" if shape and len(set(shape)) > 1 else ""
-    text = f"{precision}{name}{odd}{sustained}{variant}"
+    text = f"{precision}{name}{_shape(measurement.shape)}{sustained}{variant}"
     return text[:1].upper() + text[1:]
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    """`` 8192^3``, or `` 16384x8192x1024``."""
+    if not shape:
+        return ""
+    return f" {shape[0]}^{len(shape)}" if len(set(shape)) == 1 else f" {'x'.join(map(str, shape))}"
 
 
 _NAMES = {

@@ -25,6 +25,8 @@ MEASURED = (
 
 _BUSY_UTILISATION = 10.0
 """Percent of time in which another program's kernels ran before the measurement."""
+_BUSY_MEMORY = 4 << 30
+"""Bytes that somebody who computes holds; drivers, desktops and waiting daemons hold less."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
@@ -43,6 +45,8 @@ def _not_judged(gpu: Gpu, measured: Measurement) -> str:
         return "the GPU is in MIG mode: a part of it was measured"
     if conditions and (conditions.utilisation_before or 0) > _BUSY_UTILISATION:
         return f"another program used the GPU ({conditions.utilisation_before:.0f} % of the time before the run)"
+    if conditions and (conditions.memory_before or 0) > _BUSY_MEMORY:
+        return f"another program holds {(conditions.memory_before or 0) / 2**30:.1f} GiB of the GPU's memory"
     return ""
 
 

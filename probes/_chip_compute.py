@@ -1,0 +1,90 @@
+"""Throughput of multiply-adds: on the vector units, and through ``mma.sync`` on the tensor cores."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+
+from ._gpu_call import Unavailable
+from ._gpu_kernels import Module, pointer
+from ._gpu_measurement import Bench, Fields
+from ._gpu_time import Plan
+
+CHAINS = 8
+"""Independent chains of each thread, as in ``kernels/compute.cu``."""
+BLOCK = 256
+WARP = 32
+PLAN = Plan(samples=7, sample_seconds=0.02, warmup_seconds=0.01, pause=0.05)
+ROUNDS = 4096
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An instruction of ``kernels/compute.cu``."""
+
+    code: int
+    operations: int
+    """Operations of one instruction: of a thread, or of a warp for ``mma.sync``."""
+    least: tuple[int, int]
+    """First compute capability that has it."""
+
+
+VECTOR = {
+    "fp64": Kind(0, 2, (5, 0)),
+    "fp32": Kind(1, 2, (5, 0)),
+    "fp16": Kind(2, 4, (5, 3)),
+    "int8": Kind(5, 8, (6, 1)),
+}
+TENSOR = {
+    "fp64": Kind(0, 2 * 8 * 8 * 4, (8, 0)),
+    "tf32": Kind(6, 2 * 16 * 8 * 8, (8, 0)),
+    "fp16": Kind(2, 2 * 16 * 8 * 16, (8, 0)),
+    "bf16": Kind(3, 2 * 16 * 8 * 16, (8, 0)),
+    "fp8": Kind(4, 2 * 16 * 8 * 32, (8, 9)),
+    "int8": Kind(5, 2 * 16 * 8 * 32, (8, 0)),
+}
+
+
+def fma(precision: str, bench: Bench) -> Fields:
+    """FMA instructions of the vector units (dp4a for INT8)."""
+    kind = VECTOR[precision]
+    return _measured("fma", "kernel", precision, kind, bench, operations=kind.operations * BLOCK)
+
+
+def mma(precision: str, bench: Bench) -> Fields:
+    """Products of small matrices by ``mma.sync``."""
+    kind = TENSOR[precision]
+    return _measured("mma", "mma.sync", precision, kind, bench, operations=kind.operations * BLOCK // WARP)
+
+
+def _measured(name: str, method: str, precision: str, kind: Kind, bench: Bench, *, operations: int) -> Fields:
+    """Fill the GPU with blocks that do nothing else; ``operations`` is what a block's threads do in one instruction."""
+    major, minor = bench.device.capability
+    if (major, minor) < kind.least:
+        raise Unavailable(f"compute capability {major}.{minor} has no such instruction for {precision}")
+    options = ("-DMMA",) if name == "mma" else ()
+    code = bench.compiler.module("compute", (*options, f"-DKIND={kind.code}"))
+    kernel = Module(bench.device, code).kernel("throughput")
+    grid = bench.device.sms * kernel.blocks_per_sm(BLOCK) * 2
+    with bench.device.buffer(8) as wrong:
+        bench.device.fill(wrong, 8, 0)
+        found = bench.rate(
+            name,
+            float(operations) * CHAINS * ROUNDS * grid,
+            lambda: kernel.launch(grid, BLOCK, (ROUNDS, ctypes.c_int), pointer(wrong)),
+            PLAN,
+            unit="OP/s" if precision == "int8" else "FLOP/s",
+            method=method,
+            detail=bench.compiler.words,
+            precision=precision,
+            burst=True,
+        )
+        count = int.from_bytes(bench.device.read(wrong, 8), "little")
+    found["verification"] = {
+        "source": "bench",
+        "right": count == 0,
+        "checked": grid * BLOCK * CHAINS,
+        "wrong": count,
+        "how": "every thread's results, exactly, in every run",
+    }
+    return found

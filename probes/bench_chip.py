@@ -1,0 +1,47 @@
+"""What the chip does by itself: caches, latencies, atomic operations, launches, multiply-adds."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ._chip_caches import Caches
+from ._chip_compute import TENSOR, VECTOR, fma, mma
+from ._chip_launch import and_wait, in_graph
+from ._gpu_measurement import Bench, Measure, on_gpu
+from ._kit import Out, Request
+
+PROBE = {
+    "title": "Caches, latencies and instructions",
+    "kind": "bench",
+    "seconds": 60.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "scopes": ["node"],
+    "fills": ["measurements"],
+}
+
+
+def collect(request: Request, out: Out) -> None:
+    """Measure what ``--full`` comprises beyond memory, products and links."""
+    asked = request["bench"]
+    if not asked.get("full") and not asked.get("only"):
+        out.absent("measured with --full")
+        return
+    on_gpu(request, out, _measures)
+
+
+def _measures(bench: Bench) -> dict[str, Measure]:
+    caches = Caches(bench)
+    measures: dict[str, Measure] = {
+        "l2-read": caches.l2_read,
+        "shared-memory-read": caches.shared_read,
+        "texture-fetch": caches.texture,
+        "atomics": caches.atomics,
+        **{name: partial(caches.latency, name) for name in ("latency-l1", "latency-l2", "latency-device-memory")},
+        "kernel-launch": in_graph,
+        "launch-and-sync": and_wait,
+    }
+    able = bench.device.capability
+    measures |= {f"fma {name}": partial(fma, name) for name, kind in VECTOR.items() if able >= kind.least}
+    measures |= {f"mma {name}": partial(mma, name) for name, kind in TENSOR.items() if able >= kind.least}
+    return measures
