@@ -46,6 +46,8 @@ class Search:
         self._cwd = system.request.get("cwd", "/")
         self._tries = 0
         self._subfolders: dict[str, tuple[str, ...]] = {}
+        self._doubtful: set[str] = set()
+        """Folders of which it is not known what this processor would be given."""
         self._real: dict[str, str | None] = {}
         self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
         variable = system.variables.get("LD_LIBRARY_PATH", "")
@@ -181,6 +183,7 @@ class Search:
         """The subfolders for this processor that are there, and the folder itself; none where it is not there."""
         if folder not in self._subfolders:
             self._subfolders[folder] = tuple(self._there(folder))
+        self._certain = self._certain and folder not in self._doubtful
         return self._subfolders[folder]
 
     def _there(self, folder: str) -> Iterator[str]:
@@ -188,7 +191,9 @@ class Search:
         inside = resolve(request, folder or "/")
         if inside is None or not os.path.isdir(below(request, inside)):
             return
-        if system.levels and os.path.isdir(below(request, f"{inside}/glibc-hwcaps")):
+        if os.path.isdir(below(request, f"{inside}/glibc-hwcaps")):
+            if not system.knows_processor:
+                self._doubtful.add(folder)
             yield from (f"{folder}/glibc-hwcaps/{level}" for level in system.levels)
         if any(os.path.isdir(below(request, f"{inside}/{name}")) for name in system.legacy if "/" not in name):
             yield from (f"{folder}/{name}" for name in system.legacy)

@@ -121,7 +121,8 @@ class System:
         entries = [entry for entry in self.cache.entries(name) if entry.flags == flags]
         best = [entry.path for level in self.levels for entry in entries if entry.subfolder == level]
         plain = [entry.path for entry in entries if entry.subfolder is None and not entry.legacy]
-        certain = self.cache.complete and flags is not None and not any(entry.legacy for entry in entries)
+        guessed = any(entry.legacy or (entry.subfolder and not self.knows_processor) for entry in entries)
+        certain = self.cache.complete and flags is not None and not guessed
         return [*best, *plain], certain
 
     @cached_property
@@ -129,6 +130,11 @@ class System:
         text = read_text(self.request, "/proc/cpuinfo", 1 << 16) or ""
         match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
         return frozenset(match[1].split()) if match else frozenset()
+
+    @property
+    def knows_processor(self) -> bool:
+        """Whether the processor's features are known, on which the subfolders of ``glibc-hwcaps`` depend."""
+        return self.machine != "x86_64" or bool(self._features)
 
     @cached_property
     def levels(self) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ held against what really happens.
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ import pytest
 from envcheck.snapshot import Framework
 from probes._env_site import Site
 from probes._framework_binary import Ask, Preload, examined
+from probes._loading_python import caller_of_ctypes, started
 from tests.probes.conftest import unknown_keys
 from tests.probes.loading_builds import GCC, REASON, Workshop, rpath, runpath
 
@@ -343,6 +346,25 @@ def test_the_rpath_of_the_environments_python(bench: Bench) -> None:
     found = bench.examine([part])
     (load,) = [load for load in found.loads or () if load.name == "libstdc++.so.6"]
     assert (load.path, load.found_by) == (str(bench.folder / "lib/libstdc++.so.6"), "rpath")
+
+
+def test_the_python_that_runs_this_test(bench: Bench) -> None:
+    """It maps what it is predicted to start with, and ``ctypes`` finds by name what is predicted to be found."""
+    bench.shop.library("variable/libfound.so")
+    variables = {"LD_LIBRARY_PATH": str(bench.folder / "variable")}
+    code = "import ctypes; ctypes.CDLL('libfound.so'); print(open('/proc/self/maps').read())"
+    done = subprocess.run([sys.executable, "-I", "-c", code], env=variables, capture_output=True, text=True, check=True)
+    mapped = {os.path.realpath(line.partition("/")[1] + line.partition("/")[2]) for line in done.stdout.splitlines()}
+    folder = Path(sys.executable).parent.parent
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    request = {"root": "/", "cwd": "/", "variables": variables}
+    site = Site(request, str(folder), (f"{folder}/lib/python{minor}/site-packages",), 0, ())
+    process = started(site).copy()
+    assert {process.search.real(image.path) for image in process.images} <= mapped
+    (found,) = process.open("libfound.so", caller_of_ctypes(process, site))
+    assert found.image
+    assert found.image.path in mapped
+    assert {process.search.real(image.path) for image in process.images} <= mapped
 
 
 @pytest.mark.parametrize("flags", [["-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"], ["-static"], None])

@@ -89,6 +89,16 @@ def test_links_do_not_lead_out_of_it(tmp_path: Path, target: str) -> None:
     assert paths(found) == {"libnccl.so.2": None}
 
 
+def test_a_processor_that_is_not_known(tree: Tree) -> None:
+    """What lies in glibc-hwcaps may be taken, or not; the second process knows as little as the first."""
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"], runpath="$ORIGIN/libs"))
+    tree.file(f"{SITE}/fw/libs/libnccl.so.2", tiny_elf(soname="libnccl.so.2"))
+    assert tree.examine(part)["loads_complete"] is True
+    (tree.root / SITE[1:] / "fw/more/glibc-hwcaps").mkdir(parents=True)
+    part = tree.file(f"{SITE}/fw/_D.so", tiny_elf(["libnccl.so.2"], runpath="$ORIGIN/more:$ORIGIN/libs"))
+    assert [tree.examine(part)["loads_complete"] for _ in range(2)] == [False, False]
+
+
 # --- Bounds ----------------------------------------------------------------------------------------------------------
 
 
