@@ -31,7 +31,7 @@ def isolation(request: Request, place: str) -> dict[str, Any]:
     treated = _iommu(request, place)
     if treated is not None:
         found["iommu"] = treated
-    ports = _ports_above(request, place)
+    ports = _ports_above(request, place)[1:]  # what reaches the root port has reached the root anyway
     states = [_redirects(request, port) for port in ports]
     if None not in states:
         found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states, strict=True) if state]

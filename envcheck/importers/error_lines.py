@@ -33,6 +33,10 @@ _IN_ANY_CASE = (
     r"\bbut (?:source|loaded|linked|the installed)\b",
     r"\b(?:returned [1-9]|dynamic llm libraries|start this container)|\(you have ",
     r"throttl|slowdown *: *active",
+    r"\b(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|\bfile (?:exists|too short)\b",
+    r"\bdev/shm|shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
+    r"\bno device\b|\binvalid (?:literal|device)\b|libcuda reported version",
+    r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
 )
 _AS_WRITTEN = (
     r"[a-z]Error\b",
@@ -47,6 +51,8 @@ _ASKS_FOR_CUDA = (
     r"cuda\.is_available\(\)",
     r"\b(?:cudatoolkit|pytorch-cuda) ?=",
     r"download\.pytorch\.org/whl/(?:nightly/)?cu[0-9]",
+    r"is_built_with_(?:cuda|gpu_support)\(\)|list_(?:physical|logical)_devices\(['\"]GPU",
+    r"is_gpu_available|\bGPUs? (?:[Aa]vailable|is)\b",
 )
 _TELLING = re.compile(f"(?i:{'|'.join(_IN_ANY_CASE)})|{'|'.join((*_AS_WRITTEN, *_ASKS_FOR_CUDA))}")
 _NOTHING_WRONG = re.compile(

@@ -39,9 +39,25 @@ _TORCH = re.compile(
     re.IGNORECASE,
 )
 _TORCH_TAG = re.compile(r"(?:py)?torch \(cu([0-9]{2})([0-9])\)", re.IGNORECASE)
+_TENSORFLOW = re.compile(
+    r"(?:tensorflow|tf)(?:[-_ ]?(?:gpu|cpu|intel))?(?: version)?\s?[:=]{0,2}\s?v?"
+    r"([12]\.[0-9]{1,2}(?:\.[0-9]{1,2})?(?:[-.]?(?:rc|dev)[0-9]{1,8})?)(?![.\w])",
+    re.IGNORECASE,
+)
 _OS = re.compile(r"(?:(?:OS|operating system|platform|system) ?[:=] ?)?([A-Za-z].{2,100})", re.IGNORECASE)
 _KERNEL = re.compile(r"Linux version ([0-9][\w.+-]{2,60})")
 _WSL = re.compile(r"\bWSL ?2?\b")
+_IN_WSL = re.compile(
+    r"(?:(?:running |using )?(?:in|inside|under|on) )?WSL ?2?(?:$|[ ,(:/-]+(?:\(?(?:Ubuntu|Debian|2)\b|$))"
+    r"|(?:ubuntu|debian|fedora|opensuse|kali|arch)\b[\w .-]{0,30}\b(?:in|on|under|inside|using|with|via) WSL ?2?\b",
+    re.IGNORECASE,
+)
+_WINDOWS = re.compile(
+    r"(?:(?:OS|operating system|platform|system)\b[^:=]{0,60}[:=] ?)?(?:Microsoft )?Windows (?:7|8|8\.1|1[01]|Server)\b"
+    r"(?: (?:x64|x86_64|64[- ]?bit|pro|home|enterprise|education|[0-9]{2}H[12]|[0-9]{4})\b){0,4}(?:[ ,;(/|]|$)"
+    r"|(?:tensorflow|tf|pytorch|torch|jax|python)\b.{0,40} on (?:native )?Windows(?: (?:7|8|1[01]))?\b",
+    re.IGNORECASE,
+)
 _GPU = re.compile(
     r"(?:(?:nvidia|machine|the) )?GPUs?(?: type| model| name| [0-9]{1,2})?\s{0,30}[:=] ?(\S.{1,150})", re.IGNORECASE
 )
@@ -81,10 +97,12 @@ def _platform(text: str) -> Snapshot | None:
     if kernel := _KERNEL.match(text):
         wsl = True if "microsoft" in kernel[1].lower() else None
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
-    if _WSL.fullmatch(text):
+    if _IN_WSL.match(text):
         return Snapshot(platform=Platform(source=SOURCE, os="linux", wsl=True))
     found = _OS.match(text)
     platform = from_title(found[1]) if found and _names_system(found[1]) else None
+    if platform is None and _WINDOWS.match(text):
+        platform = Platform(source=SOURCE, os="windows")
     if platform is None:
         return None
     if _WSL.search(text):
@@ -115,6 +133,12 @@ def _torch(text: str) -> Snapshot | None:
     return with_environment(environment(frameworks=(torch,)))
 
 
+def _tensorflow(text: str) -> Snapshot | None:
+    found = _TENSORFLOW.match(text)
+    framework = Framework(source=SOURCE, name="tensorflow", version=found[1]) if found else None
+    return with_environment(environment(frameworks=(framework,))) if framework else None
+
+
 def _gpus(text: str) -> Snapshot | None:
     found = _GPU.match(text)
     names = _models(found[1]) if found else ()
@@ -126,4 +150,11 @@ def _models(text: str) -> Iterable[str]:
     return [found[0].strip() for found in _MODEL.finditer(text)][:16]
 
 
-_READERS: tuple[Callable[[str], Snapshot | None], ...] = (_driver, _platform, _python, _torch, _gpus)
+_READERS: tuple[Callable[[str], Snapshot | None], ...] = (
+    _driver,
+    _platform,
+    _python,
+    _torch,
+    _tensorflow,
+    _gpus,
+)

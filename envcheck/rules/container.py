@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence
+from envcheck.checks import Evidence, Fix
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.driver_errors import shown
+from envcheck.rules.driver_errors import NOT_LOADABLE, shown
 from envcheck.rules.machine import (
     cuda_answers,
     driver_of,
@@ -15,7 +15,8 @@ from envcheck.rules.machine import (
     own_kind_of_driver,
     plural,
 )
-from envcheck.snapshot import Platform, Snapshot
+from envcheck.rules.visibility import as_set
+from envcheck.snapshot import Listing, Platform, Snapshot
 
 _NVML_UNKNOWN = 999
 
@@ -38,12 +39,13 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         Inside a container: whether any GPU's device node (/dev/nvidia0 …) is there, and whether the
-        driver's libraries were put in.
+        driver's libraries were put in, libcuda among them.
 
     Why it matters
         A container gets a GPU only if it is started with one: the runtime then puts in the device
         nodes and the driver's libraries of the host. Without them CUDA finds no device, whatever
-        the image contains.
+        the image contains. One that was started for the driver's utilities alone has nvidia-smi and
+        no libcuda.
 
     How to fix
         Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: ask for
@@ -56,6 +58,8 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     nodes, driver = gpu_nodes(facts) or (), driver_of(facts)
     container = seen("container", snapshot.platform or Platform(), "container")
+    if nodes and _for_utilities_only(facts):
+        return _without_cuda(container, facts)
     if cuda_answers(facts) or (nodes and driver.installed is not False):
         return passed(f"The container was given {plural(len(nodes), 'GPU')}", container)
     evidence = [container, Evidence(what="GPU device nodes", value=str(len(nodes)), source="/dev")]
@@ -72,6 +76,40 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     else:
         title, text = "The container was started without a GPU", "No device node of a GPU was put into it."
     return Outcome(status="fail", title=title, message=text, evidence=tuple(evidence))
+
+
+_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+
+
+def _for_utilities_only(facts: Facts) -> bool:
+    """Whether libcuda cannot be loaded and lies nowhere, while other libraries of the driver are there."""
+    driver = driver_of(facts)
+    listing = driver.libraries
+    real = [library for library in (listing.items if listing else ()) if library.kind == "driver"]
+    libcuda = any("libcuda.so" in library.path for library in real)
+    refused = driver.cuda_init is not None and driver.cuda_init.code == NOT_LOADABLE
+    return refused and bool(real) and not libcuda
+
+
+def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
+    driver, asked = driver_of(facts), facts.variable(_CAPABILITIES)
+    there = next(library for library in (driver.libraries or Listing()).items if library.kind == "driver")
+    variable = (as_set(_CAPABILITIES, asked),) if asked is not None else ()
+    started = (shown(driver.cuda_init),) if driver.cuda_init else ()
+    text = "Start the container with the driver's capabilities for CUDA: "
+    ways = {
+        "kubernetes": "set NVIDIA_DRIVER_CAPABILITIES=compute,utility in the container's env",
+        "apptainer": "--nv, with NVIDIA_DRIVER_CAPABILITIES=compute,utility where --nvccli is used",
+    }
+    other = "-e NVIDIA_DRIVER_CAPABILITIES=compute,utility (or ENV in the image)"
+    return Outcome(
+        status="fail",
+        title="The container was given the driver's utilities, but not CUDA",
+        message="Device nodes and other libraries of the driver are there; libcuda is not.",
+        evidence=(container, *variable, *started, Evidence(what="there", value=there.path, source=there.source)),
+        decided_by="driver-answered",
+        fixes=(Fix(text=text + ways.get(container.value, other)),),
+    )
 
 
 @rule(

@@ -8,7 +8,7 @@ from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_facts import release, release_text
 from envcheck.rules.fits import does_not_fit, not_known
 from envcheck.rules.fixes import update_driver
-from envcheck.rules.machine import called, counted, decided, model_of, without_handle
+from envcheck.rules.machine import called, counted, decided, model_of, on_tegra, without_handle
 from envcheck.rules.observed import kernel_messages, quoted
 from envcheck.snapshot import Gpu, Snapshot
 from envcheck.versions import ComputeCapability
@@ -65,7 +65,7 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if own:
         where = Evidence(what="GPUs", value=counted(own), source=own[0].source)
         return passed(counted(own), where, decided_by=decided(own[0], "name"))
-    if snapshot.platform and snapshot.platform.tegra_release:
+    if on_tegra(facts):
         return _on_tegra(snapshot)
     if listing is None or not listing.complete:
         text = "no GPU was seen, but not every place where one shows was looked at"

@@ -47,7 +47,13 @@ def on_plain_host(facts: Facts) -> bool:
 def own_kind_of_driver(facts: Facts) -> bool:
     """Whether the driver is NVIDIA's for Linux: in WSL it is Windows', on a Jetson part of the system."""
     platform = facts.snapshot.platform
-    return not (platform and (platform.wsl or platform.tegra_release))
+    return not (platform and platform.wsl) and not on_tegra(facts)
+
+
+def on_tegra(facts: Facts) -> bool:
+    """Whether this is known to be a Jetson or DRIVE system, or a container on one."""
+    platform = facts.snapshot.platform
+    return bool(platform and (platform.tegra or platform.tegra_release))
 
 
 def doubted_inside_wsl(title: str, message: str) -> Doubt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from envcheck.checks import Evidence
+from envcheck.checks import STATUSES, Evidence
 from envcheck.rules.error_line import ErrorLine
 from envcheck.rules.error_lines import XIDS, named_by
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
@@ -28,7 +28,9 @@ def problems_met(snapshot: Snapshot) -> tuple[Met, ...]:
         if line is None:
             continue
         shown = quoted_error(error)
-        evidence = found.setdefault(line.problem, (line, []))[1]
+        known, evidence = found.setdefault(line.problem, (line, []))
+        if STATUSES.index(line.status) < STATUSES.index(known.status):
+            found[line.problem] = (line, evidence)
         if shown not in evidence:
             evidence.append(shown)
     return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())

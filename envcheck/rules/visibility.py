@@ -116,6 +116,10 @@ class Entry(NamedTuple):
     state: Literal["valid", "end", "invalid"]
 
 
+def _name_others(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Name GPUs that exist", command=("nvidia-smi", "-L")),)
+
+
 def _lists_gpus(_subject: Snapshot, facts: Facts) -> bool:
     """Whether a variable chooses among GPUs that are all known."""
     chosen = facts.variable(VISIBLE), _injected(facts)
@@ -126,6 +130,7 @@ def _lists_gpus(_subject: Snapshot, facts: Facts) -> bool:
     layer="container",
     scope="container",
     arises=_lists_gpus,
+    remedy=_name_others,
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -164,7 +169,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             Evidence(what="GPUs", value=str(len(gpus)), source="nvml"),
         ),
         decided_by="driver-answered" if driver.cuda_devices is not None else "inferred",
-        fixes=(Fix(text="Name GPUs that exist", command=("nvidia-smi", "-L")),),
+        fixes=_name_others(facts),
     )
 
 

@@ -116,7 +116,8 @@ class Pcie(Record, frozen=True, kw_only=True, omit_defaults=True):
     """How the kernel's IOMMU treats the GPU: ``identity`` (passed through), ``DMA`` or ``DMA-FQ`` (addresses are
     translated) …; empty text where no IOMMU is in use."""
     redirecting: tuple[str, ...] | None = None
-    """Ports above the GPU whose Access Control Services send traffic between devices up to the root; empty: none."""
+    """Ports of PCIe switches above the GPU whose Access Control Services send traffic between devices up to the root;
+    empty: none."""
 
 
 class NvLink(Record, frozen=True, kw_only=True, omit_defaults=True):

@@ -15,7 +15,8 @@ BuildRoot = Callable[..., str]
 BUS = "/sys/bus/pci/devices"
 ROOT_PORT = "/sys/devices/pci0000:15/0000:15:01.0"
 SWITCH_PORT = f"{ROOT_PORT}/0000:16:00.0"
-CARD = f"{SWITCH_PORT}/0000:1b:00.0"
+LAST_PORT = f"{SWITCH_PORT}/0000:17:08.0"
+CARD = f"{LAST_PORT}/0000:1b:00.0"
 
 AER, ACS = 0x0001, 0x000D
 SOURCE_VALIDATION, REDIRECT, UPSTREAM = 0b1, 0b1100, 0b10000
@@ -40,6 +41,7 @@ def pcie(run_probe: RunProbe, build_root: BuildRoot, **places: str | bytes | Non
         f"{BUS}/0000:1b:00.0": f"-> ../../../..{CARD}",
         f"{ROOT_PORT}/config": places.get("root_port", config((AER, 0))),
         f"{SWITCH_PORT}/config": places.get("switch_port", config((AER, 0))),
+        f"{LAST_PORT}/config": places.get("last_port", config((AER, 0))),
     }
     kind = places.get("iommu")
     if kind is not None:
@@ -65,15 +67,20 @@ def test_no_group_is_no_iommu(run_probe: RunProbe, build_root: BuildRoot) -> Non
 
 def test_ports_that_redirect_are_named_from_the_root(run_probe: RunProbe, build_root: BuildRoot) -> None:
     acs = config((AER, 0), (ACS, SOURCE_VALIDATION | REDIRECT | UPSTREAM))
-    assert pcie(run_probe, build_root, switch_port=acs).redirecting == ("0000:16:00.0",)
+    found = pcie(run_probe, build_root, root_port=acs, switch_port=acs, last_port=acs)
+    assert found.redirecting == ("0000:16:00.0", "0000:17:08.0")
+
+
+def test_a_root_port_is_at_the_root_already(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    assert pcie(run_probe, build_root, root_port=config((ACS, REDIRECT), size=64)).redirecting == ()
 
 
 def test_acs_without_redirection_lets_peers_through(run_probe: RunProbe, build_root: BuildRoot) -> None:
     acs = config((ACS, SOURCE_VALIDATION | UPSTREAM))
-    assert pcie(run_probe, build_root, switch_port=acs, root_port=acs).redirecting == ()
+    assert pcie(run_probe, build_root, switch_port=acs, last_port=acs).redirecting == ()
 
 
-@pytest.mark.parametrize("hidden", ["switch_port", "root_port"])
+@pytest.mark.parametrize("hidden", ["switch_port", "last_port"])
 def test_registers_that_only_root_may_read_leave_it_open(
     run_probe: RunProbe, build_root: BuildRoot, hidden: str
 ) -> None:

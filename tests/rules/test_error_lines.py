@@ -7,6 +7,7 @@ import pytest
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.error_lines import ERROR_LINES, LONGEST, named_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
+from tests.rules import lines_platforms
 from tests.rules.machines import (
     but,
     cause,
@@ -24,7 +25,7 @@ from tests.rules.machines import (
     without_gpu,
 )
 
-EXAMPLES: dict[str, list[str]] = {
+CORE: dict[str, list[str]] = {
     "fabric-manager-not-running": [
         "failed call to cuInit: INTERNAL: CUDA error: Failed call to cuInit: CUDA_ERROR_SYSTEM_NOT_READY",
         "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized",
@@ -169,6 +170,14 @@ EXAMPLES: dict[str, list[str]] = {
     "thermal-throttled": ["        SW Thermal Slowdown         : Active"],
 }
 
+FAMILIES = (CORE, lines_platforms.EXAMPLES)
+"""Further families have their lines in files of their own (``lines_*.py``)."""
+
+
+EXAMPLES: dict[str, list[str]] = {
+    problem: [line for family in FAMILIES for line in family.get(problem, ())]
+    for problem in dict.fromkeys(name for family in FAMILIES for name in family)
+}
 PAIRS = [(problem, line) for problem, lines in EXAMPLES.items() for line in lines]
 
 
@@ -226,7 +235,6 @@ HARMLESS = [
     "ptxas tinycuda.ptx, line 9; fatal   : Unsupported .version 8.5; current version is '7.5'",
     "No running processes found",
     "CUDA lazy loading is not enabled",
-    "failed to allocate 190.31M from device: CUDA_ERROR_OUT_OF_MEMORY",
     "modprobe: ERROR: could not insert 'vboxdrv': Required key not available",
     "",
 ]
@@ -260,6 +268,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
     assert found.id == f"{problem}@machine"
     assert found.status == {
         "driver-older-than-toolkit": "note",
+        "gpu-memory-exhausted": "note",
         "power-throttled": "warn",
         "thermal-throttled": "warn",
     }.get(problem, "fail")
@@ -271,7 +280,10 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "problem", sorted(set(EXAMPLES) - {"driver-older-than-toolkit", "power-throttled", "thermal-throttled"})
+    "problem",
+    sorted(
+        set(EXAMPLES) - {"driver-older-than-toolkit", "gpu-memory-exhausted", "power-throttled", "thermal-throttled"}
+    ),
 )
 def test_the_cause_of_a_met_line_is_its_rule(problem: str) -> None:
     snapshot = error(EXAMPLES[problem][0])
@@ -330,7 +342,7 @@ def test_inside_wsl_a_line_that_has_other_causes_proves_nothing(problem: str) ->
     assert "inside WSL" in found.title
     assert found.sources
     assert found.evidence[0].source == "pasted text, line 3"
-    assert cause(but(line, platform=INSIDE_WSL)) is None
+    assert cause(but(line, platform=INSIDE_WSL)) in (None, "wsl-libcuda-shadowed")
     assert cause(but(line, platform=but(INSIDE_WSL, wsl=None))) == problem
 
 
@@ -358,7 +370,7 @@ def test_every_rule_whose_line_was_met_offers_a_way_out() -> None:
         for rule in all_rules()
         if rule.name in EXAMPLES and not check_of(rule.name, error(EXAMPLES[rule.name][0])).fixes
     }
-    assert without == {"driver-older-than-toolkit"}
+    assert without == {"driver-older-than-toolkit", "gpu-memory-exhausted"}
 
 
 def test_a_line_about_a_framework_that_is_known_gets_the_build_that_fits() -> None:

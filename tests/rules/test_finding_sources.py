@@ -5,19 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.snapshot import Snapshot
-from tests.rules import test_rules_container, test_rules_hardware, test_rules_node, test_rules_software
+from tests.rules import (
+    test_rules_container,
+    test_rules_hardware,
+    test_rules_node,
+    test_rules_platforms,
+    test_rules_platforms_gpus,
+    test_rules_software,
+)
 from tests.rules.machines import error, judge
 from tests.rules.test_error_lines import EXAMPLES
 from tests.rules.test_rule_catalog import NAMES
 from tests.rules.test_whole_machines import BROKEN, HEALTHY
 
+MODULES = (
+    test_rules_container,
+    test_rules_hardware,
+    test_rules_node,
+    test_rules_platforms,
+    test_rules_platforms_gpus,
+    test_rules_software,
+)
 FINDINGS = ("fail", "warn", "note")
 
 
 def every_machine() -> Iterator[Snapshot]:
     yield from HEALTHY.values()
     yield from (snapshot for snapshot, _ in BROKEN.values())
-    for module in (test_rules_container, test_rules_hardware, test_rules_node, test_rules_software):
+    for module in MODULES:
         yield from (snapshot for _, _, snapshot, _ in module.CASES)
     yield from (error(line) for lines in EXAMPLES.values() for line in lines)
 

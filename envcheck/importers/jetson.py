@@ -1,0 +1,58 @@
+"""What is said of a Jetson: its L4T and JetPack releases, and the release that a container image was made for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._records import joined
+from envcheck.snapshot import Platform, Snapshot
+
+NAME = "Jetson"
+RANK = Rank.MESSAGE
+
+_NUMBER = r"([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)"
+
+_RELEASE_FILE = re.compile(r"# R([0-9]{1,2}) \(release\), REVISION: ([0-9.]{1,8})")
+_IMAGE = re.compile(rf"[\w./-]{{0,80}}(?:l4t|jetson|dustynv)[\w./-]{{0,80}}:[\w.-]{{0,60}}?\br{_NUMBER}", re.IGNORECASE)
+_L4T = re.compile(rf"\bL4T(?:[ _](?:version|release))?[ :=]{{1,3}}R?{_NUMBER}", re.IGNORECASE)
+_JETPACK = re.compile(rf"\bJet ?Pack(?:[ _](?:SDK|version|release))?[ :=]{{1,3}}v?{_NUMBER}", re.IGNORECASE)
+_CHIP = re.compile(
+    r"\b(?:NVIDIA )?(?:Jetson[- ](?:AGX|Orin|Xavier|Nano|TX[12]|Thor)|Tegra (?:X[12]|Xavier|Orin))\b"
+    r"|\b[0-9]\.[0-9.]{1,8}-tegra\b|/usr/lib/aarch64-linux-gnu/tegra\b",
+    re.IGNORECASE,
+)
+_ARM_PATH = re.compile(r"/aarch64-linux-gnu/")
+_LONGEST_LINE = 500
+
+
+def recognise(paste: Paste) -> bool:
+    return any(_of_line(line) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    return joined(Snapshot(platform=found) for line in paste.lines for found in _of_line(line))
+
+
+def _of_line(line: str) -> list[Platform]:
+    return list(_statements(line[:_LONGEST_LINE]))
+
+
+def _statements(text: str) -> Iterator[Platform]:
+    """What a line states; the tag of an image is no statement about the system."""
+    if found := _RELEASE_FILE.search(text):
+        yield Platform(source=SOURCE, tegra=True, tegra_release=f"{found[1]}.{found[2].strip('.')}")
+    image = _IMAGE.search(text)
+    if image:
+        yield Platform(source=SOURCE, tegra=True, image_tegra_release=image[1])
+    rest = text.replace(image[0], " ") if image else text
+    if found := _L4T.search(rest):
+        yield Platform(source=SOURCE, tegra=True, tegra_release=found[1])
+    if found := _JETPACK.search(rest):
+        yield Platform(source=SOURCE, tegra=True, jetpack=found[1])
+    if _CHIP.search(rest):
+        yield Platform(source=SOURCE, tegra=True)
+    if _ARM_PATH.search(rest):
+        yield Platform(source=SOURCE, machine="aarch64")

@@ -1,0 +1,38 @@
+"""Windows by its full number: ``Microsoft Windows [Version 10.0.22631.4317]``, also around WSL."""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.importers._records import joined
+from envcheck.snapshot import Platform, Snapshot
+
+NAME = "Windows build"
+RANK = Rank.OUTPUT
+
+_FULL = re.compile(r"\bWindows\b.{0,40}?\b(10\.0\.[0-9]{5}(?:\.[0-9]{1,5})?)\b", re.IGNORECASE)
+_BUILD = re.compile(
+    r"\b(?:Windows|OS|Insider|preview)\b.{0,30}?\bbuild(?: number| version)?[ :=]{1,3}(?:10\.0\.)?"
+    r"([0-9]{5}(?:\.[0-9]{1,5})?)\b",
+    re.IGNORECASE,
+)
+_LONGEST_LINE = 300
+
+
+def recognise(paste: Paste) -> bool:
+    return any(_of_line(line) for line in paste.lines)
+
+
+def read(paste: Paste) -> Snapshot:
+    return joined(Snapshot(platform=found) for line in paste.lines if (found := _of_line(line)))
+
+
+def _of_line(line: str) -> Platform | None:
+    """The line says nothing of the system that the text is about: it may be the Windows around a WSL."""
+    text = line[:_LONGEST_LINE]
+    if found := _FULL.search(text):
+        return Platform(source=SOURCE, windows_build=found[1])
+    found = _BUILD.search(text)
+    return Platform(source=SOURCE, windows_build=f"10.0.{found[1]}") if found else None

@@ -1,0 +1,506 @@
+"""The rules about container hosts and images, WSL, Windows and Jetson, on constructed machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.snapshot import (
+    ContainerHost,
+    Distribution,
+    Driver,
+    DriverLibrary,
+    Framework,
+    Listing,
+    Load,
+    ObservedError,
+    Platform,
+    Snapshot,
+)
+from tests.rules.machines import (
+    DOCKER,
+    NO_DEVICE,
+    NO_LIBCUDA,
+    NO_NVML,
+    UBUNTU,
+    answered,
+    bad,
+    but,
+    cause,
+    check_of,
+    driver,
+    gpus,
+    h200,
+    kernel,
+    library,
+    machine,
+    nodes,
+    statuses,
+    torch,
+    variables,
+    venv,
+    with_venv,
+    without_gpu,
+)
+
+Case = tuple[str, str, Snapshot, tuple[str, ...]]
+
+# --- container hosts ----------------------------------------------------------------------------------------------
+
+CTK, HOOK, DOCKER_CLI = "/usr/bin/nvidia-ctk", "/usr/bin/nvidia-container-runtime-hook", "/usr/bin/docker"
+CDI = "/etc/cdi/nvidia.yaml"
+LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
+
+
+def host(*engines: str, toolkit: tuple[str, ...] = (), platform: Platform = UBUNTU, **more: Any) -> Snapshot:
+    fields = {"runtimes": (), "cdi": (), **more}
+    found = ContainerHost(source="file", engines=engines, toolkit=toolkit, **fields)
+    return machine(platform=but(platform, container_host=found))
+
+
+JETSON = Platform(
+    source="file /etc/nv_tegra_release",
+    os="linux",
+    machine="aarch64",
+    container="none",
+    wsl=False,
+    tegra=True,
+    tegra_release="36.4.0",
+)
+
+HOSTS: list[Case] = [
+    ("container-toolkit-missing", "no engine", host(), ()),
+    ("container-toolkit-missing", "docker without it", host(DOCKER_CLI), ("note",)),
+    ("container-toolkit-missing", "podman without it", host("/usr/bin/podman"), ("note",)),
+    ("container-toolkit-missing", "docker with its hook", host(DOCKER_CLI, toolkit=(CTK, HOOK)), ("pass",)),
+    ("container-toolkit-missing", "joined to nothing", host(DOCKER_CLI, toolkit=(CTK,)), ("note",)),
+    ("container-toolkit-missing", "a runtime", host(DOCKER_CLI, toolkit=(CTK,), runtimes=("nvidia",)), ("pass",)),
+    ("container-toolkit-missing", "podman with CDI", host("/usr/bin/podman", toolkit=(CTK,), cdi=(CDI,)), ("pass",)),
+    ("container-toolkit-missing", "docker from a snap", host("/snap/bin/docker", toolkit=(CTK, HOOK)), ("note",)),
+    ("container-toolkit-missing", "two dockers", host("/snap/bin/docker", DOCKER_CLI, toolkit=(HOOK,)), ("pass",)),
+    ("container-toolkit-missing", "a container", machine(platform=DOCKER), ()),
+    ("container-toolkit-missing", "nobody looked", machine(), ()),
+    (
+        "container-toolkit-missing",
+        "no driver to give",
+        but(without_gpu(), platform=host(DOCKER_CLI).platform),
+        (),
+    ),
+    (
+        "container-toolkit-missing",
+        "a Jetson without mount lists",
+        host(DOCKER_CLI, toolkit=(CTK, HOOK), platform=JETSON, mount_lists=()),
+        ("note",),
+    ),
+    (
+        "container-toolkit-missing",
+        "a Jetson whose lists name what is gone",
+        host(
+            DOCKER_CLI,
+            toolkit=(CTK, HOOK),
+            platform=JETSON,
+            mount_lists=(f"{LISTS}/l4t.csv",),
+            mounts_missing=("/usr/lib/x.so",),
+        ),
+        ("note",),
+    ),
+]
+
+
+def test_the_way_to_the_toolkit_fits_distribution_and_engine() -> None:
+    ubuntu = check_of("container-toolkit-missing", host(DOCKER_CLI)).fixes
+    assert [fix.command[:3] for fix in ubuntu] == [
+        ("sudo", "apt-get", "install"),
+        ("sudo", "nvidia-ctk", "runtime"),
+        ("sudo", "systemctl", "restart"),
+    ]
+    fedora = but(UBUNTU, distribution="fedora", distribution_like=())
+    found = check_of("container-toolkit-missing", host("/usr/bin/podman", platform=fedora)).fixes
+    assert found[0].command == ("sudo", "dnf", "install", "nvidia-container-toolkit")
+    assert found[1].command[:3] == ("sudo", "nvidia-ctk", "cdi")
+    snap = check_of("container-toolkit-missing", host("/snap/bin/docker", toolkit=(CTK, HOOK)))
+    assert snap.fixes[0].command == ("sudo", "snap", "remove", "docker")
+    assert snap.fixes[0].risk
+
+
+# --- driver libraries in images -----------------------------------------------------------------------------------
+
+FOLDER = "/usr/lib/x86_64-linux-gnu"
+OLDER = "535.54.03"
+
+
+def put_in(release: str, soname: str = "libcuda.so.1", *, mounted: bool | None, met: bool = True) -> DriverLibrary:
+    return but(
+        library(soname, release),
+        mounted=mounted,
+        found_as=(f"{FOLDER}/{soname}",) if met else (),
+    )
+
+
+def boxed(*libraries: DriverLibrary, complete: bool = True, **changes: Any) -> Snapshot:
+    found = driver(libraries=Listing(items=libraries, complete=complete), **changes)
+    return machine(platform=DOCKER, driver=found)
+
+
+OURS = put_in("550.54.14", mounted=True)
+MISMATCH = {
+    "nvml": answered("nvmlInit", 18, "LIB_RM_VERSION_MISMATCH"),
+    "cuda_init": answered("cuInit", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+    "cuda_devices": None,
+}
+THEIRS_FIRST = boxed(put_in(OLDER, mounted=False), put_in("550.54.14", mounted=True, met=False), **MISMATCH)
+
+IMAGES: list[Case] = [
+    ("driver-libraries-in-image", "the host's alone", boxed(OURS), ("pass",)),
+    ("driver-libraries-in-image", "another release is met first", THEIRS_FIRST, ("fail",)),
+    ("driver-libraries-in-image", "another release behind", boxed(OURS, put_in(OLDER, mounted=False)), ("note",)),
+    (
+        "driver-libraries-in-image",
+        "another release of NVML is met first",
+        boxed(OURS, put_in(OLDER, "libnvidia-ml.so.1", mounted=False), **MISMATCH),
+        ("fail",),
+    ),
+    ("driver-libraries-in-image", "of the host's release", boxed(put_in("550.54.14", mounted=False)), ("pass",)),
+    ("driver-libraries-in-image", "whose it is is not known", boxed(put_in(OLDER, mounted=None)), ("pass",)),
+    ("driver-libraries-in-image", "not all were seen", boxed(OURS, complete=False), ()),
+    (
+        "driver-libraries-in-image",
+        "a compat package",
+        boxed(OURS, but(put_in(OLDER, mounted=False), kind="compat")),
+        ("pass",),
+    ),
+    ("driver-libraries-in-image", "no container", but(THEIRS_FIRST, platform=UBUNTU), ()),
+    ("driver-libraries-in-image", "WSL has other libraries", but(THEIRS_FIRST, platform__wsl=True), ()),
+    (
+        "driver-libraries-in-image",
+        "the module is not known",
+        but(THEIRS_FIRST, kernel=kernel(nvidia=None)),
+        (),
+    ),
+]
+
+
+def test_the_image_explains_the_mismatch_and_names_the_file() -> None:
+    assert cause(THEIRS_FIRST) == "driver-libraries-in-image"
+    assert check_of("driver-library-mismatch", THEIRS_FIRST).explained_by == "driver-libraries-in-image@machine"
+    found = check_of("driver-libraries-in-image", THEIRS_FIRST)
+    assert found.title == f"The image holds driver libraries of {OLDER}"
+    assert any(each.value.startswith(f"{FOLDER}/libcuda.so.{OLDER}") for each in found.evidence)
+    assert found.fixes[0].command == ("dpkg", "-S", f"{FOLDER}/libcuda.so.{OLDER}")
+
+
+# --- containers with the driver's utilities alone -----------------------------------------------------------------
+
+UTILITY = machine(
+    platform=DOCKER,
+    driver=driver(
+        cuda_init=NO_LIBCUDA,
+        cuda_devices=None,
+        cuda_device_count=None,
+        libraries=Listing(items=(put_in("550.54.14", "libnvidia-ml.so.1", mounted=True),), complete=True),
+    ),
+    variables=variables(NVIDIA_DRIVER_CAPABILITIES="utility"),
+)
+
+
+def test_a_container_for_utilities_alone_is_told_how_to_get_cuda() -> None:
+    found = check_of("container-without-gpu", UTILITY)
+    assert found.status == "fail"
+    assert found.title == "The container was given the driver's utilities, but not CUDA"
+    assert ("NVIDIA_DRIVER_CAPABILITIES", "utility") in [(each.what, each.value) for each in found.evidence]
+    assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in found.fixes[0].text
+    assert cause(UTILITY) == "container-without-gpu"
+    assert check_of("gpu-init-failed", UTILITY).explained_by == "container-without-gpu@machine"
+
+
+def test_a_libcuda_that_is_there_is_not_called_missing() -> None:
+    listing = Listing(items=(OURS, put_in("550.54.14", "libnvidia-ml.so.1", mounted=True)), complete=True)
+    assert check_of("container-without-gpu", but(UTILITY, driver__libraries=listing)).status == "pass"
+
+
+# --- WSL ----------------------------------------------------------------------------------------------------------
+
+WSL = but(UBUNTU, wsl=True)
+WINDOWS_LIBCUDA = DriverLibrary(
+    source="file",
+    path="/usr/lib/wsl/lib/libcuda.so.1.1",
+    soname="libcuda.so.1",
+    kind="driver",
+    found_as=("/usr/lib/wsl/lib/libcuda.so.1",),
+)
+LINUX_LIBCUDA = put_in("535.183.01", mounted=False)
+
+
+def wsl(*libraries: DriverLibrary, works: bool, **changes: Any) -> Snapshot:
+    fields: dict[str, Any] = {"libraries": Listing(items=libraries, complete=True), **changes}
+    if not works:
+        fields = {"cuda_init": NO_DEVICE, "cuda_devices": 0, "cuda_device_count": None, **fields}
+    return machine(platform=WSL, driver=driver("566.36", **fields), kernel=kernel(0, nvidia=None))
+
+
+def text_in_wsl(*lines: str, **changes: Any) -> Snapshot:
+    errors = tuple(ObservedError(source="pasted text", text=line, line=1) for line in lines)
+    return but(
+        Snapshot(platform=Platform(source="pasted text", os="linux", wsl=True), observed_errors=errors), **changes
+    )
+
+
+NO_DEVICE_LINE = "Call to cuInit results in CUDA_ERROR_NO_DEVICE (100)"
+ANSWERED = but(answered("cuInit"), library="/usr/lib/wsl/drivers/nv_dispi.inf_amd64_1/libcuda.so.1.1")
+
+IN_WSL: list[Case] = [
+    ("wsl-libcuda-shadowed", "Windows' alone", wsl(WINDOWS_LIBCUDA, works=True), ("pass",)),
+    ("wsl-libcuda-shadowed", "a Linux driver first", wsl(LINUX_LIBCUDA, WINDOWS_LIBCUDA, works=False), ("fail",)),
+    ("wsl-libcuda-shadowed", "a Linux driver alone", wsl(LINUX_LIBCUDA, works=False), ("fail",)),
+    (
+        "wsl-libcuda-shadowed",
+        "a Linux driver behind",
+        wsl(WINDOWS_LIBCUDA, LINUX_LIBCUDA, works=True, cuda_init=ANSWERED),
+        ("note",),
+    ),
+    ("wsl-libcuda-shadowed", "Windows gives no GPU", wsl(WINDOWS_LIBCUDA, works=False), ()),
+    ("wsl-libcuda-shadowed", "CUDA was not asked", wsl(LINUX_LIBCUDA, works=False, cuda_init=None), ("fail",)),
+    ("wsl-libcuda-shadowed", "no WSL", machine(), ()),
+    ("wsl-libcuda-shadowed", "a text that says no more", text_in_wsl(NO_DEVICE_LINE), ("warn",)),
+    (
+        "wsl-libcuda-shadowed",
+        "a text that names another problem",
+        text_in_wsl(NO_DEVICE_LINE, "Failed to initialize NVML: Driver/library version mismatch"),
+        (),
+    ),
+    (
+        "wsl-libcuda-shadowed",
+        "a text in which the GPU is hidden on purpose",
+        text_in_wsl(NO_DEVICE_LINE, variables=variables(CUDA_VISIBLE_DEVICES="")),
+        (),
+    ),
+    (
+        "wsl-libcuda-shadowed",
+        "a text that names a Linux driver's release",
+        text_in_wsl("libcuda reported version is: 525.105.17"),
+        ("fail",),
+    ),
+    (
+        "wsl-libcuda-shadowed",
+        "a text that names no release",
+        text_in_wsl('libcuda reported version is: Invalid argument: expected %d.%d for driver version; got "1"'),
+        (),
+    ),
+]
+
+
+def test_what_shadows_windows_libcuda_is_named_and_explains_the_rest() -> None:
+    shadowed = wsl(LINUX_LIBCUDA, WINDOWS_LIBCUDA, works=False)
+    found = check_of("wsl-libcuda-shadowed", shadowed)
+    assert f"{FOLDER}/libcuda.so.535.183.01" in found.evidence[0].value
+    assert found.fixes[0].command[:4] == ("sudo", "apt-get", "remove", "--purge")
+    assert cause(shadowed) == "wsl-libcuda-shadowed"
+
+
+def test_a_folder_of_the_variable_is_taken_out_of_it() -> None:
+    odd = but(LINUX_LIBCUDA, found_as=("/opt/old/libcuda.so.1",))
+    snapshot = but(wsl(odd, WINDOWS_LIBCUDA, works=False), variables=variables(LD_LIBRARY_PATH="/opt/old:/x"))
+    assert "Take /opt/old out of LD_LIBRARY_PATH" in check_of("wsl-libcuda-shadowed", snapshot).fixes[0].text
+
+
+# --- Windows ------------------------------------------------------------------------------------------------------
+
+WINDOWS = Platform(source="pasted text", os="windows")
+
+
+def on_windows(*items: Framework | Distribution, platform: Platform = WINDOWS, **changes: Any) -> Snapshot:
+    frameworks = tuple(item for item in items if isinstance(item, Framework))
+    packages = tuple(item for item in items if isinstance(item, Distribution))
+    found = venv(frameworks=Listing(items=frameworks, complete=True), distributions=packages)
+    return but(with_venv(machine(platform=platform), found), **changes)
+
+
+def tensorflow(version: str) -> Framework:
+    return Framework(source="wheel metadata", name="tensorflow", version=version)
+
+
+def package(name: str, version: str) -> Distribution:
+    return Distribution(source="wheel metadata", name=name, version=version)
+
+
+ON_WINDOWS: list[Case] = [
+    ("windows-gpu-unsupported", "the first without", on_windows(tensorflow("2.11.0")), ("fail",)),
+    ("windows-gpu-unsupported", "the last with", on_windows(tensorflow("2.10.1")), ("pass",)),
+    ("windows-gpu-unsupported", "a recent one", on_windows(tensorflow("2.19.0")), ("fail",)),
+    ("windows-gpu-unsupported", "by its name there", on_windows(package("tensorflow-intel", "2.13.0")), ("fail",)),
+    ("windows-gpu-unsupported", "two numbers", on_windows(package("tensorflow", "2.12")), ("fail",)),
+    ("windows-gpu-unsupported", "a build for the CPU by choice", on_windows(package("tensorflow-cpu", "2.13.0")), ()),
+    ("windows-gpu-unsupported", "newer than the data", on_windows(tensorflow("3.0.0")), ()),
+    ("windows-gpu-unsupported", "PyTorch", on_windows(torch()), ()),
+    ("windows-gpu-unsupported", "Linux", on_windows(tensorflow("2.11.0"), platform=UBUNTU), ()),
+    ("windows-gpu-unsupported", "WSL", on_windows(tensorflow("2.11.0"), platform=WSL), ()),
+    ("windows-gpu-unsupported", "no GPU", on_windows(tensorflow("2.11.0"), gpus=gpus()), ()),
+    ("windows-gpu-unsupported", "nobody asks for one", on_windows(tensorflow("2.11.0"), gpus=None, driver=None), ()),
+]
+
+
+def test_the_last_release_for_windows_is_named_with_what_it_needs() -> None:
+    found = check_of("windows-gpu-unsupported", on_windows(tensorflow("2.15.0")))
+    assert found.title == "tensorflow 2.15.0 has no GPU support on Windows"
+    assert found.fixes[0].command == ("wsl", "--install")
+    assert "<2.11, the last with GPU support on native Windows" in found.fixes[1].text
+    assert "cuda >=11.2,<12" in found.fixes[1].text
+    assert any(source.read for source in found.sources)
+
+
+# --- Jetson -------------------------------------------------------------------------------------------------------
+
+OLD_JETSON = but(JETSON, tegra_release="32.7.4")
+JETPACK_5 = but(JETSON, tegra_release="35.4.1")
+BOXED_JETSON = but(JETSON, container="docker")
+
+
+def jetson(
+    platform: Platform = JETSON, *frameworks: Framework, lines: tuple[str, ...] = (), **changes: Any
+) -> Snapshot:
+    errors = tuple(ObservedError(source="pasted text", text=line, line=1) for line in lines)
+    empty = Snapshot(platform=platform, observed_errors=errors)
+    return but(with_venv(empty, venv(*frameworks)) if frameworks else empty, **changes)
+
+
+def missing(*names: str, optional: bool = False) -> Framework:
+    loads = tuple(Load(source="elf", name=name, needed_by="/x/libtorch.so", optional=optional) for name in names)
+    return torch("2.1.0", None, loads=loads)
+
+
+def absent(name: str) -> str:
+    return f"ImportError: {name}: cannot open shared object file: No such file or directory"
+
+
+def image(release: str) -> Platform:
+    return but(OLD_JETSON, container="docker", image_tegra_release=release)
+
+
+SILENT = Driver(source="cuda", cuda_init=NO_LIBCUDA, nvml=NO_NVML)
+CHIP = but(nodes(0)[0], path="/dev/nvmap")
+
+ON_JETSON: list[Case] = [
+    ("jetpack-mismatch", "an image of another branch", jetson(image("36.4.0")), ("fail",)),
+    ("jetpack-mismatch", "an image of the branch", jetson(image("32.7.1")), ("pass",)),
+    (
+        "jetpack-mismatch",
+        "an image, and only JetPack is known",
+        jetson(but(image("35.4.1"), tegra_release=None, jetpack="4.6.1")),
+        ("fail",),
+    ),
+    ("jetpack-mismatch", "a build for a newer CUDA", jetson(OLD_JETSON, torch("2.1.0", "11.4")), ("fail",)),
+    ("jetpack-mismatch", "a build for its CUDA", jetson(OLD_JETSON, torch("1.10.0", "10.2")), ("pass",)),
+    (
+        "jetpack-mismatch",
+        "a build that runs",
+        jetson(OLD_JETSON, torch("2.1.0", "11.4", gpu_available=True)),
+        ("pass",),
+    ),
+    ("jetpack-mismatch", "a CUDA that can be added", jetson(JETSON, torch("2.8.0", "12.8")), ("pass",)),
+    (
+        "jetpack-mismatch",
+        "a library of another JetPack",
+        jetson(OLD_JETSON, lines=(absent("libcudart.so.11.0"),)),
+        ("fail",),
+    ),
+    ("jetpack-mismatch", "a cuDNN of another JetPack", jetson(JETPACK_5, lines=(absent("libcudnn.so.9"),)), ("fail",)),
+    ("jetpack-mismatch", "a library of an older CUDA", jetson(JETSON, lines=(absent("libcublas.so.11"),)), ("fail",)),
+    ("jetpack-mismatch", "a library of its own JetPack", jetson(OLD_JETSON, lines=(absent("libcublas.so.10"),)), ()),
+    ("jetpack-mismatch", "numbers that are not CUDA's", jetson(JETSON, lines=(absent("libcufft.so.10"),)), ()),
+    ("jetpack-mismatch", "by the framework's files", jetson(OLD_JETSON, missing("libcudnn.so.9")), ("fail",)),
+    ("jetpack-mismatch", "it goes on without", jetson(OLD_JETSON, missing("libcudnn.so.9", optional=True)), ()),
+    (
+        "jetpack-mismatch",
+        "TensorRT of a JetPack on an ARM machine",
+        jetson(Platform(os="linux", machine="aarch64"), lines=(absent("libnvinfer.so.5"),)),
+        ("fail",),
+    ),
+    (
+        "jetpack-mismatch",
+        "TensorRT that servers have too",
+        jetson(Platform(os="linux", machine="aarch64"), lines=(absent("libnvinfer.so.8"),)),
+        (),
+    ),
+    (
+        "jetpack-mismatch",
+        "an ARM server",
+        jetson(Platform(os="linux", machine="aarch64", tegra=False), lines=(absent("libnvinfer.so.5"),)),
+        (),
+    ),
+    ("jetpack-mismatch", "no Jetson", machine(), ()),
+    ("jetpack-mismatch", "a release that is not known", jetson(but(JETSON, tegra_release="99.1"), torch()), ()),
+    ("jetson-libraries-not-mounted", "libcuda is not there", jetson(BOXED_JETSON, driver=SILENT), ("fail",)),
+    (
+        "jetson-libraries-not-mounted",
+        "CUDA works",
+        jetson(BOXED_JETSON, driver=Driver(source="cuda", cuda_init=answered("cuInit"), cuda_devices=1)),
+        ("pass",),
+    ),
+    ("jetson-libraries-not-mounted", "no container", jetson(JETSON, driver=SILENT), ()),
+    ("jetson-libraries-not-mounted", "no Jetson", machine(platform=DOCKER), ()),
+    ("jetson-libraries-not-mounted", "nobody asked", jetson(BOXED_JETSON), ()),
+    (
+        "jetson-libraries-not-mounted",
+        "what the old runtime mounts",
+        jetson(image("32.7.1"), lines=(absent("libcublas.so.10"), absent("libcurand.so.10"))),
+        ("fail",),
+    ),
+    (
+        "jetson-libraries-not-mounted",
+        "what newer images hold themselves",
+        jetson(BOXED_JETSON, lines=(absent("libcublas.so.12"),)),
+        (),
+    ),
+    (
+        "jetson-libraries-not-mounted",
+        "the driver's side",
+        jetson(BOXED_JETSON, lines=(absent("libnvrm_gpu.so"),)),
+        ("fail",),
+    ),
+    (
+        "jetson-libraries-not-mounted",
+        "of another JetPack",
+        jetson(image("32.7.1"), lines=(absent("libcublas.so.11"),)),
+        (),
+    ),
+]
+
+
+def test_an_image_of_another_branch_is_the_cause() -> None:
+    found = check_of("jetpack-mismatch", jetson(image("36.4.0")))
+    assert found.title == "The image was made for L4T 36.4.0, the Jetson has 32.7.4"
+    assert "32.7.4" in found.fixes[0].text
+
+
+def test_the_missing_library_is_quoted_with_what_this_jetpack_has() -> None:
+    found = check_of("jetpack-mismatch", jetson(OLD_JETSON, lines=(absent("libnvinfer.so.10"),)))
+    assert found.title == "libnvinfer.so.10 belongs to another JetPack"
+    assert "tensorrt 8.2.1" in found.message
+    assert found.evidence[0].source == "pasted text, line 1"
+
+
+def test_a_container_without_the_chips_devices_says_so() -> None:
+    bare = jetson(BOXED_JETSON, driver=SILENT, kernel=kernel(0, device_nodes=()))
+    assert "no device of the chip" in check_of("jetson-libraries-not-mounted", bare).message
+    with_chip = jetson(BOXED_JETSON, driver=SILENT, kernel=kernel(0, device_nodes=(CHIP,)))
+    assert "no device of the chip" not in check_of("jetson-libraries-not-mounted", with_chip).message
+    assert cause(bare) == "jetson-libraries-not-mounted"
+
+
+CASES: list[Case] = [*HOSTS, *IMAGES, *IN_WSL, *ON_WINDOWS, *ON_JETSON]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected
+
+
+def test_nothing_is_bad_on_a_healthy_jetson() -> None:
+    sound = jetson(
+        JETSON,
+        torch("2.8.0", "12.6", gpu_code=("sm_87",)),
+        driver=Driver(source="cuda", cuda_init=answered("cuInit"), cuda_devices=1, cuda="12.6"),
+        gpus=gpus(but(h200(), name="Orin", compute_capability="8.7", pci_device_id=None)),
+    )
+    assert bad(sound) == []
