@@ -21,9 +21,10 @@ from ._framework_text import assigned, version
 from ._loading_steps import Ask, Preload
 
 if TYPE_CHECKING:
-    from ._env_site import Site
+    from ._env_site import Gathered, Site
 
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
+_OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
 _LABEL = re.compile(r"\+cuda(\d{2})(?:\.cudnn(\d)(\d+))?")
 _LOAD = re.compile(r"""_load\(\s*["'](\w{2,30})["']\s*,\s*\[([^\]]{0,300})\]""")
 _LIBRARY = re.compile(r"""["'](lib\w{2,40}\.so[.0-9]{0,10})["']""")
@@ -44,7 +45,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
-    _add_own_cuda(facts, jaxlib, complete=bool(jaxlib))
+    _add_own_cuda(facts, jaxlib)
     wrong = problems(here, said, "version.py", ("version.py",))
     if jax and jaxlib is None:
         wrong.append("jaxlib, which it cannot do without, is not installed")
@@ -56,7 +57,7 @@ def _version(here: Here) -> str | None:
     return version(assigned(text, "_release_version")) or version(assigned(text, "_version"))
 
 
-def _add_own_cuda(facts: Any, jaxlib: Here | None, *, complete: bool) -> None:
+def _add_own_cuda(facts: Gathered, jaxlib: Here | None) -> None:
     """What a jaxlib from before the plug-ins was built for; one without a label, and without plug-ins, has no CUDA."""
     if jaxlib is None:
         return
@@ -67,8 +68,13 @@ def _add_own_cuda(facts: Any, jaxlib: Here | None, *, complete: bool) -> None:
         facts.add(source, cuda=match[1], cudnn=cudnn, cpu_only=False)
     elif jaxlib.conda and jaxlib.conda.cuda:
         facts.add(jaxlib.conda.source, cuda=jaxlib.conda.cuda, cpu_only=False)
-    elif complete and "cuda" not in jaxlib.names() and "version.py" in jaxlib.names():
+    elif "cuda" not in jaxlib.names() and "version.py" in jaxlib.names() and not _for_others(jaxlib.site):
         facts.add(f"file {jaxlib.path}", cpu_only=True)
+
+
+def _for_others(site: Site) -> bool:
+    """Whether there is a plug-in for a device that is not NVIDIA's."""
+    return any(_OTHERS.fullmatch(item["name"]) for item in site.distributions)
 
 
 def _majors(site: Site) -> list[str]:

@@ -37,12 +37,18 @@ def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
 
 def _preload(site: Site, library: str) -> Preload:
     own = _FOLDERS.get(library, f"nvidia/{library}")
-    unified = sorted(
-        {name for folder in site.folders if "nvidia" in site.names(folder) for name in site.names(f"{folder}/nvidia")},
-        reverse=True,
-    )
-    places = [f"nvidia/{name}/lib" for name in unified if _MAJOR.fullmatch(name)]
+    places = [f"nvidia/{name}/lib" for name in _unified(site)]
     places += [f"{own}/lib", f"{own}/lib64"]
     if "conda-meta" in site.names(site.prefix):
         places.append(f"{site.prefix}/lib")
     return Preload((f"lib{_FILES.get(library, library)}.so.*[0-9]",), tuple(places))
+
+
+def _unified(site: Site) -> list[str]:
+    """The folders that hold all libraries of one CUDA, newest first: ``cu13``."""
+    if "nvidia/cuNN" not in site.kept:
+        folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
+        names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
+        site.kept["nvidia/cuNN"] = sorted(names, reverse=True)
+    found: list[str] = site.kept["nvidia/cuNN"]
+    return found

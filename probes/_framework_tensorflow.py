@@ -20,7 +20,7 @@ from ._framework_text import assigned, cuda_version, mapping, targets
 from ._loading_steps import Ask
 
 if TYPE_CHECKING:
-    from ._env_site import Site
+    from ._env_site import Gathered, Site
 
 _INFO = "python/platform/build_info.py"
 _FRAMEWORK = r"libtensorflow_framework\.so(?:\.\d+)?"
@@ -75,7 +75,7 @@ def _build_info(site: Site, folder: str) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _add_declared_cuda(facts: Any, here: Here) -> None:
+def _add_declared_cuda(facts: Gathered, here: Here) -> None:
     """The major version of CUDA by the wheels that the extra asks for, where the build does not name its own."""
     wheel = here.wheel
     if wheel and facts.known("cpu_only") is False:

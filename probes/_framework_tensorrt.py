@@ -20,7 +20,7 @@ from ._framework_text import assigned, version
 from ._loading_steps import Preload
 
 if TYPE_CHECKING:
-    from ._env_site import Site
+    from ._env_site import Gathered, Site
 
 _KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
@@ -64,7 +64,7 @@ def _number(target: str) -> tuple[int, str]:
     return int(digits), target
 
 
-def _add_cuda(facts: Any, site: Site, here: Here, kind: str) -> None:
+def _add_cuda(facts: Gathered, site: Site, here: Here, kind: str) -> None:
     """The CUDA major, by the names of its distributions, else by the wheels that they ask for."""
     own = kind.replace("_", "-")
     family = [item for item in site.distributions if item["name"] == own or item["name"].startswith(f"{own}-")]

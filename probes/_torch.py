@@ -17,6 +17,7 @@ What Linux wheels hold (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1 a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._env_elf import constants
@@ -75,12 +76,23 @@ def _add_targets(facts: Gathered, here: Here, file: VersionFile) -> None:
     if here.path is None or not file.cuda:
         return
     library = f"{here.path}/lib/libtorch_python.so"
-    texts = {match.group().decode() for match in _TARGETS.finditer(constants(here.site.request, library) or b"")}
+    texts = set(_texts(constants(here.site.request, library) or b""))
     lists = {text for text in texts if " " in text} or texts
     if len(lists) == 1:
         facts.add(f"elf {library}", gpu_code=lists.pop().split())
     else:
         _add_targets_of_code(facts, here, f"{here.path}/lib/libtorch_cuda.so")
+
+
+def _texts(data: bytes) -> Iterator[str]:
+    """What looks like a target or a list of them; searched for by what is rare, as the constants are megabytes."""
+    for word in (b"sm_", b"compute_"):
+        at = data.find(word)
+        while at >= 0:
+            match = _TARGETS.match(data, at) if data[at - 1 : at] != b" " or at == 0 else None
+            if match:
+                yield match.group().decode()
+            at = data.find(word, match.end() if match else at + 1)
 
 
 def _add_targets_of_code(facts: Gathered, here: Here, library: str) -> None:
