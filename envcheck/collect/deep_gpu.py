@@ -40,7 +40,8 @@ def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool 
     """The first GPU that CUDA shows under the user's ``variables`` and nobody is using; with ``force``, the first."""
     listing = snapshot.gpus
     users = variables.get("CUDA_VISIBLE_DEVICES")
-    if listing is not None and listing.complete and not listing.items:
+    tegra = snapshot.platform is not None and bool(snapshot.platform.tegra_release)  # its GPU is on no bus
+    if listing is not None and listing.complete and not listing.items and not tegra:
         return Choice(absent="there is no NVIDIA GPU here")
     if users is not None and users.strip() in _HIDES_ALL:
         return Choice(absent=f"CUDA_VISIBLE_DEVICES={users} hides every GPU")

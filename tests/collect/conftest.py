@@ -50,12 +50,17 @@ class Probes:
 
     def run(self, request: dict[str, Any] | None = None, **options: Any) -> dict[str, ProbeRun]:
         """Gather from all probes; return their rows by name."""
+        self.run_all(request, **options)
+        assert all(len(part.runs) == 1 for part in self.parts.values())
+        return {name: part.runs[0] for name, part in self.parts.items()}
+
+    def run_all(self, request: dict[str, Any] | None = None, **options: Any) -> None:
+        """Gather from all probes, of which some may have several rows."""
         specs = all_probes(self.folder)
         options = {"scopes": ["node"], "on_event": self.events.append, "folder": self.folder, **options}
         parts = gather(specs, request or {"root": "/"}, **options)
-        assert [[run.name for run in part.runs] for part in parts] == [[spec.name] for spec in specs]
+        assert [{run.name for run in part.runs} for part in parts] == [{spec.name} for spec in specs]
         self.parts = {part.runs[0].name: part for part in parts}
-        return {name: part.runs[0] for name, part in self.parts.items()}
 
     def facts(self, name: str) -> dict[str, str]:
         """The variables that a probe sent as facts."""
