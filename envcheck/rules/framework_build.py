@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Missing
+from envcheck.checks import Evidence, Missing, Status
 from envcheck.compat.fit import WEAKEST_FIRST, Fit
 from envcheck.compat.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.cuda_wanted import signs
 from envcheck.rules.driver_facts import speaks
 from envcheck.rules.fits import does_not_fit
-from envcheck.rules.framework_facts import built_for_cuda, named, targets
+from envcheck.rules.framework_facts import (
+    built_for_cuda,
+    compiles_its_code,
+    extended,
+    leads,
+    named,
+    others_on_cuda,
+    shown,
+    targets,
+)
+from envcheck.rules.framework_fixes import install_gpu_build, install_other_release
 from envcheck.rules.machine import called, decided, plural
-from envcheck.rules.torch_fixes import install_fitting_build
 from envcheck.snapshot import Framework, Gpu
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
-    """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one."""
-    return bool(facts.usable_gpus) or (not subject.framework.hip and bool(signs(subject.environment, facts)))
+    """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one.
+
+    Of an extension the question arises where its files tell, and where the framework itself is another build.
+    """
+    framework, base = subject.framework, extended(subject)
+    if not leads(framework) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
+        return False
+    return bool(facts.usable_gpus) or (not framework.hip and bool(signs(subject.environment, facts)))
 
 
 @rule(
@@ -27,28 +42,36 @@ def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     needs=("framework.cpu_only",),
     arises=_gpu_is_here_or_wanted,
-    remedy=install_fitting_build,
+    remedy=install_gpu_build,
 )
 def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework was installed as a build for the CPU only.
 
     What it checks
         On a system with an NVIDIA GPU: whether the framework's files say that it was built without
-        CUDA (torch/version.py, the +cpu in its version, the build of a conda package), or for ROCm.
+        CUDA (torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
+        package), or for ROCm; whether JAX has a CUDA plug-in, and ONNX Runtime a provider for CUDA.
         Where a pasted text lists no GPUs: the same, if the text shows that CUDA is wanted (a driver,
         CUDA's libraries among the packages, an error that speaks of CUDA).
+        A CPU build of PyTorch fails. So does one of another framework that is there alone. Beside a
+        framework that is built for CUDA it is a warning, and for ONNX Runtime, which many packages
+        bring along for the CPU on purpose, a note.
 
     Why it matters
         Such a build never uses the GPU, and mostly does not complain: it computes on the CPU. It is
         what an index without CUDA builds, a resolver's choice, or another platform's default gives.
 
     How to fix
-        Install the CUDA build over it, from PyTorch's index for a CUDA version that the driver runs;
-        uv chooses the index with --torch-backend. A CUDA toolkit on the machine changes nothing.
+        Install the CUDA build over it: PyTorch from its own index, for a CUDA version that the driver
+        runs (uv chooses the index with --torch-backend); onnxruntime-gpu after removing onnxruntime;
+        jax[cuda13]; tensorflow[and-cuda]. A CUDA toolkit on the machine changes nothing.
 
     Sources
         PyTorch, Start Locally: https://pytorch.org/get-started/locally/
         Using uv with PyTorch: https://docs.astral.sh/uv/guides/integration/pytorch/
+        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
+        TensorFlow, Install with pip: https://www.tensorflow.org/install/pip
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
     """
     framework = subject.framework
     build = tuple(
@@ -61,18 +84,38 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
     wanted = signs(subject.environment, facts)
     return Outcome(
-        status="fail",
-        title=f"{_display_name(framework)} cannot use the GPU: {kind}",
-        message=f"{named(framework)} was built without CUDA.",
+        status=_weight(subject),
+        title=f"{shown(framework)} cannot use the GPU: {kind}",
+        message=_without_cuda(framework),
         evidence=(*build, seen("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
         decided_by=decided(framework, "cpu_only"),
         confidence="medium" if wanted else "high",
-        fixes=install_fitting_build(facts, framework),
+        fixes=install_gpu_build(facts, framework),
     )
 
 
-def _display_name(framework: Framework) -> str:
-    return "PyTorch" if framework.name == "torch" else framework.name
+def _weight(subject: FrameworkSubject) -> Status:
+    """How much a build without CUDA matters: many packages bring a CPU build of ONNX Runtime along on purpose."""
+    framework, others = subject.framework, others_on_cuda(subject)
+    if framework.name == "torch":
+        return "fail"
+    if framework.name.startswith(("onnxruntime", "ort-nightly")):
+        return "warn" if _overwritten(subject) or not others else "note"
+    return "fail" if leads(framework) and not framework.name.startswith("jax") and not others else "warn"
+
+
+def _overwritten(subject: FrameworkSubject) -> bool:
+    """Whether the package for the GPU is installed too, and lost its files to this one."""
+    names = {each.name for each in subject.environment.distributions or ()}
+    return bool(names & {"onnxruntime-gpu", "ort-nightly-gpu"} - {subject.framework.name})
+
+
+def _without_cuda(framework: Framework) -> str:
+    if framework.name.startswith("jax"):
+        return f"{named(framework)} has no CUDA plug-in here."
+    if framework.providers is not None:
+        return f"{named(framework)} has no provider for CUDA here, only: {', '.join(framework.providers)}."
+    return f"{named(framework)} was built without CUDA."
 
 
 def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
@@ -87,7 +130,10 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 
 
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
-    return built_for_cuda(subject, facts) and bool(facts.usable_gpus)
+    """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
+    framework = subject.framework
+    whole = leads(framework) and not compiles_its_code(framework)
+    return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
 
 
 @rule(
@@ -97,16 +143,17 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     needs=("framework.gpu_code",),
     arises=_cuda_build_on_gpus,
     required=True,
-    remedy=install_fitting_build,
+    remedy=install_other_release,
 )
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's build holds no code for the GPU.
 
     What it checks
-        What the build was compiled for (the list inside its library, else what is known of the
-        release) against the compute capability of every GPU that programs here can reach. Native
-        code runs on its own compute capability and on higher minor ones of the same major; PTX runs
-        on anything newer, after the driver has compiled it.
+        What the build was compiled for (the list inside its library, the GPU code in its binaries, else
+        what is known of the release) against the compute capability of every GPU that programs here
+        can reach. Native code runs on its own compute capability and on higher minor ones of the same
+        major; PTX runs on anything newer, after the driver has compiled it. For an extension, and for
+        a framework that compiles most of its code when it is needed (JAX, CuPy), it is a warning.
 
     Why it matters
         Without code for the GPU the first operation fails with "no kernel image is available for
@@ -130,12 +177,15 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         )
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known)
     lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
+    if lacking and _base_lacks_it_too(subject, known, facts):
+        return None
     held = seen(f"GPU code of {framework.name}", framework, "gpu_code")
     if lacking:
         return _lacking(subject, lacking, len(fits), held, facts)
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
-        return Outcome(status="unknown", title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
+        status: Status = "unknown" if leads(framework) else "skipped"
+        return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     reasons = dict.fromkeys(fit.reason for _, fit in fits)
     return Outcome(
@@ -148,6 +198,15 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 _NOT_KNOWN = "Whether it holds code for the GPU is not known"
+
+
+def _base_lacks_it_too(
+    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
+) -> bool:
+    """Whether the framework that it extends has no code for any of the GPUs, which says it all."""
+    base = extended(subject)
+    code = targets(base) if base else ()
+    return base is not None and bool(code) and all(_fit(base, code, each, facts).bad for _, each in known)
 
 
 def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
@@ -182,8 +241,8 @@ def _lacking(
         f"{named(framework)} has no code for {whom}",
         fit,
         evidence=(held, *capabilities, *_place(subject)),
-        fixes=install_fitting_build(facts, framework),
-        worst="fail" if len(lacking) == total else "warn",
+        fixes=install_other_release(facts, framework),
+        worst="fail" if len(lacking) == total and leads(framework) and not compiles_its_code(framework) else "warn",
         more=f" Without code: {names}.",
         decided_by=decided(framework, "gpu_code"),
     )

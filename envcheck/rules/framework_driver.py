@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix
+from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.driver_cuda import driver_runs_cuda
 from envcheck.compat.fit import Fit
 from envcheck.compat.gpu_code import code_runs_on
@@ -10,20 +10,32 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, s
 from envcheck.rules.driver_facts import release, release_text, speaks, speaks_natively
 from envcheck.rules.fits import does_not_fit, not_known
 from envcheck.rules.fixes import update_driver
-from envcheck.rules.framework_facts import built_for_cuda, named, targets
-from envcheck.rules.machine import driver_of
-from envcheck.rules.torch_fixes import install_fitting_build
+from envcheck.rules.framework_facts import built_for_cuda, extended, leads, named, targets
+from envcheck.rules.framework_fixes import install_other_release
+from envcheck.rules.machine import driver_of, on_tegra
+from envcheck.snapshot import Framework
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 
 def _fixes(facts: Facts) -> tuple[Fix, ...]:
-    return (*install_fitting_build(facts), *update_driver(facts))
+    return (*install_other_release(facts), *update_driver(facts))
 
 
 def _driver_is_apart(subject: FrameworkSubject, facts: Facts) -> bool:
     """On a Jetson the driver is part of the system software and has other release numbers."""
-    platform = facts.snapshot.platform
-    return built_for_cuda(subject, facts) and not (platform and platform.tegra_release)
+    return built_for_cuda(subject, facts) and not on_tegra(facts)
+
+
+def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
+    """An extension runs in the CUDA of what it extends; of what is no framework itself only a known CUDA counts."""
+    framework, base = subject.framework, extended(subject)
+    if base is not None and base.cuda:
+        return False
+    return _driver_is_apart(subject, facts) and (leads(framework) or framework.cuda is not None)
+
+
+def _leads_and_starts_cuda(subject: FrameworkSubject, facts: Facts) -> bool:
+    return leads(subject.framework) and _driver_is_apart(subject, facts)
 
 
 @rule(
@@ -31,7 +43,7 @@ def _driver_is_apart(subject: FrameworkSubject, facts: Facts) -> bool:
     scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
-    arises=_driver_is_apart,
+    arises=_starts_cuda_itself,
     required=True,
     remedy=_fixes,
 )
@@ -75,10 +87,17 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
         return passed(title, *evidence)
+    if not fit.bad and not leads(framework):
+        return None
     if not fit.bad:
         return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
-    fixes = (*install_fitting_build(facts, framework), *update_driver(facts, fit.nearest_change))
-    return does_not_fit(f"Driver {number} is too old for {named(framework)}", fit, evidence=evidence, fixes=fixes)
+    fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
+    title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework)
+    return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst)
+
+
+def _weight(framework: Framework) -> Status:
+    return "fail" if leads(framework) else "warn"
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
@@ -103,7 +122,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
-    arises=_driver_is_apart,
+    arises=_leads_and_starts_cuda,
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version, and runs it all the same.

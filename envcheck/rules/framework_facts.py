@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from envcheck.compat.tables import Machine
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Environment, Framework
 from envcheck.versions import CodeTarget
+
+_LEADING = (
+    "torch", "tensorflow", "tf-nightly", "intel-tensorflow", "jax", "onnxruntime", "ort-nightly", "cupy", "amd-cupy",
+    "mxnet", "paddlepaddle", "cntk", "caffe2",
+)  # fmt: skip
+"""How the names of frameworks begin that programs are written against: what holds them up holds the environment up."""
+
+_COMPILES = ("jax", "cupy", "amd-cupy")
+"""Those of them that compile nearly all of their GPU code when it is needed."""
+
+_SHOWN = {
+    "torch": "PyTorch",
+    "tensorflow": "TensorFlow",
+    "jax": "JAX",
+    "onnxruntime": "ONNX Runtime",
+    "paddlepaddle": "PaddlePaddle",
+    "mxnet": "MXNet",
+    "cntk": "CNTK",
+    "caffe2": "Caffe2",
+}
 
 
 def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
@@ -13,8 +33,43 @@ def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
     return not subject.framework.cpu_only and not subject.framework.hip
 
 
+def leads(framework: Framework) -> bool:
+    """Whether it is a framework of its own: no extension of one, no compiler, no engine for one kind of model."""
+    return framework.extends is None and framework.name.startswith(_LEADING)
+
+
+def compiles_its_code(framework: Framework) -> bool:
+    """Whether what it holds is only a part of the GPU code that it runs."""
+    return framework.name.startswith(_COMPILES)
+
+
+def extended(subject: FrameworkSubject) -> Framework | None:
+    """The framework that it is an extension of, where that is in its environment."""
+    name = subject.framework.extends
+    return next((each for each in of(subject.environment) if each.name == name), None) if name else None
+
+
+def of(environment: Environment) -> tuple[Framework, ...]:
+    """The frameworks of an environment."""
+    return environment.frameworks.items if environment.frameworks else ()
+
+
+def others_on_cuda(subject: FrameworkSubject) -> tuple[Framework, ...]:
+    """Other frameworks of its environment that are built for CUDA."""
+    return tuple(
+        each
+        for each in of(subject.environment)
+        if each.name != subject.framework.name and leads(each) and each.cpu_only is False and not each.hip
+    )
+
+
 def named(framework: Framework) -> str:
     return f"{framework.name} {framework.version}" if framework.version else framework.name
+
+
+def shown(framework: Framework) -> str:
+    """The name that people know it by: ``PyTorch``."""
+    return _SHOWN.get(framework.name, framework.name)
 
 
 def machine(facts: Facts) -> Machine:

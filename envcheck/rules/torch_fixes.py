@@ -11,6 +11,7 @@ from envcheck.compat.torch_builds import builds_that_fit
 from envcheck.rules.api import Facts
 from envcheck.rules.driver_facts import runs, speaks, speaks_natively
 from envcheck.rules.framework_facts import machine
+from envcheck.rules.install import How, install
 from envcheck.snapshot import Environment, Framework
 from envcheck.versions import ComputeCapability, CudaVersion
 
@@ -19,8 +20,6 @@ SELECTOR = "https://pytorch.org/get-started/locally/"
 
 _COMPANIONS = ("torchvision", "torchaudio")
 """Packages that are built for one build of torch and must be installed with it."""
-
-_VENV = ".venv"
 
 
 @dataclass(frozen=True)
@@ -79,16 +78,15 @@ def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
     task = f"Install torch {choice.version} built for {choice.tag}{_to_what_it_fits(choice, facts)}"
     if environment is not None and _is_conda_package(environment):
         return (Fix(text=f"{task} (newest on conda-forge)", command=_conda(environment, choice)),)
-    if environment is not None and environment.externally_managed:
-        text = "The system forbids pip to install here: make a virtual environment first"
-        make = Fix(text=text, command=(environment.executable or "python3", "-m", "venv", _VENV))
-        return (make, Fix(text=task, command=_pip(f"{_VENV}/bin/python", ("torch",), choice)))
-    packages = ("torch", *_installed_companions(environment))
-    risk = "replaces the installed torch and what it pins"
-    if environment is not None and environment.manager == "uv" and environment.prefix:
-        return (Fix(text=task, command=_uv(environment.prefix, packages, choice), risk=risk),)
-    python = (environment.executable if environment else None) or "python"
-    return (Fix(text=task, command=_pip(python, packages, choice, force=True), risk=risk),)
+    managed = environment is not None and environment.externally_managed
+    packages = ("torch",) if managed else ("torch", *_installed_companions(environment))
+    how = How(
+        options=("--index-url", f"{INDEX}{choice.tag}"),
+        uv_options=(f"--torch-backend={choice.tag}",),
+        again=True,
+        risk="replaces the installed torch and what it pins",
+    )
+    return install(facts, _pinned(packages, choice), task, how)
 
 
 def _to_what_it_fits(choice: Choice, facts: Facts) -> str:
@@ -97,17 +95,6 @@ def _to_what_it_fits(choice: Choice, facts: Facts) -> str:
     known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
     fits = f", which fits this {' and '.join(known)}" if known else ""
     return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
-
-
-def _uv(prefix: str, packages: Sequence[str], choice: Choice) -> tuple[str, ...]:
-    wanted = _pinned(packages, choice)
-    return ("uv", "pip", "install", "--python", prefix, "--reinstall", *wanted, f"--torch-backend={choice.tag}")
-
-
-def _pip(python: str, packages: Sequence[str], choice: Choice, *, force: bool = False) -> tuple[str, ...]:
-    wanted = _pinned(packages, choice)
-    again = ("--force-reinstall",) if force else ()
-    return (python, "-m", "pip", "install", *again, *wanted, "--index-url", f"{INDEX}{choice.tag}")
 
 
 def _conda(environment: Environment, choice: Choice) -> tuple[str, ...]:
