@@ -11,6 +11,7 @@ from tests.rules import (
     test_rules_node,
     test_rules_platforms,
     test_rules_platforms_gpus,
+    test_rules_platforms_systems,
     test_rules_software,
 )
 from tests.rules.machines import error, judge
@@ -24,6 +25,7 @@ MODULES = (
     test_rules_node,
     test_rules_platforms,
     test_rules_platforms_gpus,
+    test_rules_platforms_systems,
     test_rules_software,
 )
 FINDINGS = ("fail", "warn", "note")

@@ -227,14 +227,14 @@ def peers(
     """Two GPUs of one machine, joined over PCI Express unless there are NVLinks."""
     changed = {f"pcie__{name}": value for name, value in pcie.items()}
     first, second = (but(h200(number), **changed) for number in (0, 1))
-    ids = {"first": str(first.pci_bus_id), "second": str(second.pci_bus_id)}
+    ids: dict[str, Any] = {"first": str(first.pci_bus_id), "second": str(second.pci_bus_id)}
     link = GpuLink(source="nvml", nvlinks=nvlinks, path="single", peer_read=read, **ids)
     told = None if allowed is None else (PeerAccess(source="cuda", allowed=allowed, **ids),)
     snapshot = but(machine(first, second), fabric__links=(link,), fabric__peers=told)
     return but(snapshot, platform__virtualization=virtualization)
 
 
-REDIRECTED = {"redirecting": ("0000:16:00.0",)}
+REDIRECTED: dict[str, Any] = {"redirecting": ("0000:16:00.0",)}
 ACS = "ACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-"
 
 PEERS: list[Case] = [
