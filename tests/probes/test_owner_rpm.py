@@ -1,0 +1,139 @@
+"""Owners by rpm's database, put together here in its form; one that rpm itself wrote is in tests/lab."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes import _owner_rpm
+from probes._library_claims import Claim
+from probes._owner_rpm import owners
+from probes._owner_rpm_header import File, Package, read
+
+PATH = "/usr/lib64/libcublas.so.12.4.5.8"
+STRING, STRINGS, NUMBERS = 6, 8, 4
+
+
+def header(*entries: tuple[int, int, Any]) -> bytes:
+    index, store = b"", b""
+    for tag, kind, value in entries:
+        values = value if isinstance(value, list) else [value]
+        index += struct.pack(">IIII", tag, kind, len(store), len(values))
+        for each in values:
+            store += struct.pack(">I", each) if isinstance(each, int) else each.encode() + b"\0"
+    return struct.pack(">II", len(entries), len(store)) + index + store
+
+
+CUBLAS = header(
+    (1000, STRING, "libcublas-12-4"),
+    (1001, STRING, "12.4.5.8"),
+    (1002, STRING, "1"),
+    (1028, NUMBERS, [7, 2]),
+    (1116, NUMBERS, [0, 1]),
+    (1117, STRINGS, ["README", "libcublas.so.12.4.5.8"]),
+    (1118, STRINGS, ["/usr/share/doc/", "/usr/lib64/"]),
+)
+
+
+def database(root: Path, place: str = "/var/lib/rpm", **packages: bytes) -> Path:
+    file = root / place.lstrip("/") / "rpmdb.sqlite"
+    file.parent.mkdir(parents=True)
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE Packages (hnum INTEGER PRIMARY KEY AUTOINCREMENT, blob BLOB NOT NULL)")
+        connection.execute("CREATE TABLE Name (key TEXT NOT NULL, hnum INTEGER NOT NULL, idx INTEGER NOT NULL)")
+        for name, blob in packages.items():
+            number = connection.execute("INSERT INTO Packages (blob) VALUES (?)", (blob,)).lastrowid
+            connection.execute("INSERT INTO Name VALUES (?, ?, 0)", (name, number))
+    connection.close()
+    return file
+
+
+def library(root: Path) -> dict[str, Any]:
+    place = root / PATH.lstrip("/")
+    place.parent.mkdir(parents=True)
+    place.touch()
+    return {"root": str(root)}
+
+
+@pytest.mark.parametrize("place", ["/var/lib/rpm", "/usr/lib/sysimage/rpm"])
+def test_the_package_that_lists_a_file(tmp_path: Path, place: str) -> None:
+    database(tmp_path, place, cublas=CUBLAS)
+    request = library(tmp_path)
+    assert owners(request, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
+    assert owners(request, {"/usr/lib64/libnccl.so.2"}) == {}
+
+
+def test_packages_of_other_names_are_not_opened(tmp_path: Path) -> None:
+    database(tmp_path, bash=CUBLAS)
+    assert owners(library(tmp_path), {PATH}) == {}
+
+
+def test_nothing_is_created_beside_the_database(tmp_path: Path) -> None:
+    file = database(tmp_path, cublas=CUBLAS)
+    before = file.read_bytes()
+    assert owners(library(tmp_path), {PATH})
+    assert [each.name for each in file.parent.iterdir()] == ["rpmdb.sqlite"]
+    assert file.read_bytes() == before
+
+
+def test_an_epoch_is_told() -> None:
+    package = read(header((1000, STRING, "nccl"), (1001, STRING, "2.21.5"), (1002, STRING, "1"), (1003, NUMBERS, [1])))
+    assert package == Package("nccl", "1:2.21.5-1", ())
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"",
+        b"\0" * 7,
+        b"\xff" * 64,
+        struct.pack(">II", 1 << 30, 1 << 30),
+        CUBLAS[:40],
+        header((1000, STRING, ""), (1001, STRING, "1")),
+        struct.pack(">II", 1, 4) + struct.pack(">IIII", 1000, STRING, 1 << 31, 1) + b"abc\0",
+    ],
+)
+def test_damaged_headers(blob: bytes) -> None:
+    assert read(blob) is None
+
+
+def test_indexes_beyond_the_folders_name_no_file() -> None:
+    damaged = header(
+        (1000, STRING, "nccl"),
+        (1001, STRING, "2"),
+        (1116, NUMBERS, [9, 0]),
+        (1117, STRINGS, ["a", "b", "c"]),
+        (1118, STRINGS, ["/usr/lib64/"]),
+    )
+    package = read(damaged)
+    assert package is not None
+    assert package.files == (File("/usr/lib64/b", None),)
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    request = library(tmp_path)
+    place = tmp_path / "var/lib/rpm/rpmdb.sqlite"
+    place.parent.mkdir(parents=True)
+    for content in (b"", b"SQLite format 3\0" + b"\xff" * 500, b"text"):
+        place.write_bytes(content)
+        assert owners(request, {PATH}) == {}
+    place.unlink()
+    place.symlink_to("rpmdb.sqlite")
+    assert owners(request, {PATH}) == {}
+
+
+def test_a_view_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = database(tmp_path, cublas=CUBLAS)
+    with sqlite3.connect(file) as connection:
+        connection.execute("DROP TABLE Name")
+        endless = (
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT sum(i) AS key, 1 AS hnum FROM n"
+        )
+        connection.execute(f"CREATE VIEW Name AS {endless}")
+    connection.close()
+    monkeypatch.setattr(_owner_rpm, "_STEPS", 50_000)
+    assert owners(library(tmp_path), {PATH}) == {}
