@@ -44,6 +44,8 @@ class Request(NamedTuple):
     """None: nothing was found, or what was found is refused."""
     refused: tuple[str, str] | None = None
     """Path of the file at which the loader gave up, and why."""
+    lacks: tuple[str, ...] = ()
+    """The symbol versions that are asked of the image and that it does not have."""
 
 
 class Process:
@@ -79,6 +81,10 @@ class Process:
         """What a request for ``name`` would be given without any search."""
         return self._by_name.get(name)
 
+    def holds(self, identity: Identity) -> bool:
+        """Whether that file is loaded."""
+        return identity in self._by_identity
+
     def open(self, name: str, caller: Image | None = None, found_by: str | None = None) -> list[Request]:
         """Load a file by its path, or by a name as ``caller`` would; the first request is this one.
 
@@ -111,7 +117,7 @@ class Process:
         """``called``: ``loader`` only calls ``dlopen``; its RPATH serves this search and is not handed down."""
         known = self._by_name.get(name if "$" not in name else self.search.expanded(name, loader))
         if known is not None:
-            return Request(name, loader, known)
+            return Request(name, loader, known, None, () if called else _lacks(name, loader, known))
         if len(self.images) >= IMAGE_LIMIT:
             self.complete = False
             return Request(name, loader, None)
@@ -127,7 +133,7 @@ class Process:
         else:
             image.names.add(name)
             self._by_name.setdefault(name, image)
-        return Request(name, loader, image)
+        return Request(name, loader, image, None, () if called else _lacks(name, loader, image))
 
     def _add(self, image: Image, name: str) -> None:
         image.names |= {name, image.path}
@@ -147,13 +153,12 @@ class Process:
 
 def failed(requests: list[Request]) -> bool:
     """Whether ``dlopen`` would report an error for what was asked."""
-    return any(request.image is None or lacking(request) for request in requests)
+    return any(request.image is None or request.lacks for request in requests)
 
 
-def lacking(request: Request) -> tuple[str, ...]:
-    """The symbol versions that are asked of the file and that it does not have."""
-    if request.by is None or request.image is None:
+def _lacks(name: str, loader: Image | None, image: Image) -> tuple[str, ...]:
+    needs = loader.head.version_needs.get(name) if loader else None
+    if not needs:
         return ()
-    needs = request.by.head.version_needs.get(request.name, ())
-    offers = request.image.head.version_definitions
+    offers = image.head.version_definitions
     return tuple(version for version in needs if version not in offers) if offers else ()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from ._kit import below
 from ._links import expand, folder_names, resolve
-from ._loading_heads import head_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._env_site import Site
-    from ._loading_system import System
+    from ._loading import Process
 
 _BELOW_A_SITE = ("torch/lib", "tensorrt_libs", "tensorrt_rtx_libs", "cutensor/lib", "cuquantum/lib", "nvpl/lib")
 _TOOLKITS = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/cuda/lib64", "/opt/cuda/targets/*/lib")
@@ -20,26 +19,37 @@ _SYSTEM = ("/usr/local/lib", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/ru
 _COPIES = 8
 
 
+_KEPT = 64
+_FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
+
+
 class Places:
     """The folders of one environment and its machine, listed when they are first asked for."""
 
-    def __init__(self, site: Site, system: System) -> None:
+    def __init__(self, site: Site, process: Process) -> None:
         self._site = site
-        self._system = system
-        self._folders: tuple[str, ...] | None = None
+        self._process = process
 
     def copies(self, name: str) -> list[str]:
         """Real paths of the files of that name that the loader would take."""
         if not name or "/" in name:
             return []
-        if self._folders is None:
-            self._folders = tuple(dict.fromkeys(self._all()))
-        paths = (resolve(self._site.request, f"{folder}/{name}") for folder in self._folders)
-        return list(dict.fromkeys(path for path in paths if path and self._fits(path)))[:_COPIES]
+        paths = (self._process.search.real(f"{folder}/{name}") for folder in self._folders())
+        return list(islice((path for path in dict.fromkeys(paths) if self._fits(path)), _COPIES))
 
     def _fits(self, path: str) -> bool:
-        head = head_of(below(self._site.request, path))
-        return head is not None and not head.refused and not self._system.passes_over(head)
+        head = self._process.search.head(path)
+        return head is not None and not head.refused and not self._process.system.passes_over(head)
+
+    def _folders(self) -> tuple[str, ...]:
+        key = (self._site.request.get("root", "/"), self._site.prefix, self._site.folders)
+        if key not in _FOLDERS:
+            if len(_FOLDERS) >= _KEPT:
+                _FOLDERS.clear()
+            _FOLDERS[key] = tuple(
+                folder for folder in dict.fromkeys(self._all()) if resolve(self._site.request, folder)
+            )
+        return _FOLDERS[key]
 
     def _all(self) -> Iterator[str]:
         request = self._site.request

@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ._env_paths import printable
-from ._loading import lacking
 from ._loading_names import told_of, version_in
 from ._loading_places import Places
 
@@ -36,7 +35,7 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
 class _Report:
     def __init__(self, process: Process, site: Site) -> None:
         self._process = process
-        self._places = Places(site, process.system)
+        self._places = Places(site, process)
         self._found: dict[tuple[str, str | None], Record] = {}
         self._by_path: set[tuple[str, str | None]] = set()
         """Those that only code asked for, by path: who asks by name says more."""
@@ -52,7 +51,7 @@ class _Report:
 
     def add(self, request: Request, event: Event) -> None:
         """Tell of one request, or add what it says to what was told of the same name and file."""
-        lacks = lacking(request)
+        lacks = request.lacks
         if request.image is not None and not lacks and not told_of(request.name):
             return
         path = self._real(request.image.path) if request.image else None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ._env_site import Site
+    from ._loading_heads import Identity
     from ._loading_steps import Ask, Preload
 
 ASK_LIMIT = 512
@@ -28,6 +29,8 @@ class Event(NamedTuple):
     optional: bool
     by: str | None = None
     """Path of the file whose code asked by name."""
+    identity: Identity | None = None
+    """Of a part, which file it is."""
 
 
 class Met(NamedTuple):
@@ -47,7 +50,12 @@ def imported(
         script.preload(None)
     for path in parts:
         script.part(path)
-    return Met(script.events, before)
+    return Met([event for event in script.events if not _came_with_another(process, event)], before)
+
+
+def _came_with_another(process: Process, event: Event) -> bool:
+    """Whether it failed by itself, but was loaded as a dependency: by the RPATH of the one that needs it."""
+    return event.identity is not None and failed(event.requests) and process.holds(event.identity)
 
 
 def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], met: Met) -> list[Event]:
@@ -86,7 +94,8 @@ class _Script:
         requests = self.process.open(path)
         if failed(requests) and self.preload(name, after_failure=True):
             requests = self.process.open(path)
-        self.events.append(Event(requests, optional=False))
+        image = requests[0].image
+        self.events.append(Event(requests, optional=False, identity=image.head.identity if image else None))
         self.preload(name)
 
     def preload(self, after: str | None, *, after_failure: bool = False) -> bool:

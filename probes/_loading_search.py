@@ -75,7 +75,7 @@ class Search:
                     self._certain = False
                     return
                 try:
-                    head = self._head(path)
+                    head = self._read(path)
                 except OSError:
                     break  # the loader leaves the whole list of folders for this
                 if head is None:
@@ -85,7 +85,14 @@ class Search:
                     why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
                     yield Found(path, head, by, why, self._certain)
 
-    def _head(self, path: str) -> Head | None:
+    def head(self, path: str) -> Head | None:
+        """The head of the file to which a path leads; None where it leads to none."""
+        try:
+            return self._read(path)
+        except OSError:
+            return None
+
+    def _read(self, path: str) -> Head | None:
         request = self._system.request
         if "\0" in path or request.get("root", "/") == "/":
             return head_of(path) if "\0" not in path else None

@@ -278,6 +278,16 @@ def test_a_missing_part_and_one_for_another_processor(bench: Bench) -> None:
     ]
 
 
+def test_a_part_that_cannot_be_loaded_by_itself(bench: Bench) -> None:
+    """Libraries that were copied into a wheel are found by the RPATH of the extension that needs them."""
+    bench.library("fw.libs/libcudnn-1a2b3c4d.so.9")
+    inner = bench.library("fw.libs/libinner.so", ["fw.libs/libcudnn-1a2b3c4d.so.9"])
+    part = bench.library("fw/_C.so", ["fw.libs/libinner.so"], *rpath("$ORIGIN/../fw.libs"))
+    found = taken(bench.examine([inner, part]), bench)
+    assert found["libcudnn-1a2b3c4d.so.9"] == ("fw.libs/libcudnn-1a2b3c4d.so.9", "rpath")
+    assert taken(bench.examine([inner]), bench) == {"libcudnn-1a2b3c4d.so.9": (None, None)}
+
+
 # --- Extensions -----------------------------------------------------------------------------------------------------
 
 
