@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
@@ -11,6 +10,7 @@ from envcheck.rules.driver_errors import NOT_LOADABLE, shown
 from envcheck.rules.framework_facts import named
 from envcheck.rules.jetson_facts import Wanted, admits, branch, brings, covering, is_one, on_aarch64, system, wanted
 from envcheck.rules.machine import cuda_answers, driver_of, in_container, on_tegra
+from envcheck.rules.release_rows import rows_named
 from envcheck.snapshot import Framework, Platform, Snapshot
 
 _CONTAINERS = "https://github.com/dusty-nv/jetson-containers"
@@ -180,7 +180,7 @@ def _is_of_another(item: Wanted, row: ReleaseRow | None, facts: Facts) -> bool:
 
 def _only_in_jetpack(facts: Facts) -> frozenset[int]:
     """Majors of TensorRT that for ARM came with JetPack alone: those of the time when it was one with its system."""
-    rows = rows_of(facts.tables, "jetpack")
+    rows = rows_named(facts.tables, "jetpack")
     then, later = ({brings(row, "tensorrt") for row in rows if is_one(row) is one} for one in (True, False))
     return frozenset(number for number in then - later if number is not None)
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence
-from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts
 from envcheck.rules.machine import on_tegra
 from envcheck.rules.observed import quoted_error
+from envcheck.rules.release_rows import rows_named
 from envcheck.snapshot import Platform
 
 _MISSING = re.compile(
@@ -86,7 +86,7 @@ def covering(name: str, version: str | None, facts: Facts) -> ReleaseRow | None:
     number = parse_version(version or "")
     if number is None:
         return None
-    rows = [row for row in rows_of(facts.tables, name) if parse_specifier(row.versions).cover(number) != "none"]
+    rows = [row for row in rows_named(facts.tables, name) if parse_specifier(row.versions).cover(number) != "none"]
     return next(
         (row for row in rows if parse_specifier(row.versions).cover(number) == "all"), rows[-1] if rows else None
     )

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from packaging.utils import canonicalize_name
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.cuda_wanted import signs
+from envcheck.rules.release_rows import rows_named
 from envcheck.snapshot import Distribution, Environment, Framework
 
 _SAME_AS = {"tensorflow-intel": "tensorflow"}
@@ -111,7 +111,7 @@ def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
     name = canonicalize_name(item.name)
-    return [row for row in rows_of(facts.tables, _SAME_AS.get(name, name)) if row.cuda and row.os]
+    return [row for row in rows_named(facts.tables, _SAME_AS.get(name, name)) if row.cuda and row.os]
 
 
 def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:

@@ -1,0 +1,10 @@
+"""The matrix's rows of one component, for rules that look at releases by name."""
+
+from __future__ import annotations
+
+from envcheck.compat.tables import ReleaseRow, Tables
+
+
+def rows_named(tables: Tables, name: str) -> list[ReleaseRow]:
+    """The rows of a component, in the order of the matrix (oldest release first)."""
+    return [row for row in tables.releases if row.name == name]
