@@ -57,7 +57,7 @@ def _measures(bench: Bench) -> dict[str, Measure]:
     chosen = [name for name in PRECISIONS if bench.full or name in QUICK]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
     library = CublasLt(paths[0])
-    runner = _Runner(bench, library)
+    runner = Runner(bench, library)
     measures: dict[str, Measure] = {f"gemm {name}": partial(runner.square, name, burst=True) for name in able}
     if bench.full:
         measures |= {f"gemm {name} sustained": partial(runner.square, name, burst=False) for name in able}
@@ -73,7 +73,7 @@ def _no_library(_: Bench) -> Fields:
     raise Unavailable("no cuBLASLt was found: neither the examined environment nor a toolkit holds one")
 
 
-class _Runner:
+class Runner:
     """Products on one GPU. Operands are allocated for each and freed again."""
 
     def __init__(self, bench: Bench, library: CublasLt) -> None:

@@ -44,11 +44,11 @@ def collect(request: Request, out: Out) -> None:
 
 def _measures(bench: Bench) -> dict[str, Measure]:
     kinds = COLUMNS if bench.full else {"copy": 2, "read": 1}
-    traffic = _Traffic(bench, _Buffers(bench.device, max(kinds.values())))
+    traffic = Traffic(bench, Buffers(bench.device, max(kinds.values())))
     return {f"device-memory-{kind}": partial(traffic.measured, kind) for kind in kinds}
 
 
-class _Buffers:
+class Buffers:
     """Buffers of one size: as large as is useful, and as there is room for."""
 
     def __init__(self, device: Device, count: int) -> None:
@@ -64,14 +64,14 @@ class _Buffers:
         self.pairs = self.size // 16
 
 
-class _Traffic:
+class Traffic:
     """The kernels of ``memory.cu`` over the buffers.
 
     Reads keep several loads of a thread under way and as many blocks as fit; what writes does best with one load and
     one store a thread and a block for every piece: so tried on an H200, beside other choices.
     """
 
-    def __init__(self, bench: Bench, buffers: _Buffers) -> None:
+    def __init__(self, bench: Bench, buffers: Buffers) -> None:
         self.bench, self.buffers = bench, buffers
         self.streaming = Module(bench.device, bench.compiler.module("memory", ("-DUNROLL=1",)))
         self.unrolled = Module(bench.device, bench.compiler.module("memory", ("-DUNROLL=4",)))
