@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from envcheck.checks import Check, Layer, Report, Status
+from envcheck.checks import STATUSES, Check, Layer, Report, Status
 from envcheck.report.deaths import lost_with, probe_end
 from envcheck.report.gpus import group_text, groups
 from envcheck.report.pen import WORDS, Line, Pen, Span
@@ -42,7 +42,7 @@ def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = Fals
         _row("Driver", _in_layers(report, "driver", "kernel"), _driver_text(report), report, "driver"),
         _row("Toolkit", _in_layers(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
         *([] if place_told else _python_rows(report)),
-        _row("Frameworks", _in_layers(report, "framework", "library"), _framework_text(report), report, "environments"),
+        *_framework_rows(report),
         *_elsewhere(report),
         *([container] if container else []),
         *_required(report),
@@ -155,13 +155,47 @@ def _python_rows(report: Report) -> list[Row]:
     return [Row("Python", "skipped", f"{version} in {environment.key}{reason}")]
 
 
-def _framework_text(report: Report) -> str | None:
+def _framework_rows(report: Report) -> list[Row]:
+    """Frameworks, and in a row of their own the extensions of one; each row begins with what is worst."""
+    checks = _in_layers(report, "framework", "library")
     environment = judged_environment(report)
+    extensions = [found for found in frameworks_in(environment) if found.extends]
+    if environment is None or not extensions:
+        return [_row("Frameworks", checks, _framework_text(report, environment, checks), report, "environments")]
+    of_extensions = [check for found in extensions for check in _about(found, environment, checks)]
+    others = [check for check in checks if check not in of_extensions]
+    text = listed(_titles(extensions, environment, checks, report))
+    return [
+        _row("Frameworks", others, _framework_text(report, environment, checks), report, "environments"),
+        Row("Extensions", worst(of_extensions), text),
+    ]
+
+
+def _framework_text(report: Report, environment: Environment | None, checks: Sequence[Check]) -> str | None:
     if environment is None or environment.frameworks is None:
         return None
-    if not environment.frameworks.items:
+    found = [framework for framework in environment.frameworks.items if not framework.extends]
+    if not found:
         return "none" if environment.frameworks.complete else "none seen, but the list is not complete"
-    return listed([_one_framework(found, gpus_of(report)) for found in environment.frameworks.items])
+    return listed(_titles(found, environment, checks, report))
+
+
+def _titles(found: Sequence[Framework], environment: Environment, checks: Sequence[Check], report: Report) -> list[str]:
+    """One text for each, those first about which something is wrong, as only the first of many are shown."""
+    bad = ("fail", "warn", "unknown")
+    ranks = [
+        min(
+            (STATUSES.index(check.status) for check in _about(each, environment, checks) if check.status in bad),
+            default=len(STATUSES),
+        )
+        for each in found
+    ]
+    ordered = sorted(zip(ranks, range(len(found)), found, strict=True))
+    return [_one_framework(framework, gpus_of(report)) for _, _, framework in ordered]
+
+
+def _about(framework: Framework, environment: Environment, checks: Sequence[Check]) -> list[Check]:
+    return [check for check in checks if check.subject.key == f"{environment.key}:{framework.name}"]
 
 
 def _one_framework(framework: Framework, gpus: Sequence[Gpu]) -> str:
@@ -202,7 +236,8 @@ def _elsewhere(report: Report) -> list[Row]:
 
 
 def _other_environment(environment: Environment) -> str:
-    titles = listed([framework_title(found) for found in frameworks_in(environment)])
+    found = sorted(frameworks_in(environment), key=lambda framework: framework.extends is not None)
+    titles = listed([framework_title(framework) for framework in found])
     reason = f" ({environment.why})" if environment.why else ""
     return f"not judged: {titles} in {environment.key}{reason}"
 
