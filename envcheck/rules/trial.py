@@ -1,0 +1,144 @@
+"""What came of trying a framework: importing it, and letting it compute on the GPU (``--deep``)."""
+
+from __future__ import annotations
+
+from envcheck.checks import Fix, Status
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.error_lines import named_by
+from envcheck.rules.framework_facts import extended, named, shown
+from envcheck.rules.machine import called, may_have_gpus
+from envcheck.rules.trial_facts import proof_of, what_it_said
+from envcheck.snapshot import Framework, Trial
+
+_NEEDS = "needs"
+"""The answer of a framework that names what a program must call first."""
+
+
+def _was_tried(subject: FrameworkSubject, _facts: Facts) -> bool:
+    return subject.framework.trial is not None
+
+
+def _was_imported(subject: FrameworkSubject, _facts: Facts) -> bool:
+    trial = subject.framework.trial
+    return trial is not None and trial.imported is True
+
+
+@rule(layer="framework", scope="env", per="framework", arises=_was_tried, symptom=True)
+def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework cannot be imported.
+
+    What it checks
+        With --deep: whether `import` of the framework works, in a process of its own, started by the
+        environment's own interpreter with the variables of the user. A crash of that process counts;
+        a process that was ended for taking too long leaves the question open.
+
+    Why it matters
+        Nothing that is built on the framework runs. The error names the cause: a library that is not
+        found, a symbol that another release of a library does not have, a file for another Python.
+
+    How to fix
+        Mostly another finding of the report says what is wrong, and this is its consequence. Where
+        none does, install the framework anew, in an environment of its own.
+
+    Sources
+        Python, the import system: https://docs.python.org/3/reference/import.html
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+    """
+    framework, base = subject.framework, extended(subject)
+    trial, evidence = framework.trial or Trial(), tuple(what_it_said(framework))
+    if trial.imported:
+        return passed(f"{named(framework)} can be imported", decided_by="framework-ran")
+    title = f"{named(framework)} cannot be imported"
+    if trial.imported is None:
+        return _open(f"Whether {named(framework)} can be imported is not known", trial)
+    if base is not None and base.trial is not None and base.trial.imported is False:
+        return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
+    if _only_lacks_a_driver(trial) and not may_have_gpus(facts):
+        text = f"it wants the driver's library, and there is no GPU here: {trial.error}"
+        return Outcome(status="skipped", title=title, message=text)
+    message = trial.error or "no reason was given"
+    return Outcome(status="fail", title=title, message=message, evidence=evidence, decided_by="framework-ran")
+
+
+def _only_lacks_a_driver(trial: Trial) -> bool:
+    line = named_by(trial.error or "")
+    return line is not None and line.problem == "driver-not-installed"
+
+
+@rule(layer="framework", scope="env", per="framework", arises=_was_imported, symptom=True)
+def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework that is built for CUDA does not compute on the GPU.
+
+    What it checks
+        With --deep: whether small operations (a matrix product, a convolution, a kernel compiled on
+        the spot) give the right result, and whether the first one's lies in the GPU's memory: the
+        driver is asked where the pointer leads. So a framework that falls back to the CPU without an
+        error is found.
+
+    Why it matters
+        Programs fail at their first operation; or, worse, run on the CPU unnoticed, ten to a hundred
+        times as slow.
+
+    How to fix
+        Mostly another finding of the report says what is wrong, and this is its consequence. Where
+        none does, the error and what was printed before it name the library or the call that failed.
+
+    Sources
+        ONNX Runtime, CUDA provider:
+            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+        CUDA driver API, pointer attributes:
+            https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
+    """
+    framework, base = subject.framework, extended(subject)
+    trial = framework.trial or Trial()
+    if trial.ran_on_gpu and not trial.error:
+        return _ran(framework, trial, facts)
+    if trial.ran_on_gpu is None and trial.error:
+        return _open(f"Whether {named(framework)} can use the GPU is not known", trial)
+    if trial.ran_on_gpu is None:
+        title = f"{named(framework)} was imported, and not put to work"
+        return Outcome(status="skipped", title=title, message=trial.skipped or "")
+    if framework.cpu_only or framework.hip:
+        return None  # of a build for something else, another rule speaks
+    if base is not None and base.trial is not None and base.trial.ran_on_gpu is False:
+        title, text = f"{named(framework)} cannot use the GPU", f"{base.name} itself cannot use it"
+        return Outcome(status="skipped", title=title, message=text)
+    return _failed(framework, trial)
+
+
+def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
+    needed = trial.answers.get(_NEEDS)
+    gpu = next((gpu for gpu in facts.gpus if trial.gpu in gpu.identities()), None)
+    where = called(gpu) if gpu else "the GPU"
+    if not needed:
+        return passed(f"{named(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
+    return Outcome(
+        status="warn",
+        title=f"{named(framework)} uses the GPU only after {needed}",
+        message=f"Without that call it does not find CUDA's libraries, and computes on the CPU with no error raised. "
+        f"It ran on {where} once it was called.",
+        evidence=(*proof_of(framework), *what_it_said(framework)),
+        decided_by="framework-ran",
+        fixes=(Fix(text=f"call {needed} before the first session, or import torch first where that is installed"),),
+    )
+
+
+def _failed(framework: Framework, trial: Trial) -> Outcome:
+    """A failure of what is built for CUDA; of what may well be there for the CPU alone, a note."""
+    status: Status = "fail" if framework.cpu_only is False or framework.cuda else "note"
+    if trial.ran_on_gpu:
+        title = f"{named(framework)} reaches the GPU, and fails there"
+        status = "fail"
+    else:
+        title = f"{shown(framework)} cannot use the GPU"
+    return Outcome(
+        status=status,
+        title=title,
+        message=trial.error or "no reason was given",
+        evidence=(*proof_of(framework), *what_it_said(framework)),
+        decided_by="framework-ran",
+    )
+
+
+def _open(title: str, trial: Trial) -> Outcome:
+    return Outcome(status="unknown", title=title, message=trial.error or "no end of it was seen")

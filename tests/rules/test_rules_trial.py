@@ -1,0 +1,299 @@
+"""What trials come to: findings about imports and GPUs, what explains them, and what they confirm.
+
+The errors are those of the real programs; the machines are put together by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.checks import Check
+from envcheck.compat.load import tables
+from envcheck.rules.api import Facts
+from envcheck.rules.trial_facts import failed, gpus_it_ran_on, imported, loaded, ran_on_gpu
+from envcheck.snapshot import Framework, Load, Loaded, Snapshot, Trial
+from tests.rules.machines import (
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    h200,
+    judge,
+    machine,
+    not_loaded,
+    torch,
+    venv,
+    with_venv,
+    without_gpu,
+)
+
+SITE = f"{VENV}/lib/python3.12/site-packages"
+PROOF = "the driver says that the result lies in device memory"
+NO_IMAGE = "RuntimeError: CUDA error: no kernel image is available for execution on the device (in a matrix product)"
+NO_DRIVER = (
+    "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed"
+)
+
+
+def trial(**changes: Any) -> Trial:
+    return but(Trial(source="trial", imported=True, import_seconds=2.0), **changes)
+
+
+def ran(**changes: Any) -> Trial:
+    found = trial(ran_on_gpu=True, seconds=0.4, device="cuda:0", proof=PROOF, gpu=h200().pci_bus_id)
+    return but(found, **changes)
+
+
+def tried(*frameworks: Framework, snapshot: Snapshot | None = None) -> Snapshot:
+    return with_venv(snapshot or machine(), venv(*frameworks))
+
+
+def of(rule: str, framework: str, snapshot: Snapshot) -> Check:
+    (found,) = [check for check in checks_of(rule, snapshot) if check.subject.key == f"{VENV}:{framework}"]
+    return found
+
+
+def test_without_a_trial_the_questions_do_not_arise() -> None:
+    rules = {check.rule for check in judge(machine())}
+    assert not rules & {"framework-import-fails", "framework-cannot-use-gpu", "loaded-library-differs"}
+
+
+def test_a_framework_that_ran_passes_by_proof() -> None:
+    snapshot = tried(torch(trial=ran()))
+    imports, runs = check_of("framework-import-fails", snapshot), check_of("framework-cannot-use-gpu", snapshot)
+    assert (imports.status, imports.decided_by) == ("pass", "framework-ran")
+    assert (runs.status, runs.decided_by) == ("pass", "framework-ran")
+    assert runs.title == "torch 2.5.1+cu124 ran on GPU 0 (NVIDIA H200)"
+    assert runs.evidence[0].value == f"cuda:0 in 0.4 s: {PROOF}"
+    assert cause(snapshot) is None
+
+
+def test_an_import_that_fails_is_told_with_its_error() -> None:
+    error = "ImportError: /x/libfoo.so.1: undefined symbol: bar"
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
+    assert (check.status, check.message, check.decided_by) == ("fail", error, "framework-ran")
+    assert check.title == "torch 2.5.1+cu124 cannot be imported"
+    assert [(part.what, part.value, part.source) for part in check.evidence] == [
+        ("error", error, "torch in this environment")
+    ]
+
+
+def test_what_was_printed_is_evidence_and_said_once() -> None:
+    printed = ("CuDNN library needs to have matching major version", "ImportError: x")
+    failing = trial(imported=False, error="ImportError: x", warnings=printed)
+    check = check_of("framework-import-fails", tried(torch(trial=failing)))
+    assert [part.value for part in check.evidence] == ["ImportError: x", printed[0]]
+
+
+@pytest.mark.parametrize("error", ["timed out after 150 s while importing torch", "killed by SIGKILL"])
+def test_an_end_from_outside_leaves_the_question_open(error: str) -> None:
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=None, error=error))))
+    assert (check.status, check.message) == ("unknown", error)
+    computing = tried(torch(trial=trial(ran_on_gpu=None, error=error)))
+    assert check_of("framework-import-fails", computing).status == "pass"
+    assert check_of("framework-cannot-use-gpu", computing).status == "unknown"
+
+
+def test_what_was_not_put_to_work_is_skipped_with_the_reason() -> None:
+    snapshot = tried(torch(trial=trial(skipped="there is no NVIDIA GPU here")), snapshot=without_gpu())
+    check = check_of("framework-cannot-use-gpu", snapshot)
+    assert (check.status, check.message) == ("skipped", "there is no NVIDIA GPU here")
+
+
+def test_a_crash_on_the_gpu_fails() -> None:
+    error = "crashed: SIGSEGV while computing a convolution"
+    check = check_of("framework-cannot-use-gpu", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
+    assert (check.status, check.title, check.message) == ("fail", "PyTorch cannot use the GPU", error)
+
+
+def test_a_later_operation_that_fails_is_a_failure_too() -> None:
+    error = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED (in a convolution)"
+    check = check_of("framework-cannot-use-gpu", tried(torch(trial=ran(error=error))))
+    assert check.status == "fail"
+    assert "reaches the GPU, and fails there" in check.title
+    assert check.message == error
+
+
+def runtime(**changes: Any) -> Framework:
+    found = Framework(
+        source="wheel metadata",
+        name="onnxruntime-gpu",
+        version="1.22.0",
+        cuda="12.4",
+        cpu_only=False,
+        providers=("CUDA", "CPU"),
+    )
+    return but(found, **changes)
+
+
+def test_a_silent_fallback_to_the_cpu_fails() -> None:
+    error = (
+        "CUDAExecutionProvider was left out and the CPU computes: libcublasLt.so.12: cannot open shared object file: "
+        "No such file or directory (in a matrix product)"
+    )
+    snapshot = tried(runtime(trial=trial(ran_on_gpu=False, error=error)))
+    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", snapshot)
+    assert check.status == "fail"
+    assert "libcublasLt.so.12" in check.message
+
+
+def test_a_call_that_must_come_first_is_a_warning_with_that_call() -> None:
+    answers = {"needs": "onnxruntime.preload_dlls()"}
+    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(runtime(trial=ran(answers=answers))))
+    assert check.status == "warn"
+    assert check.title == "onnxruntime-gpu 1.22.0 uses the GPU only after onnxruntime.preload_dlls()"
+    assert "onnxruntime.preload_dlls()" in check.fixes[0].text
+
+
+def test_of_a_build_for_the_cpu_another_rule_speaks() -> None:
+    cpu = torch("2.5.1+cpu", cuda=None, trial=trial(ran_on_gpu=False, error="AssertionError: Torch not compiled"))
+    assert checks_of("framework-cannot-use-gpu", tried(cpu)) == ()
+    assert cause(tried(cpu)) == "cpu-only-build"
+
+
+def test_of_what_may_be_there_for_the_cpu_it_is_a_note() -> None:
+    numba = Framework(source="file", name="numba", version="0.61.0", trial=trial(ran_on_gpu=False, error="x"))
+    assert of("framework-cannot-use-gpu", "numba", tried(numba)).status == "note"
+
+
+def test_an_extension_of_a_framework_that_fails_is_not_told_twice() -> None:
+    base = torch(trial=trial(imported=False, error="ImportError: x"))
+    extension = Framework(
+        source="wheel metadata",
+        name="flash-attn",
+        version="2.7.4",
+        extends="torch",
+        trial=trial(imported=False, error="ImportError: x"),
+    )
+    check = of("framework-import-fails", "flash-attn", tried(base, extension))
+    assert (check.status, check.message) == ("skipped", "torch itself cannot be imported")
+
+
+def test_wanting_a_driver_where_no_gpu_is_is_no_fault() -> None:
+    error = "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory"
+    failing = torch(trial=trial(imported=False, error=error))
+    assert check_of("framework-import-fails", tried(failing, snapshot=without_gpu())).status == "skipped"
+    assert check_of("framework-import-fails", tried(failing)).status == "fail"
+
+
+def test_the_machines_own_fault_explains_it() -> None:
+    failing = torch(trial=trial(ran_on_gpu=False, error=NO_DRIVER))
+    snapshot = tried(failing, snapshot=not_loaded())
+    check = check_of("framework-cannot-use-gpu", snapshot)
+    assert check.status == "fail"
+    assert check.explained_by is not None
+    assert check.explained_by.startswith("driver-not-loaded@")
+    assert cause(snapshot) == "driver-not-loaded"
+
+
+def test_an_error_confirms_the_rule_that_it_names_for_that_framework() -> None:
+    failing = torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE))
+    snapshot = tried(failing)
+    found = check_of("gpu-code-missing", snapshot)
+    assert (found.status, found.decided_by) == ("fail", "framework-ran")
+    assert found.subject.key == f"{VENV}:torch"
+    assert found.evidence[0].what == "said here by torch"
+    assert found.evidence[0].value == NO_IMAGE
+    assert check_of("framework-cannot-use-gpu", snapshot).explained_by == f"gpu-code-missing@{VENV}:torch"
+    assert cause(snapshot) == "gpu-code-missing"
+
+
+def test_the_cause_that_the_framework_names_goes_before_nearer_ones() -> None:
+    failing = torch(
+        "2.5.1+cu124",
+        gpu_code=("sm_50",),
+        trial=trial(ran_on_gpu=False, error="CUDA error: system not yet initialized"),
+    )
+    snapshot = tried(failing)
+    assert check_of("gpu-code-missing", snapshot).status == "fail"
+    explained = check_of("framework-cannot-use-gpu", snapshot).explained_by or ""
+    assert explained.startswith("fabric-manager-not-running@")
+
+
+def test_what_one_framework_says_is_not_held_against_another() -> None:
+    failing = torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE))
+    other = Framework(source="wheel metadata", name="cupy-cuda12x", cuda="12.4", cpu_only=False, gpu_code=("sm_90",))
+    snapshot = tried(failing, other)
+    statuses = {check.subject.key: check.status for check in checks_of("gpu-code-missing", snapshot)}
+    assert statuses[f"{VENV}:torch"] == "fail"
+    assert statuses.get(f"{VENV}:cupy-cuda12x", "pass") == "pass"
+
+
+def test_lines_of_a_trial_that_went_well_prove_nothing() -> None:
+    noisy = torch(trial=ran(warnings=("no kernel image is available for execution on the device", NO_DRIVER)))
+    assert [check.id for check in judge(tried(noisy)) if check.status in ("fail", "warn")] == []
+
+
+def test_a_frameworks_word_about_the_machine_counts_where_the_machine_knows_nothing() -> None:
+    error = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+    snapshot = tried(torch(trial=trial(ran_on_gpu=False, error=error)))
+    check = check_of("fabric-manager-not-running", snapshot)
+    assert (check.status, check.subject.kind) == ("fail", "machine")
+
+
+LIBRARY = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+SYSTEM = "/usr/lib/x86_64-linux-gnu/libcudnn.so.9.14.0"
+
+
+def loads(*paths: str) -> tuple[Load, ...]:
+    return tuple(
+        Load(
+            source="elf",
+            name="libcudnn.so.9",
+            needed_by=f"{SITE}/torch/lib/libtorch_cuda.so",
+            path=path,
+            version="9.1.0",
+        )
+        for path in paths
+    )
+
+
+def in_map(path: str, version: str | None = "9.1.0") -> tuple[Loaded, ...]:
+    driver = Loaded(source="memory map", path="/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14", family="cuda")
+    return (driver, Loaded(source="memory map", path=path, family="cudnn", version=version))
+
+
+def test_the_library_that_was_predicted_is_the_one_in_the_map() -> None:
+    check = check_of("loaded-library-differs", tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(LIBRARY)))))
+    assert (check.status, check.title) == ("pass", "torch 2.5.1+cu124 loaded 1 library where its files predict them")
+
+
+def test_another_library_in_the_map_is_a_note_with_both_paths() -> None:
+    snapshot = tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0"))))
+    check = check_of("loaded-library-differs", snapshot)
+    assert (check.status, check.decided_by) == ("note", "framework-ran")
+    assert [part.value for part in check.evidence] == [f"{SYSTEM} (9.14.0)", f"{LIBRARY} (9.1.0)"]
+    assert cause(snapshot) is None
+
+
+def test_what_was_not_found_or_not_loaded_is_not_compared() -> None:
+    unfound = tuple(but(load, path=None) for load in loads(LIBRARY))
+    assert checks_of("loaded-library-differs", tried(torch(loads=unfound, trial=ran(libraries=in_map(LIBRARY))))) == ()
+    nothing = tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(LIBRARY)[:1])))
+    assert checks_of("loaded-library-differs", nothing) == ()
+
+
+def test_what_a_plugin_would_be_given_counts_for_its_framework() -> None:
+    jax = Framework(source="file", name="jax", version="0.5.0", cuda="12", trial=ran(libraries=in_map(SYSTEM)))
+    plugin = Framework(source="wheel metadata", name="jax-cuda12-plugin", extends="jax", loads=loads(LIBRARY))
+    assert of("loaded-library-differs", "jax", tried(jax, plugin)).status == "note"
+
+
+def test_facts_about_a_trial() -> None:
+    framework = torch(trial=ran(libraries=in_map(LIBRARY)))
+    facts = Facts(machine(h200(0), h200(1), h200(2, compute_capability="8.0")), tables())
+    assert ran_on_gpu(framework) is True
+    assert ran_on_gpu(torch()) is None
+    assert imported(framework) is True
+    assert imported(torch()) is None
+    assert [library.path for library in loaded(framework, "cudnn")] == [LIBRARY]
+    assert loaded(torch(), "cudnn") == ()
+    assert [gpu.index for gpu in gpus_it_ran_on(framework, facts)] == [0, 1]
+    assert not failed(framework)
+    assert not failed(torch())
+    assert failed(torch(trial=trial(imported=False)))
+    assert failed(torch(trial=ran(error="x")))
+    assert not failed(torch(trial=trial(error="timed out")))
