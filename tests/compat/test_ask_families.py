@@ -55,7 +55,7 @@ torch==2 frobnicator==1.0
 torch==2 xformers==0 gpu==Voodoo,3
 tensorrt-engine==10 tensorrt==10.3
 torch==2.7 gpu==RTX,5090 cuda==12
-cuda>=12,<13 gpu==RTX,5090
+cuda>=12 gpu==RTX,5090
 driver>=525 cuda==13.0
 torch==2
 """),

@@ -75,7 +75,8 @@ def related(draw: st.DrawFn) -> list[Component]:
     for key in draw(st.lists(st.sampled_from(sorted(row.needs)), max_size=3, unique=True)) if row.needs else ():
         name = canonical(SPECIAL.get(key, key))
         texts = admitted(row.needs[key])
-        found[name] = named(name, draw(st.sampled_from(texts))) if texts else draw(STRATEGIES.get(name, TORCH))
+        if texts or name in STRATEGIES:
+            found[name] = named(name, draw(st.sampled_from(texts))) if texts else draw(STRATEGIES[name])
     for name in draw(st.lists(st.sampled_from(sorted(STRATEGIES)), max_size=2, unique=True)):
         found.setdefault(name, draw(STRATEGIES[name]))
     return list(found.values())

@@ -86,6 +86,10 @@ torch==2.11.0 driver==575.57.08
 torch==2.5.1 triton==3.0.0
 torch==2.5.1+cu121 gpu==B200
 torch==2.5.1 driver==550 gpu==K80
+torch==2.5.1+rocm6.2 gpu==H100
+torch==2.5.1+xpu driver==550
+torch==2.12.0.dev20260301+cu130 driver==550
+torch==99.0+cu130 driver==550
 """
 
 UNKNOWN = """
@@ -98,7 +102,9 @@ torch==2.5.1+cu126 driver==550
 torch==2.5.1+cu126 gpu==H100
 torch==2.7.0.dev20250131+cu128 gpu==RTX,5090
 torch==2.5.0a0+872d972e41.nv24.8 gpu==H100
-torch==2.5.1+rocm6.2 gpu==H100
+torch==2.5.1+rocm6.2 python==3.12
+torch==2.12.0.dev20260301+cu130 driver==580
+torch==99.0+cu130 driver==580
 torch==2.7 gpu==RTX,5090 cuda==12
 torch>=2.6 gpu==RTX,5090
 torch==2.5.1 os==macos gpu==H100

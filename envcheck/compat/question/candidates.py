@@ -26,6 +26,11 @@ class Candidate(NamedTuple):
     cuda: CudaVersion | None = None
     """CUDA of the build by its local tag, where no row tells."""
 
+    @property
+    def built_with(self) -> str:
+        """CUDA of the build; empty where there is none, or nobody tells."""
+        return str(self.cuda) if self.cuda else next((row.cuda for row in self.rows if row.cuda), "")
+
 
 def release_candidates(tables: Tables, question: Question, name: str, version: Version) -> list[Candidate]:
     """The candidates of a component with rows of releases; none when no row covers the version.

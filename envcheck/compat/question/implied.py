@@ -45,8 +45,8 @@ def _of_torch(tables: Tables, question: Question) -> Implied | None:
         for reading in torch_readings(tables, question, version)
         for candidate in reading.candidates
     ]
-    if len({candidate.rows[0].cuda for candidate in builds}) != 1:
+    if len({candidate.built_with for candidate in builds}) != 1:
         return None
-    row = builds[-1].rows[0]
-    cuda = parse_version(row.cuda or "", scheme("cuda"))
-    return Implied(TORCH, builds[-1].label, cuda, row) if cuda else None
+    build = builds[-1]
+    cuda = parse_version(build.built_with, scheme("cuda"))
+    return Implied(TORCH, build.label, cuda, build.rows[0]) if cuda and build.rows else None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
 
 from envcheck.compat.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.tables import Row, Tables
+
+_FEW = 2
 
 
 class Judgement(NamedTuple):
@@ -36,15 +39,19 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
     verdicts = {fit.verdict for fit in fits}
     if len(verdicts) == 1:
         return fits[-1]
-    groups = (("fits", "compatible"), ("does not fit", "incompatible"), ("is not known", "unknown"))
-    parts = [f"{_listed(members, verdict)} {word}" for word, verdict in groups if verdict in verdicts]
+    groups = (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown"))
+    parts = [f"{word} {_listed(members, verdict)}" for word, verdict in groups if verdict in verdicts]
     sources = tuple(dict.fromkeys(source for fit in fits for source in fit.sources))
     rows = tuple(dict.fromkeys(row for fit in fits for row in fit.rows))
     return Fit(verdict="unknown", reason=f"{what} leaves it open: {'; '.join(parts)}", rows=rows, sources=sources)
 
 
 def _listed(members: Sequence[tuple[str, Fit]], verdict: FitVerdict) -> str:
-    return ", ".join(label for label, fit in members if fit.verdict == verdict)
+    """The labels of a verdict; of those that follow each other, the ends."""
+    runs = (
+        [label for label, _ in run] for held, run in groupby(members, lambda item: item[1].verdict) if held == verdict
+    )
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > _FEW else ", ".join(run) for run in runs)
 
 
 def soften(fit: Fit) -> Fit:

@@ -20,7 +20,7 @@ from envcheck.compat.question.rows import rows_of
 from envcheck.compat.question.software import judge_candidate
 from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.torch import torch_readings
-from envcheck.compat.question.wording import listed
+from envcheck.compat.question.wording import listed, unknown_release
 from envcheck.compat.specifier import Version
 from envcheck.compat.tables import Tables
 
@@ -73,7 +73,9 @@ def _options(tables: Tables, question: Question, name: str, version: Version) ->
         return []
     candidates = release_candidates(tables, question, name, version)
     if not candidates:
-        return [] if name in _TOLD_BY_OTHERS else [_uncovered(name, version)]
+        return (
+            [] if name in _TOLD_BY_OTHERS else [Option(name, [_open([name], unknown_release(question, name, version))])]
+        )
     return _best([_expanded(tables, question, candidate) for candidate in candidates])
 
 
@@ -84,7 +86,7 @@ def _torch_options(tables: Tables, question: Question, version: Version) -> list
         candidates = [candidate._replace(rows=(*candidate.rows, *reading.rows)) for candidate in reading.candidates]
         best = _best([_expanded(tables, question, candidate) for candidate in candidates])
         options.append(Option(reading.label, [*problem, *(item for option in best for item in option.judgements)]))
-    return options or [_uncovered(TORCH, version)]
+    return options
 
 
 def _expanded(tables: Tables, question: Question, candidate: Candidate) -> list[Option]:
@@ -121,10 +123,6 @@ def _joined(question: Question, name: str, options: Sequence[Option]) -> list[Ju
 
 def _verdict(option: Option) -> FitVerdict:
     return overall(judgement.fit for judgement in option.judgements)
-
-
-def _uncovered(name: str, version: Version) -> Option:
-    return Option(f"{name} {version}", [_open([name], f"the matrix does not know {name} {version}")])
 
 
 def _alone(question: Question, found: Iterable[Judgement]) -> list[Judgement]:

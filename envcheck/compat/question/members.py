@@ -23,8 +23,8 @@ _LAST_PATCH = 99
 def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
     """The releases that are meant, ascending, and what was assumed. A branch alone is its newest release."""
     if component.exact is None:
-        return _drivers_within(tables, component, os), ""
-    release = DriverRelease.parse(component.exact.lower().removeprefix("r"))
+        return _drivers_within(tables, component, os)
+    release = DriverRelease.parse(component.exact.lower().removeprefix("r").removeprefix("v"))
     if release is None:
         return (), ""
     numbers = component.exact.count(".") + 1
@@ -35,23 +35,28 @@ def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[
     return (release,), ""
 
 
-def _drivers_within(tables: Tables, component: Component, os: Os) -> tuple[DriverRelease, ...]:
+def _drivers_within(tables: Tables, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
     """Both ends of each known branch, and the bounds themselves: between them nothing changes."""
     spec = _specifier(component)
     if spec is None:
-        return ()
+        return (), ""
     kind = "linux" if os == "linux" else "windows"
     branches = [number for row in tables.drivers if row.os == kind for number in {row.branch, row.until or row.branch}]
     ends = [release for branch in branches for release in (DriverRelease(branch, 0), BranchHead.of(branch))]
     named = [DriverRelease(*(*bound.numbers, 0, 0)[:3]) for bound in spec.bounds]
-    admitted = [release for release in {*ends, *named} if spec.cover(Version(tuple(release))) == "all"]
-    return tuple(sorted(admitted))
+    lowest = {bound.numbers[0] for bound in spec.bounds if bound.operator == ">=" and len(bound.numbers) == 1}
+    starts = {DriverRelease(branch, 0) for branch in lowest}
+    admitted = {release for release in (*ends, *named) if spec.cover(Version(tuple(release))) == "all"} - starts
+    admitted |= {BranchHead.of(branch) for branch in lowest if spec.cover(Version((branch,))) == "all"}
+    return tuple(sorted(admitted)), "".join(
+        f"from the newest release of R{branch} on" for branch in sorted(lowest)[-1:]
+    )
 
 
 def cuda_members(tables: Tables, component: Component) -> tuple[CudaVersion, ...]:
     """The CUDA versions that are meant: one, or the known toolkits of a family or within bounds."""
     known = [version for row in tables.cuda if row.toolkit and (version := CudaVersion.parse(row.version))]
-    text = component.exact
+    text = component.exact.lower().removeprefix("v") if component.exact else None
     if text is None:
         spec = _specifier(component)
         return tuple(version for version in known if spec and spec.cover(Version(tuple(version))) == "all")

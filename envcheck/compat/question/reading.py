@@ -13,7 +13,7 @@ from envcheck.compat.question.judgement import Judgement
 from envcheck.compat.question.members import cuda_members, driver_members, gpu_of, version_members
 from envcheck.compat.question.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import AskedGpu, Question
-from envcheck.compat.question.rows import is_known
+from envcheck.compat.question.rows import is_known, like
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, Tables
 from envcheck.components import Bound, Component
@@ -185,7 +185,9 @@ def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
 
 def _read_version(draft: _Draft, name: str, component: Component) -> None:
     if not is_known(draft.tables, name):
-        draft.unknown(name, f"the matrix has no component called {component.name}")
+        near = like(draft.tables, name)
+        hint = f"; did you mean {near}?" if near else ""
+        draft.unknown(name, f"the matrix has no component called {component.name}{hint}")
         return
     members = version_members(draft.tables, name, component)
     if not members:

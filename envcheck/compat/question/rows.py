@@ -20,6 +20,9 @@ class _Index(NamedTuple):
 _NAMED_ELSEWHERE = ("torch", "python", "cudnn", "nccl", "triton", "tensorrt", "gcc")
 """What other tables, or relations, speak of."""
 
+_ALIKE = 0.8
+"""Least likeness of a name, of 1, to be offered for another one."""
+
 _latest: list[_Index] = []
 """The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
 
@@ -32,6 +35,13 @@ def rows_of(tables: Tables, name: str) -> list[ReleaseRow]:
 def is_known(tables: Tables, name: str) -> bool:
     """Whether any row speaks of a component, be it only as something that another one needs."""
     return name in _index(tables).names
+
+
+def like(tables: Tables, name: str) -> str | None:
+    """The known component whose name is written nearly so."""
+    from difflib import get_close_matches  # noqa: PLC0415 - few questions need it
+
+    return next(iter(get_close_matches(name, sorted(_index(tables).names), 1, _ALIKE)), None)
 
 
 def known_versions(tables: Tables, name: str) -> list[Version]:

@@ -72,7 +72,7 @@ def _on_system(tables: Tables, question: Question, candidate: Candidate, row: Re
 def _without_gpu(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
     for name in question.labels:
         if name in HARDWARE or name == "cuda":
-            reason = f"{candidate.label} is built without GPU support{f' ({row.note})' if row.note else ''}"
+            reason = f"{candidate.label} is built without support for NVIDIA GPUs{f' ({row.note})' if row.note else ''}"
             yield Judgement((candidate.name, name), conclude(tables, "incompatible", reason, row))
 
 

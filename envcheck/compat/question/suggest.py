@@ -20,7 +20,7 @@ from envcheck.compat.torch_builds import builds
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 
-_DRIVER_HINT = re.compile(r"driver (?:>= |R)([0-9][0-9.]*)")
+_DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
 
 _MOST_TRIED = 40
 """Changes of one component that are tried, nearest first."""
@@ -97,7 +97,7 @@ def _drivers(tables: Tables, question: Question, hints: Sequence[str]) -> Iterat
     for hint in hints:
         match = _DRIVER_HINT.fullmatch(hint)
         if match:
-            yield match[1]
+            yield match[2] + (match[3] or ("" if match[1] == "R" else ".00"))
     releases = sorted(release for text in _named_drivers(tables, question) if (release := DriverRelease.parse(text)))
     yield from (str(release) for release in releases if release > present)
     kind = "windows" if question.windows_driver else "linux"

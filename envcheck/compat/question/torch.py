@@ -10,6 +10,7 @@ import msgspec
 from envcheck.compat.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.question.candidates import Candidate, release_candidates
 from envcheck.compat.question.question import Question
+from envcheck.compat.question.wording import unknown_release
 from envcheck.compat.specifier import Version, parse_version
 from envcheck.compat.tables import ReleaseRow, Tables, TorchBuild, TorchRow
 from envcheck.compat.torch_builds import builds
@@ -17,6 +18,8 @@ from envcheck.compat.torch_python import newest_python
 from envcheck.versions import CudaVersion
 
 NAME = "torch"
+_OTHER_MAKERS = ("rocm", "xpu")
+"""How tags of builds for AMD's and Intel's GPUs begin."""
 
 
 class Reading(NamedTuple):
@@ -36,13 +39,19 @@ def torch_readings(tables: Tables, question: Question, version: Version) -> list
     """The releases that ``version`` stands for, each with the builds that are meant.
 
     That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
-    else's build, is no release.
+    else's build, is no release; of such a one, and of one newer than the data, the tag may still tell the CUDA.
     """
-    if version.pre or version.post is not None:
-        return []
     start = [str(number) for number in version.numbers]
-    rows = [row for row in tables.torch if row.version.split(".")[: len(start)] == start]
-    return [_reading(tables, question, row, version) for row in rows]
+    released = not version.pre and version.post is None
+    rows = [row for row in tables.torch if released and row.version.split(".")[: len(start)] == start]
+    return [_reading(tables, question, row, version) for row in rows] or [_stranger(question, version)]
+
+
+def _stranger(question: Question, version: Version) -> Reading:
+    label = question.labels[NAME].replace("==", " ")
+    cuda = _tagged_cuda(version.local)
+    candidates = [Candidate(NAME, label, (), cuda=cuda)] if cuda else []
+    return Reading(label, candidates, problem=Fit(verdict="unknown", reason=unknown_release(question, NAME, version)))
 
 
 def _reading(tables: Tables, question: Question, row: TorchRow, version: Version) -> Reading:
@@ -63,15 +72,22 @@ _Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
 
 def _tagged(tables: Tables, question: Question, row: TorchRow, tag: str) -> _Found:
     if tag == "cpu":
-        return [_cpu(row, question)], None, ()
+        return [_without_cuda(row, question, tag)], None, ()
     known = builds(row, question.os, question.machine)
-    cuda = CudaVersion.from_tag(tag) if tag.startswith("cu") else None
+    cuda = _tagged_cuda(tag)
     found = [build for build in known if cuda and build.cuda == str(cuda)]
     if found:
         return [_of_build(row, found[0], question)], None, ()
     reason = f"the matrix knows no build +{tag} of torch {row.version} for {_where(question)}{_there_are(known)}"
-    unlisted = Candidate(NAME, f"torch {row.version}+{tag}", (_release(row, question),), cuda=cuda)
+    if tag.startswith(_OTHER_MAKERS):
+        unlisted = _without_cuda(row, question, tag)
+    else:
+        unlisted = Candidate(NAME, f"torch {row.version}+{tag}", (_release(row, question),), cuda=cuda)
     return [unlisted], conclude(tables, "unknown", reason, row), ()
+
+
+def _tagged_cuda(tag: str) -> CudaVersion | None:
+    return CudaVersion.from_tag(tag) if tag.startswith("cu") else None
 
 
 def _for_cuda(tables: Tables, question: Question, row: TorchRow) -> _Found:
@@ -111,7 +127,7 @@ def _default(tables: Tables, question: Question, row: TorchRow) -> _Found:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
         return [], conclude(tables, "unknown", reason, row), ()
     if not cuda:
-        return [_cpu(row, question)], None, ()
+        return [_without_cuda(row, question, "cpu")], None, ()
     found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
     return [_of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)], None, ()
 
@@ -142,9 +158,9 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
     return Candidate(NAME, f"torch {row.version}+{_tag(build)}", (release,))
 
 
-def _cpu(row: TorchRow, question: Question) -> Candidate:
-    release = msgspec.structs.replace(_release(row, question), build="cpu", cuda="")
-    return Candidate(NAME, f"torch {row.version}+cpu", (release,))
+def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
+    release = msgspec.structs.replace(_release(row, question), build=tag, cuda="")
+    return Candidate(NAME, f"torch {row.version}+{tag}", (release,))
 
 
 def _release(row: TorchRow, question: Question) -> ReleaseRow:
