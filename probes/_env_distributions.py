@@ -87,16 +87,14 @@ def _distribution(
     request: Request, path: str, detailed: frozenset[str], linked: set[str], found: Installed
 ) -> Fields | None:
     folder, _, name = path.rpartition("/")
-    if name.endswith(".dist-info"):
-        if name[0] not in "~-":
-            return _dist_info(request, path, name[: -len(".dist-info")], detailed, found)
+    if name[0] in "~-" and len(name) > 1:  # what pip moves out of the way, until an installation has succeeded
         found.damage(path, LEFT)
+    elif name.endswith(".dist-info"):
+        return _dist_info(request, path, name[: -len(".dist-info")], detailed, found)
     elif name.endswith(".egg-info"):
         return _egg(request, path, name[: -len(".egg-info")], detailed, linked)
     elif name == "EGG-INFO":
         return _egg(request, path, folder.rpartition("/")[2].removesuffix(".egg"), detailed, linked)
-    elif name[0] in "~-" and len(name) > 1:  # what pip moves out of the way, until an installation has succeeded
-        found.damage(path, LEFT)
     return None
 
 

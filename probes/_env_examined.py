@@ -10,6 +10,7 @@ from typing import Any
 from ._env_candidates import Candidate, asked_for, found
 from ._env_conda import installed_by_conda
 from ._env_distributions import installed_in
+from ._env_editable import mapped
 from ._env_everywhere import everywhere
 from ._env_frameworks import DETAILED, frameworks
 from ._env_layout import read_layout
@@ -130,7 +131,7 @@ def _examined(request: Request, candidate: Candidate, key: str) -> Record:
     conda = installed_by_conda(request, key, DETAILED)
     complete = path.complete and wheels.complete and conda.complete
     distributions = [*wheels.items, *conda.items]
-    site = Site(request, key, path.folders, path.by_variable, tuple(distributions))
+    site = Site(request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders))
     record |= {
         "python": layout.version,
         "implementation": layout.implementation,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,8 @@ class Site:
     by_variable: int
     """How many of the first ``folders`` come from PYTHONPATH."""
     distributions: tuple[dict[str, Any], ...]
+    mapped: Mapping[str, str] = field(default_factory=dict)
+    """Import name to path, of editable installations that bring a finder; it is asked last."""
     _listed: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
     kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What one reader found out and others ask for too."""
@@ -33,6 +35,8 @@ class Site:
     def holds(self, imported: Iterable[str]) -> bool:
         """Whether something of one of these names lies on the search path, a package or a module."""
         wanted = {name for each in imported for name in (each, f"{each}.py")}
+        if not wanted.isdisjoint(self.mapped):
+            return True
         return any(not wanted.isdisjoint(self.names(folder)) for folder in self.folders)
 
     def installed(self, name: str, channel: str) -> list[dict[str, Any]]:
@@ -88,7 +92,10 @@ def packages(site: Site, name: str) -> list[Package]:
         for place, folder in enumerate(site.folders)
         for path, regular in _here(site, folder, name)
     ]
-    return sorted(found, key=lambda package: not package.regular)
+    found.sort(key=lambda package: not package.regular)
+    folder, _, last = site.mapped.get(name, "").rpartition("/")
+    brought = _here(site, folder, last) if last else ()
+    return [*found, *(Package(path, folder, regular, by_variable=False) for path, regular in brought)]
 
 
 def _here(site: Site, folder: str, name: str) -> list[tuple[str, bool]]:
