@@ -149,6 +149,7 @@ S = TypeVar("S", bound=Subject)
 RuleFunction: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Condition: TypeAlias = Callable[[Any, Facts], bool]
 Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
+Proof: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 
 _SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
@@ -175,6 +176,8 @@ class Rule:
     """What mends the problem, where the outcome itself names nothing better."""
     doubt: Doubt | None = None
     """What an error line that names this problem says instead, where it does not prove it; None where it does."""
+    proof: Proof | None = None
+    """What settles the question whatever else is known or not, because it was observed; asked before the needs."""
     symptom: bool = False
     """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
     environment, and whatever keeps CUDA from starting, accounts for it."""
@@ -206,6 +209,7 @@ def rule(  # noqa: PLR0913
     arises: Condition | None = None,
     remedy: Remedy | None = None,
     doubt: Doubt | None = None,
+    proof: Proof | None = None,
     symptom: bool = False,
 ) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
     """Declare the decorated function to be the rule of its name."""
@@ -223,6 +227,7 @@ def rule(  # noqa: PLR0913
             arises=arises,
             remedy=remedy,
             doubt=doubt,
+            proof=proof,
             symptom=symptom,
         )
 

@@ -59,6 +59,9 @@ def _measurements(facts: Facts) -> Iterator[MeasurementSubject]:
 def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
     if rule.arises is not None and not rule.arises(subject, facts):
         return None
+    proven = rule.proof(subject, facts) if rule.proof else None
+    if proven is not None:
+        return _check(rule, subject, proven, facts)
     for need in rule.needs:
         if refused(need, subject):
             return None

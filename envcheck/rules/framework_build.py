@@ -21,6 +21,8 @@ from envcheck.rules.framework_facts import (
 )
 from envcheck.rules.framework_fixes import install_gpu_build, install_other_release
 from envcheck.rules.machine import called, decided, plural
+from envcheck.rules.trial_facts import gpus_it_ran_on
+from envcheck.rules.trial_proof import ran_on_a_gpu, ran_on_every_kind_of_gpu
 from envcheck.snapshot import Framework, Gpu
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
@@ -42,6 +44,7 @@ def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     needs=("framework.cpu_only",),
     arises=_gpu_is_here_or_wanted,
+    proof=ran_on_a_gpu,
     remedy=install_gpu_build,
 )
 def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -142,6 +145,7 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     needs=("framework.gpu_code",),
     arises=_cuda_build_on_gpus,
+    proof=ran_on_every_kind_of_gpu,
     required=True,
     remedy=install_other_release,
 )
@@ -175,7 +179,8 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return Outcome(
             status="unknown", title="Whether it holds code for the GPU is not known", message=text, missing=missing
         )
-    fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known)
+    proven = gpus_it_ran_on(framework, facts)
+    fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
     lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
     if lacking and _base_lacks_it_too(subject, known, facts):
         return None

@@ -13,6 +13,7 @@ from envcheck.rules.fixes import update_driver
 from envcheck.rules.framework_facts import built_for_cuda, extended, leads, named, targets
 from envcheck.rules.framework_fixes import install_other_release
 from envcheck.rules.machine import driver_of, on_tegra
+from envcheck.rules.trial_proof import ran_with_this_driver
 from envcheck.snapshot import Framework
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
@@ -44,6 +45,7 @@ def _leads_and_starts_cuda(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     needs=("framework.cuda", "driver.release"),
     arises=_starts_cuda_itself,
+    proof=ran_with_this_driver,
     required=True,
     remedy=_fixes,
 )

@@ -13,6 +13,7 @@ from tests.rules import (
     test_rules_platforms_gpus,
     test_rules_platforms_systems,
     test_rules_software,
+    test_rules_trial,
 )
 from tests.rules.machines import error, judge
 from tests.rules.test_error_lines import EXAMPLES
@@ -27,6 +28,7 @@ MODULES = (
     test_rules_platforms_gpus,
     test_rules_platforms_systems,
     test_rules_software,
+    test_rules_trial,
 )
 FINDINGS = ("fail", "warn", "note")
 

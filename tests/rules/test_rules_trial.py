@@ -222,6 +222,33 @@ def test_what_one_framework_says_is_not_held_against_another() -> None:
     assert statuses.get(f"{VENV}:cupy-cuda12x", "pass") == "pass"
 
 
+def test_running_on_the_gpu_outranks_what_was_inferred() -> None:
+    old = machine(driver__release="450.80.02", driver__cuda="11.0")
+    unfit = torch(gpu_code=("sm_50",))
+    assert {check_of(rule, tried(unfit, snapshot=old)).status for rule in ("driver-too-old", "gpu-code-missing")} == {
+        "fail"
+    }
+    snapshot = tried(but(unfit, trial=ran()), snapshot=old)
+    for rule in ("driver-too-old", "gpu-code-missing", "cpu-only-build"):
+        check = check_of(rule, snapshot)
+        assert (check.status, check.decided_by) == ("pass", "framework-ran"), rule
+        assert PROOF in check.evidence[0].value
+
+
+def test_running_settles_what_is_not_known() -> None:
+    unknown = torch(cuda="12.4", version="99.0+cu124", gpu_code=None)
+    assert check_of("gpu-code-missing", tried(unknown)).status != "pass"
+    assert check_of("gpu-code-missing", tried(but(unknown, trial=ran()))).status == "pass"
+
+
+def test_running_on_one_gpu_says_nothing_of_another_kind() -> None:
+    mixed = machine(h200(0), h200(1), h200(2, name="NVIDIA T4", compute_capability="7.5"))
+    snapshot = tried(torch(gpu_code=("sm_50",), trial=ran()), snapshot=mixed)
+    check = check_of("gpu-code-missing", snapshot)
+    assert check.status == "fail"
+    assert "GPU 2 (NVIDIA T4)" in check.title
+
+
 def test_lines_of_a_trial_that_went_well_prove_nothing() -> None:
     noisy = torch(trial=ran(warnings=("no kernel image is available for execution on the device", NO_DRIVER)))
     assert [check.id for check in judge(tried(noisy)) if check.status in ("fail", "warn")] == []
@@ -297,3 +324,30 @@ def test_facts_about_a_trial() -> None:
     assert failed(torch(trial=trial(imported=False)))
     assert failed(torch(trial=ran(error="x")))
     assert not failed(torch(trial=trial(error="timed out")))
+
+
+CASES: list[tuple[str, str, Snapshot, str]] = [
+    (
+        "framework-import-fails",
+        "a symbol of another release",
+        tried(torch(trial=trial(imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar"))),
+        "fail",
+    ),
+    (
+        "framework-cannot-use-gpu",
+        "a crash in a convolution",
+        tried(torch(trial=trial(ran_on_gpu=False, error="crashed: SIGSEGV while computing a convolution"))),
+        "fail",
+    ),
+    (
+        "loaded-library-differs",
+        "the system's cuDNN before the wheel's",
+        tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0")))),
+        "note",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
+def test_cases(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
+    assert check_of(rule, snapshot).status == status, case
