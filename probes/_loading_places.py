@@ -14,8 +14,22 @@ if TYPE_CHECKING:
     from ._loading import Process
 
 _BELOW_A_SITE = ("torch/lib", "tensorrt_libs", "tensorrt_rtx_libs", "cutensor/lib", "cuquantum/lib", "nvpl/lib")
-_TOOLKITS = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/targets/*/lib", "/opt/cuda/lib64", "/opt/cuda/targets/*/lib")
-_SYSTEM = ("/usr/local/lib", "/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib")
+_PATTERNS = (
+    "/usr/local/cuda*/lib64",
+    "/usr/local/cuda*/targets/*/lib",
+    "/opt/cuda/lib64",
+    "/opt/cuda/targets/*/lib",
+    "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/current",
+    "/usr/lib/*-linux-gnu/tegra",
+)
+_FOLDERS_OF_SYSTEMS = (
+    "/usr/local/lib",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+)
 _COPIES = 8
 
 
@@ -57,7 +71,7 @@ class Places:
             for name in folder_names(request, f"{folder}/nvidia")[0]:
                 yield f"{folder}/nvidia/{name}/lib"
             yield from (f"{folder}/{inner}" for inner in _BELOW_A_SITE)
-        yield from (f"{self._site.prefix}/lib", f"{self._site.prefix}/targets/x86_64-linux/lib")
-        for pattern in _TOOLKITS:
+        yield f"{self._site.prefix}/lib"
+        for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
             yield from expand(request, pattern)
-        yield from _SYSTEM
+        yield from _FOLDERS_OF_SYSTEMS

@@ -34,6 +34,10 @@ _LEVELS = {
 }
 """What the kernel calls the features that each level adds to those above it (x86-64 psABI)."""
 
+_HASWELL = "avx2 fma bmi1 bmi2 abm movbe popcnt"
+_XEON_PHI = "avx512cd avx512er avx512pf"
+_AVX512_1 = "avx512cd avx512bw avx512dq avx512vl"
+
 _CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 0x0503, ("riscv", 64): 0x1003}
 """``dl-cache.h``: FLAG_ELF_LIBC6 and the architecture."""
 
@@ -126,9 +130,12 @@ class System:
         return [*best, *plain], certain
 
     @cached_property
+    def _processor(self) -> str:
+        return read_text(self.request, "/proc/cpuinfo", 1 << 16) or ""
+
+    @cached_property
     def _features(self) -> frozenset[str]:
-        text = read_text(self.request, "/proc/cpuinfo", 1 << 16) or ""
-        match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+        match = re.search(r"^flags\s*:(.*)$", self._processor, re.MULTILINE)
         return frozenset(match[1].split()) if match else frozenset()
 
     @property
@@ -161,13 +168,19 @@ class System:
 
     @cached_property
     def _platform(self) -> list[str]:
-        fit = "x86-64-v3" in self.levels
-        return ["haswell", *(["avx512_1"] if "x86-64-v4" in self.levels else [])] if fit else []
+        """What glibc calls Intel's processors, and only those, beyond the architecture."""
+        if self.machine != "x86_64" or "GenuineIntel" not in self._processor:
+            return []
+        if self._features.issuperset(_XEON_PHI.split()):
+            return ["xeon_phi"]
+        named = ["haswell"] if self._features.issuperset(_HASWELL.split()) else []
+        wide = "avx512er" not in self._features and self._features.issuperset(_AVX512_1.split())
+        return [*named, *(["avx512_1"] if wide else [])]
 
     @property
     def platform(self) -> str:
         """What ``$PLATFORM`` stands for."""
-        return self._platform[0] if self.legacy and self._platform else self.machine
+        return next((name for name in self._platform if name != "avx512_1"), self.machine)
 
     @cached_property
     def preloaded(self) -> tuple[str, ...]:
