@@ -21,6 +21,10 @@ def cuda_targets(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> F
     if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
         reason = f"CUDA {cuda} calls {gpu.sm} by its former compute capability {former.capability}"
         return conclude(tables, "unknown", reason, row, former)
+    own = capability_row(tables, gpu)
+    if own is not None and own.renamed_to and f"sm_{own.renamed_to.replace('.', '')}" in row.targets:
+        reason = f"CUDA {cuda} calls {gpu.sm} by its new compute capability {own.renamed_to}"
+        return conclude(tables, "unknown", reason, row, own)
     having = [other for other in tables.cuda if gpu.sm in other.targets]
     if not having:
         reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"

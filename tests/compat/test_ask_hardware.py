@@ -156,6 +156,7 @@ os==linux machine==x86_64
 driver==550 cuda==12.4 os==beos
 driver==550 cuda==12.4 frobnicator==1.0
 nvcc==12.9 gpu==sm_110
+nvcc==13.0 gpu==sm_101
 """
 
 
@@ -211,6 +212,13 @@ def test_members_that_disagree_are_told_apart() -> None:
 )
 def test_a_branch_as_the_least_driver_is_its_newest_release(question: str, verdict: str) -> None:
     assert answer(question).verdict == verdict
+
+
+def test_versions_are_told_as_people_write_them() -> None:
+    assert answer("driver==440.33 cuda==10.2").reasons[0].message == "CUDA 10.2 needs driver 440.33, this is 440.33.x"
+    assert answer("driver==450.80 cuda==11.8").reasons[0].message.endswith("yes for 450.80.x; no for 450.80")
+    assert answer("jetpack==6.2 gpu==Jetson,AGX,Thor").suggestions == ("jetpack 7.0",)
+    assert answer("jetpack==6.2 l4t==r36.4.3").verdict == "compatible"
 
 
 def test_what_is_misspelt_is_guessed_at_but_not_answered() -> None:

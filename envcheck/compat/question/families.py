@@ -13,13 +13,13 @@ from envcheck.compat.fit import Fit, FitVerdict
 from envcheck.compat.question.engine import NAME as ENGINE
 from envcheck.compat.question.judgement import Judgement, overall
 from envcheck.compat.question.judging import judge
-from envcheck.compat.question.names import canonical, scheme
+from envcheck.compat.question.names import canonical
 from envcheck.compat.question.question import Question
 from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.rows import known_versions, named_versions
 from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.wording import listed
-from envcheck.compat.specifier import Scheme, Version
+from envcheck.compat.specifier import Version
 from envcheck.compat.tables import Tables
 from envcheck.components import Bound, Component
 
@@ -139,16 +139,8 @@ def _members(tables: Tables, name: str, versions: Sequence[Version]) -> tuple[st
         return ()
     start, local = family.numbers, f"+{family.local}" if family.local else ""
     named = known_versions(tables, name) if name in _COMPLETE else named_versions(tables, name)
-    found = [_as_written(version, scheme(name)) for version in named if version.numbers[: len(start)] == start]
-    return tuple(dict.fromkeys(f"{one}{local}" for one in reversed(found) if len(one.numbers) > len(start)))
-
-
-def _as_written(version: Version, scheme: Scheme) -> Version:
-    """With as many numbers as people write: JetPack 6.1, though a row says 6.1.0."""
-    numbers = version.numbers
-    while len(numbers) > scheme.numbers and numbers[-1] == 0:
-        numbers = numbers[:-1]
-    return version._replace(numbers=numbers, scheme=scheme)
+    found = [one for one in reversed(named) if one.numbers[: len(start)] == start and len(one.numbers) > len(start)]
+    return tuple(f"{one}{local}" for one in found)
 
 
 def _fitting(components: Sequence[Component], families: Sequence[_Family], found: _Tried) -> Judgement:

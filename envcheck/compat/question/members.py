@@ -6,7 +6,7 @@ import re
 
 from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.question.names import scheme
-from envcheck.compat.question.question import AskedGpu, BranchHead
+from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead
 from envcheck.compat.question.rows import known_versions
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
 from envcheck.compat.tables import Os, Tables
@@ -16,8 +16,6 @@ from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 _CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
 _CUDA_TAG = re.compile(r"cu[0-9]{2,3}")
 _TWO_NUMBERS = 2
-_LAST_PATCH = 99
-"""No release of a driver has a higher third number."""
 
 
 def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
@@ -31,7 +29,7 @@ def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[
     if numbers == 1:
         return (BranchHead.of(release.branch),), f"the newest release of R{release.branch}"
     if numbers == _TWO_NUMBERS and os == "linux":
-        return (release, release._replace(patch=_LAST_PATCH)), ""
+        return (release, AnyPatch.of(release)), ""
     return (release,), ""
 
 
@@ -83,7 +81,7 @@ def version_members(tables: Tables, name: str, component: Component) -> tuple[Ve
     """The version that is meant, or the known ones within bounds."""
     numbering = scheme(name)
     if component.exact is not None:
-        version = parse_version(_plain(component.exact), numbering)
+        version = parse_version(_plain(name, component.exact), numbering)
         return (version,) if version else ()
     spec = _specifier(component)
     single = numbering._replace(numbers=1)
@@ -91,8 +89,10 @@ def version_members(tables: Tables, name: str, component: Component) -> tuple[Ve
     return tuple(version for version in known if spec and spec.cover(version) == "all")
 
 
-def _plain(text: str) -> str:
-    """CUDA is also written as the tag of its builds."""
+def _plain(name: str, text: str) -> str:
+    """CUDA is also written as the tag of its builds, and Jetson Linux with an R."""
+    if name == "l4t":
+        return text.lower().removeprefix("r")
     return str(CudaVersion.from_tag(text)) if _CUDA_TAG.fullmatch(text) else text
 
 

@@ -34,6 +34,17 @@ class BranchHead(DriverRelease):
         return f"R{self.branch} (newest)"
 
 
+class AnyPatch(DriverRelease):
+    """The last release of two numbers, whatever its third is: 550.54 stands for 550.54.14 too."""
+
+    @classmethod
+    def of(cls, release: DriverRelease) -> AnyPatch:
+        return cls(release.branch, release.minor, _NO_LIMIT)
+
+    def __str__(self) -> str:
+        return f"{self.branch}.{self.minor:02d}.x"
+
+
 class Implied(NamedTuple):
     """A component that comes with a named one."""
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from envcheck.compat.question.names import canonical
+from envcheck.compat.question.names import canonical, scheme
 from envcheck.compat.specifier import Bound, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, Tables
 
@@ -50,19 +50,28 @@ def known_versions(tables: Tables, name: str) -> list[Version]:
         texts = [f"=={row.version}" for row in tables.torch]
     else:
         texts = [row.versions for row in rows_of(tables, name)]
-    return sorted(_released(texts), key=_age)
+    return sorted(_released(name, texts), key=_age)
 
 
 def named_versions(tables: Tables, name: str) -> list[Version]:
     """The known versions, and those that other rows need, ascending."""
     needed = (spec for row in tables.releases for key, spec in row.needs.items() if canonical(key) == name)
-    return sorted({*known_versions(tables, name), *_released(needed)}, key=_age)
+    return sorted({*known_versions(tables, name), *_released(name, needed)}, key=_age)
 
 
-def _released(texts: Iterable[str]) -> set[Version]:
-    """The versions that specifiers name and admit."""
+def _released(name: str, texts: Iterable[str]) -> set[Version]:
+    """The versions that specifiers name and admit, with as many numbers as people write: JetPack 6.1 for 6.1.0."""
+    numbering = scheme(name)
     bounds = {bound for text in texts for bound in parse_specifier(text).bounds if _is_release(bound)}
-    return {Version(bound.numbers, post=bound.post) for bound in bounds}
+    return {
+        Version(_shortened(bound.numbers, numbering.numbers), post=bound.post, scheme=numbering) for bound in bounds
+    }
+
+
+def _shortened(numbers: tuple[int, ...], least: int) -> tuple[int, ...]:
+    while len(numbers) > least and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return numbers
 
 
 def _is_release(bound: Bound) -> bool:
