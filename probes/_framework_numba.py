@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
+_ASKS = (Ask(("libcuda.so.1",), optional=False), Ask(("libnvvm.so.4", "libnvvm.so")))
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -47,5 +48,5 @@ def _read_cuda(here: Here) -> dict[str, Any]:
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
     parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
-    add_parts(facts, here, parts, preloads=preloads, asks=[Ask(("libcuda.so.1",), optional=False)])
+    add_parts(facts, here, parts, preloads=preloads, asks=_ASKS)
     return facts.record(problems(here, said, "VERSION", ("VERSION",)))

@@ -11,17 +11,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ._env_elf import constants
+from ._elf import ElfError, open_elf
+from ._env_paths import real
 from ._framework_here import add_declared, locate, problems
 from ._framework_parts import add_parts
 from ._framework_text import assigned, cuda_version, version
+from ._kit import below
 
 if TYPE_CHECKING:
     from ._env_site import Site
 
 _FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
-_SAYS = b"Cuda compilation tools, release "
-_RELEASE = re.compile(rb"\d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})")
+_RELEASE = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})\0")
+_AT_ONCE, _OVERLAP, _SEARCHED = 1 << 18, 128, 16 << 20
 
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -47,12 +49,16 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _release(site: Site, path: str) -> str | None:
-    """The release of an assembler: ``12.8.93``."""
-    data = constants(site.request, path) or b""
-    start = data.find(_SAYS)
-    while start >= 0:
-        match = _RELEASE.match(data, start + len(_SAYS))
-        if match:
-            return match[1].decode()
-        start = data.find(_SAYS, start + 1)  # the text with which it prints its version holds no number
+    """The release of an assembler, ``12.8.93``; it stands near the start of its constants, which are megabytes."""
+    request = site.request
+    inside = path if request.get("root", "/") == "/" else real(request, path)
+    try:
+        with open_elf(below(request, inside)) as elf:
+            start, size = elf.sections.get(".rodata", (0, 0))
+            for offset in range(0, min(size, _SEARCHED), _AT_ONCE):
+                match = _RELEASE.search(elf.read(start + offset, min(_AT_ONCE + _OVERLAP, size - offset)))
+                if match:
+                    return match[1].decode()
+    except ElfError:
+        return None
     return None

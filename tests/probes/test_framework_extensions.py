@@ -291,3 +291,25 @@ def test_apex_and_the_other_apex(tree: Frameworks) -> None:
     assert tree.found() == {}
     tree.package({"apex/amp/__init__.py": "", f"amp_C.{SO}": elf_needing("libc10.so")})
     assert told(tree.only(), "name", "extends", "binaries") == ("apex", "torch", (f"{SITE}/amp_C.{SO}",))
+
+
+EMBEDDED = Path(__file__).parent / "elf_files" / "embedded.so"
+"""A real library with code for sm_75 and compute_75."""
+
+
+def test_gpu_code_of_an_extension_is_that_of_its_binaries(tree: Frameworks) -> None:
+    torch(tree)
+    files: Files = {
+        "flash_attn/__init__.py": '__version__ = "2.8.3"\n',
+        f"flash_attn_2_cuda.{SO}": EMBEDDED.read_bytes(),
+    }
+    tree.package(files, "flash-attn", "2.8.3")
+    found = tree.found()["flash-attn"]
+    assert told(found, "gpu_code", "cpu_only") == (("sm_75", "compute_75"), False)
+    assert found.read["gpu_code"] == f"elf {SITE}/flash_attn"
+
+
+def test_a_library_that_cannot_be_read_says_nothing_of_gpu_code(tree: Frameworks) -> None:
+    torch(tree)
+    tree.package({"apex/amp/__init__.py": "", "apex/__init__.py": "", f"amp_C.{SO}": b"\x7fELF" + b"\xff" * 100})
+    assert told(tree.found()["apex"], "gpu_code", "unresolved") == (None, None)

@@ -18,6 +18,9 @@ from tests.probes.environment_trees import Tree, elf_with_constants
 
 SITE = "/env/lib/python3.11/site-packages"
 NAMES = ("torch", "pytorch")
+ELF_FILES = Path(__file__).parent / "elf_files"
+EMBEDDED = ("sm_75", "compute_75")
+"""What ``embedded.so`` holds code for, as its README says."""
 
 
 @pytest.fixture
@@ -118,6 +121,17 @@ def test_the_targets_of_a_cpu_build_are_not_looked_for(tree: Tree) -> None:
     tree.torch(SITE, "torch-2.13.0+cpu")
     tree.file(f"{SITE}/torch/lib/libtorch_python.so", elf_with_constants(b"\0sm_80 sm_90\0"))
     assert read(tree).gpu_code is None
+
+
+def test_without_a_list_the_gpu_code_itself_counts(tree: Tree) -> None:
+    tree.torch(SITE)
+    library = f"{SITE}/torch/lib/libtorch_cuda.so"
+    tree.file(library, (ELF_FILES / "embedded.so").read_bytes())
+    found = read(tree)
+    assert found.gpu_code == EMBEDDED
+    assert found.read["gpu_code"] == f"elf {library}"
+    tree.file(f"{SITE}/torch/lib/libtorch_python.so", elf_with_constants(b"\0sm_80 sm_90\0"))
+    assert read(tree).gpu_code == ("sm_80", "sm_90")
 
 
 def test_no_torch_at_all(tree: Tree) -> None:
