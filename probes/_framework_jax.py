@@ -103,9 +103,11 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     facts.add(source, cuda=major, cpu_only=False, built_for={"jaxlib": built} if built else None)
     compiler = _compiler(site, major)
     lines = that_matter((wheel or {}).get("requires"))
-    parts = [*([compiler] if compiler else []), *here.files(r"[\w-]+\.so")]
-    by = _COMPILER if compiler else None
-    asks = [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in libraries_of(lines))]
+    parts, by = here.files(r"[\w-]+\.so"), _COMPILER if compiler else None
+    opened = [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in libraries_of(lines))]
+    asks = [*([Ask((compiler,), optional=False)] if compiler else []), *opened]
+    if compiler and parts:  # its own GPU code is that of the kernels beside it, and takes long to list
+        facts.add(f"file {here.path}", binaries=[*parts, compiler])
     add_parts(facts, here, parts, preloads=_preloads(site, compiler), asks=asks)
     wrong = problems(here, said, "version.py", ("version.py",))
     if compiler is None:

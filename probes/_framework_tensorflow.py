@@ -45,6 +45,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     parts = _parts(here, folder)
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
     asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
+    if facts.known("gpu_code") and parts:  # the build names it; to list it anew in a gigabyte would take long
+        facts.add(f"file {folder}", binaries=parts)
+        parts = [path for path in parts if "libtensorflow_cc" not in path]
     add_parts(facts, here, parts, asks=asks)
     return [facts.record(problems(here, needs=("python",) if folder == here.path else ()))]
 

@@ -26,8 +26,9 @@ _KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
 _LIBRARY = {"tensorrt": "nvinfer", "tensorrt_lean": "nvinfer_lean", "tensorrt_dispatch": "nvinfer_dispatch"}
 _RESOURCE = re.compile(r"libnvinfer_builder_resource_sm(\d{2,3}[af]?)\.so[.0-9]*")
+_PTX = "libnvinfer_builder_resource_ptx"
+"""Where there is this too, the others are not all that it runs on."""
 _NEEDED = re.compile(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})["']""")
-_NUMBER = re.compile(r"\.so\.(\d{1,2}\.\d{1,2}\.\d{1,2})$")
 
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -51,7 +52,7 @@ def _read(site: Site, kind: str, here: Here) -> dict[str, Any]:
     _add_cuda(facts, site, here, kind)
     libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings
     resources = sorted({match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}, key=_number)
-    if resources:
+    if resources and not any(name.startswith(_PTX) for name in libraries.names()):
         facts.add(f"file {libraries.path}", gpu_code=[f"sm_{each}" for each in resources])
     parts = [*libraries.files(rf"lib{_LIBRARY[kind]}\.so\.\d+"), *bindings.files(rf"{kind}\b.*\.so")]
     facts.add(f"file {libraries.path}", cpu_only=False)
