@@ -46,7 +46,7 @@ def examined(
     if targets:
         facts["gpu_code"] = targets
     process = _met(site, tuple(preloads), tuple(extends)).copy()
-    if process.system.loader is None and process.system.problem:
+    if process.system.problem:
         return {**facts, "loads_complete": False}
     met = imported(process, site, tuple(parts), tuple(preloads), first=not extends)
     missing = unresolved(process, met.events) if extends else None

@@ -89,6 +89,15 @@ def test_links_do_not_lead_out_of_it(tmp_path: Path, target: str) -> None:
     assert paths(found) == {"libnccl.so.2": None}
 
 
+def test_a_python_on_musl_is_not_answered_for(tree: Tree) -> None:
+    """Its loader is there, and would search in another order."""
+    loader = tree.file("/lib/ld-musl-x86_64.so.1", INTERPRETER.read_bytes())
+    tree.file("/env/bin/python3.11", tiny_elf(interpreter=loader))
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"]))
+    found = tree.examine(part, extends=[part])
+    assert ("loads" in found, found["loads_complete"], found["binaries"]) == (False, False, [part])
+
+
 def test_a_processor_that_is_not_known(tree: Tree) -> None:
     """What lies in glibc-hwcaps may be taken, or not; the second process knows as little as the first."""
     part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"], runpath="$ORIGIN/libs"))
