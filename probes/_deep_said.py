@@ -25,7 +25,8 @@ def said(error: BaseException) -> str:
     if quoted:
         return quoted[-1][:LONGEST]
     name = type(cause).__name__
-    return f"{name}: {lines[0]}"[:LONGEST] if lines else name
+    opened = lines[:1] and lines[0].endswith(":")  # as in "Error at driver init:", with the reason below
+    return f"{name}: {' '.join(lines[: 2 if opened else 1])}"[:LONGEST] if lines else name
 
 
 def tell(error: BaseException) -> None:

@@ -15,7 +15,8 @@ import ctypes
 import os
 from typing import Any, Callable  # noqa: UP035  read by Python 3.8 too
 
-Ask = Callable[[Any], str | None]
+Ask = Callable[[Any], Any]
+"""What a loaded library answers: its version as text, or None."""
 
 
 def version_of_loaded(path: str, family: str) -> str | None:
@@ -55,9 +56,10 @@ def _asked(path: str, family: str, mode: int, *, strict: bool = False) -> str | 
             raise
         return None
     try:
-        return ask(library)
+        answer: str | None = ask(library)
     except (AttributeError, ValueError, ctypes.ArgumentError):
         return None
+    return answer
 
 
 def _property(name: str) -> Ask:

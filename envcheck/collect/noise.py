@@ -19,7 +19,9 @@ _TELLING = re.compile(
     r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
     re.IGNORECASE,
 )
-_WITHOUT_CONTENT = re.compile(r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|error|errors)?\W*$", re.IGNORECASE)
+_WITHOUT_CONTENT = re.compile(
+    r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|.*All log messages before absl.*|errors?)?\W*$", re.IGNORECASE
+)
 
 
 class Noise:

@@ -201,6 +201,7 @@ def raised(code: str) -> BaseException:
     [
         ("raise ValueError('one\\ntwo')", "ValueError: one"),
         ("raise ValueError", "ValueError"),
+        ("raise ValueError('at start:\\n\\nno driver\\nadvice')", "ValueError: at start: no driver"),
         ("raise ValueError('\\n=====\\n  Failed to import\\n')", "ValueError: Failed to import"),
         (
             (
