@@ -9,8 +9,10 @@ from typing import Any
 from envcheck.compat.lookup import Page
 from envcheck.compat.question.wording import readable
 from envcheck.report import Options
+from envcheck.report.clean import clean
 from envcheck.report.fit_text import overlay_lines
 from envcheck.report.pen import Line, Pen, Span
+from envcheck.sources import Source
 
 _INDENT = "  "
 _COLUMN = 26
@@ -71,10 +73,15 @@ def render(page: Page, options: Options, overlays: Sequence[str] = ()) -> str:
     if page.sources:
         lines += [(), (Span("Sources", "title"),)]
     for source in page.sources:
-        lines += _indented(pen, f"{source.title} <{source.address}>, read {source.read}", _INDENT)
+        lines += [*_indented(pen, f"{source.title}, read {source.read}", _INDENT), _address(source)]
     if overlays:
         lines += [(), *overlay_lines(overlays, page.sources)]
     return pen.show(lines)
+
+
+def _address(source: Source) -> Line:
+    """An address is never cut."""
+    return (Span(_INDENT * 2), Span(clean(source.address), "dim"))
 
 
 def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:

@@ -158,10 +158,11 @@ def _runtimes(tables: Tables, question: Question) -> Iterator[str]:
 
 
 def _told_version(tables: Tables, name: str, value: str) -> str:
-    """A version, with those that the same row covers."""
+    """A version, with those that the same row covers: ``cudnn >=9.7, <9.11``."""
     version = parse_version(value, scheme(name))
     rows = [row for row in rows_of(tables, name) if version and parse_specifier(row.versions).cover(version) == "all"]
-    return readable(name, rows[0].versions) if len(rows) == 1 and name not in _WRITERS else f"{name} {value}"
+    ranged = len(rows) == 1 and name not in _WRITERS and "," in rows[0].versions
+    return readable(name, rows[0].versions) if ranged else f"{name} {value}"
 
 
 def _modules(_tables: Tables, question: Question) -> Iterator[str]:

@@ -33,7 +33,7 @@ def listed(words: Sequence[str], last: str = "and") -> str:
 
 def _alternative(name: str, text: str) -> str:
     branch = _BRANCH.fullmatch(text)
-    if name == "driver" and branch and int(branch[2]) == int(branch[1]) + 1:
+    if name.startswith("driver") and branch and int(branch[2]) == int(branch[1]) + 1:
         return f"R{branch[1]}"
     plain = text.replace(".*", "")
     if plain.startswith("==") and "," not in plain:
