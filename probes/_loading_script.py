@@ -109,7 +109,11 @@ class _Script:
         return bool(here)
 
     def _applies(self, preload: Preload) -> bool:
-        return preload.when != "mapped" or any(preload.mapped in image.path for image in self.process.images)
+        """Whether its condition holds; a memory map names files without links."""
+        if preload.when != "mapped":
+            return True
+        paths = (self.process.search.real(image.path) for image in self.process.images)
+        return any(preload.mapped in path for path in paths)
 
     def _preloaded(self, preload: Preload) -> Iterator[list[Request]]:
         process = self.process
