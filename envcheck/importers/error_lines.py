@@ -36,7 +36,7 @@ _IN_ANY_CASE = (
     r"\b(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|\bfile (?:exists|too short)\b",
     r"\bdev/shm|shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
     r"\bno device\b|\binvalid (?:literal|device)\b|libcuda reported version",
-    r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
+    r"\bwithout (?:any )?mig\b|\bno (?:mig |gpu )?instances\b|nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
 )
 _AS_WRITTEN = (
     r"[a-z]Error\b",

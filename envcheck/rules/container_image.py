@@ -63,7 +63,8 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     strangers, module = _strangers(facts), _module(facts)
     listing = driver_of(facts).libraries
     if not strangers:
-        return passed("The image holds no driver library of its own") if listing and listing.complete else None
+        whole = listing is not None and listing.complete and not _doubtful(facts)
+        return passed("Every driver library here is of the host's release, or mounted") if whole else None
     first = [library for library in strangers if _is_met_first(library, facts)]
     works = nvml_answers(facts) and cuda_answers(facts)
     failed = naming("driver-library-mismatch", answers(facts))
@@ -79,6 +80,15 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
         ),
         decided_by="driver-answered" if failed or works else "inferred",
         fixes=_ways_out(first or strangers, facts),
+    )
+
+
+def _doubtful(facts: Facts) -> bool:
+    """Whether a library of another release is there of which nobody can say whose it is."""
+    listing, module = driver_of(facts).libraries, _module(facts)
+    return any(
+        library.kind == "driver" and library.mounted is None and library.version not in (None, module)
+        for library in (listing.items if listing else ())
     )
 
 

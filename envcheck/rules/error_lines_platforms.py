@@ -69,6 +69,11 @@ PLATFORMS: tuple[ErrorLine, ...] = (
     ),
     *said(
         "driver-answered",
+        "mig-without-instances",
+        r"\bGPUs? without (?:any )?MIG (?:devices?|instances?)\b|\bMIG mode\b.{0,40}\bno (?:MIG |GPU )?instances\b",
+    ),
+    *said(
+        "driver-answered",
         "mig-permission",
         rf"(?:visiting devices?|device memory info|\bMIG\b|compute instance|gpu instance).*(?:{_ASKED_FOR_PERMISSION})",
         rf"(?:{_ASKED_FOR_PERMISSION}).*\bMIG\b",

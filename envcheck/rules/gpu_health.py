@@ -149,6 +149,17 @@ _ADVICE = {
 }
 
 
+_OTHER_WAYS = {
+    "recover_imex_domain": Fix(
+        text="Restart the IMEX service, which shares memory between nodes, on all of them (recover_imex_domain)",
+        command=("sudo", "systemctl", "restart", "nvidia-imex"),
+        who="cluster-admin",
+        risk="ends jobs that share memory across the nodes",
+    )
+}
+"""What brings a GPU back that needs neither a reset nor a restart, by NVML's advice."""
+
+
 def _reset(_facts: Facts) -> tuple[Fix, ...]:
     return (fixes.reset(None),)
 
@@ -209,6 +220,8 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 
 def _ways_back(action: Action, advice: str | None, gpu: Gpu, facts: Facts) -> tuple[Fix, ...]:
+    if advice in _OTHER_WAYS:
+        return (_OTHER_WAYS[advice],)
     if action == "none":
         text = f"Recover it as the driver asks ({advice}); its documentation says how"
         return (Fix(text=text, who="cluster-admin"),)

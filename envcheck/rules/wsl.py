@@ -56,17 +56,17 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         libcuda of WSL not found first: https://github.com/microsoft/WSL/issues/8587
     """
     driver = driver_of(facts)
-    answered = driver.cuda_init.library if driver.cuda_init else None
-    foreign = [library for library in _found(facts) if _of_linux(library)]
+    foreign = [library for library in _found(facts) if _is_foreign(library)]
     first = next((library for library in _found(facts)), None)
-    if cuda_answers(facts) and not (answered and not answered.startswith(_OWN_FOLDER) and first in foreign):
+    if cuda_answers(facts):
         return _works(foreign, facts)
     if first is None or first not in foreign:
         return _by_text(snapshot, facts)
     failed = naming("no-gpu-visible", (driver.cuda_init,)) if driver.cuda_init else ()
+    whose = "A Linux driver's" if first.version else "Another"
     return Outcome(
         status="fail",
-        title="A Linux driver's libcuda shadows the one of Windows",
+        title=f"{whose} libcuda shadows the one of Windows",
         message=f"Programs are given {first.found_as[0]}, which cannot reach the GPU inside WSL.",
         evidence=(
             Evidence(what="libcuda", value=f"{first.path}, met as {first.found_as[0]}", source=first.source),
@@ -84,9 +84,10 @@ def _found(facts: Facts) -> tuple[DriverLibrary, ...]:
     return tuple(library for library in found if library.found_as and "libcuda.so" in library.found_as[0])
 
 
-def _of_linux(library: DriverLibrary) -> bool:
-    """Whether it is a Linux driver's: real path outside WSL's folder, and its name or place says so."""
-    return library.kind == "driver" and not library.path.startswith(_OWN_FOLDER)
+def _is_foreign(library: DriverLibrary) -> bool:
+    """Whether it is none of Windows': its real path is elsewhere, and no container runtime mounted it from there."""
+    own = library.path.startswith(_OWN_FOLDER) or (library.mounted is True and library.version is None)
+    return library.kind == "driver" and not own
 
 
 def _works(foreign: list[DriverLibrary], facts: Facts) -> Outcome:

@@ -51,6 +51,7 @@ EXAMPLES: dict[str, list[str]] = {
         "WARNING:tensorflow:TensorFlow GPU support is not available on native Windows for TensorFlow >= 2.11.",
         "GPU is not supported on native Windows, use WSL2",
     ],
+    "mig-without-instances": ["a node in MIG mode, one GPU without MIG devices"],
     "mig-permission": [
         "error visiting device: error getting device memory info: Insufficient Permissions",
         "Unable to create a GPU instance on GPU 0 using profile 9: Insufficient Permissions",

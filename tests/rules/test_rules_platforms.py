@@ -150,7 +150,7 @@ IMAGES: list[Case] = [
         ("fail",),
     ),
     ("driver-libraries-in-image", "of the host's release", boxed(put_in("550.54.14", mounted=False)), ("pass",)),
-    ("driver-libraries-in-image", "whose it is is not known", boxed(put_in(OLDER, mounted=None)), ("pass",)),
+    ("driver-libraries-in-image", "whose it is is not known", boxed(put_in(OLDER, mounted=None)), ()),
     ("driver-libraries-in-image", "not all were seen", boxed(OURS, complete=False), ()),
     (
         "driver-libraries-in-image",
@@ -249,6 +249,18 @@ IN_WSL: list[Case] = [
     ),
     ("wsl-libcuda-shadowed", "Windows gives no GPU", wsl(WINDOWS_LIBCUDA, works=False), ()),
     ("wsl-libcuda-shadowed", "CUDA was not asked", wsl(LINUX_LIBCUDA, works=False, cuda_init=None), ("fail",)),
+    (
+        "wsl-libcuda-shadowed",
+        "mounted into a container",
+        wsl(but(WINDOWS_LIBCUDA, path=f"{FOLDER}/libcuda.so.1.1", mounted=True), works=False),
+        (),
+    ),
+    (
+        "wsl-libcuda-shadowed",
+        "a copy that works",
+        wsl(but(WINDOWS_LIBCUDA, path=f"{FOLDER}/libcuda.so.1.1", mounted=False), works=True),
+        ("note",),
+    ),
     ("wsl-libcuda-shadowed", "no WSL", machine(), ()),
     ("wsl-libcuda-shadowed", "a text that says no more", text_in_wsl(NO_DEVICE_LINE), ("warn",)),
     (

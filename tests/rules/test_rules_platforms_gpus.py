@@ -270,6 +270,23 @@ def test_the_ports_that_redirect_are_named() -> None:
     assert all(fix.risk for fix in found.fixes)
 
 
+# --- recovery -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("advice", "action", "words"),
+    [
+        ("bus_reset", "reset", "--gpu-reset"),
+        ("system_reboot", "reboot", "Restart the machine"),
+        ("recover_imex_domain", "none", "IMEX"),
+    ],
+)
+def test_newer_recovery_actions_are_understood(advice: str, action: str, words: str) -> None:
+    found = check_of("gpu-needs-reset", machine(h200(recovery_action=advice)))
+    assert (found.status, found.action) == ("fail", action)
+    assert any(words in fix.text for fix in found.fixes)
+
+
 # --- releases that are known to be broken -------------------------------------------------------------------------
 
 
