@@ -16,6 +16,7 @@ from envcheck.compat.question.members import gpu_of
 from envcheck.compat.question.names import COMPILERS, canonical, scheme
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.rows import rows_of
+from envcheck.compat.question.spelling import spelled
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, Tables, TorchBuild
 from envcheck.components import Bound, Component
@@ -49,10 +50,11 @@ def look_up(tables: Tables, component: Component) -> Page | None:
         known = _known(tables, name)
         return Page(component=name, known=tuple(known)) if known else None
     finder = _FINDERS.get(name)
-    records = list(finder(tables, component.exact or "")) if finder else []
+    text = spelled(name, component).exact or ""
+    records = list(finder(tables, text)) if finder else []
     if finder and not records:
         return None
-    records += _releases(tables, name, component.exact or "")
+    records += _releases(tables, name, text)
     if not records:
         return None
     rows = [row for row, _ in records]
@@ -166,7 +168,7 @@ def _same(version: Version, text: str) -> bool:
 
 
 def _driver(tables: Tables, text: str) -> Iterable[_Record]:
-    release = DriverRelease.parse(text.lower().removeprefix("r"))
+    release = DriverRelease.parse(text)
     systems: tuple[Os, ...] = ("linux", "windows")
     for os in systems:
         row = branch_of(tables, release, os) if release else None

@@ -14,7 +14,6 @@ from envcheck.components import Component
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 _CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
-_CUDA_TAG = re.compile(r"cu[0-9]{2,3}")
 _TWO_NUMBERS = 2
 
 
@@ -22,7 +21,7 @@ def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[
     """The releases that are meant, ascending, and what was assumed. A branch alone is its newest release."""
     if component.exact is None:
         return _drivers_within(tables, component, os)
-    release = DriverRelease.parse(component.exact.lower().removeprefix("r").removeprefix("v"))
+    release = DriverRelease.parse(component.exact)
     if release is None:
         return (), ""
     numbers = component.exact.count(".") + 1
@@ -54,12 +53,10 @@ def _drivers_within(tables: Tables, component: Component, os: Os) -> tuple[tuple
 def cuda_members(tables: Tables, component: Component) -> tuple[CudaVersion, ...]:
     """The CUDA versions that are meant: one, or the known toolkits of a family or within bounds."""
     known = [version for row in tables.cuda if row.toolkit and (version := CudaVersion.parse(row.version))]
-    text = component.exact.lower().removeprefix("v") if component.exact else None
+    text = component.exact
     if text is None:
         spec = _specifier(component)
         return tuple(version for version in known if spec and spec.cover(Version(tuple(version))) == "all")
-    if _CUDA_TAG.fullmatch(text):
-        text = str(CudaVersion.from_tag(text))
     version = CudaVersion.parse(text)
     if version is None or "." in text:
         return (version,) if version else ()
@@ -69,8 +66,8 @@ def cuda_members(tables: Tables, component: Component) -> tuple[CudaVersion, ...
 def gpu_of(tables: Tables, component: Component) -> AskedGpu | None:
     """The GPU that is meant, by marketing name or compute capability."""
     text = component.exact or ""
-    if _CAPABILITY.fullmatch(text.strip()):
-        capability = ComputeCapability.parse(text.strip().lower().replace(" ", "_"))
+    if _CAPABILITY.fullmatch(text):
+        capability = ComputeCapability.parse(text.lower().replace(" ", "_"))
         return AskedGpu(capability.sm, capability, None) if capability else None
     model = find_gpu(tables, text)
     capability = ComputeCapability.parse(model.compute_capability) if model else None
@@ -81,19 +78,12 @@ def version_members(tables: Tables, name: str, component: Component) -> tuple[Ve
     """The version that is meant, or the known ones within bounds."""
     numbering = scheme(name)
     if component.exact is not None:
-        version = parse_version(_plain(name, component.exact), numbering)
+        version = parse_version(component.exact, numbering)
         return (version,) if version else ()
     spec = _specifier(component)
     single = numbering._replace(numbers=1)
     known = [version._replace(scheme=single) for version in known_versions(tables, name)]
     return tuple(version for version in known if spec and spec.cover(version) == "all")
-
-
-def _plain(name: str, text: str) -> str:
-    """CUDA is also written as the tag of its builds, and Jetson Linux with an R."""
-    if name == "l4t":
-        return text.lower().removeprefix("r")
-    return str(CudaVersion.from_tag(text)) if _CUDA_TAG.fullmatch(text) else text
 
 
 def _specifier(component: Component) -> Specifier | None:

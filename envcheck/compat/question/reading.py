@@ -14,9 +14,10 @@ from envcheck.compat.question.members import cuda_members, driver_members, gpu_o
 from envcheck.compat.question.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import AskedGpu, Question
 from envcheck.compat.question.rows import is_known, like
+from envcheck.compat.question.spelling import spelled
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, Tables
-from envcheck.components import Bound, Component
+from envcheck.components import Component
 from envcheck.errors import UsageError
 
 _OS: dict[str, Os] = {
@@ -37,30 +38,21 @@ _MACHINES: dict[str, Machine] = {
     "sbsa": "aarch64",
 }
 _RELEASE_OF_OS = re.compile(r"(ubuntu|debian|rhel|rocky|centos|fedora|sles|windows|win|macos)[-_ ]?v?([0-9][0-9.]*)")
-_WILDCARD = re.compile(r"(\.[x*])+$", re.IGNORECASE)
 _SUPERCHIP = re.compile(r"G[BH][0-9]")
 """Superchips with an Arm processor: GH200, GB200, GB10."""
 
 
 def read_question(tables: Tables, components: Sequence[Component]) -> Question:
     """Read ``components``; raise UsageError for what no question can be made of."""
-    named = [(canonical(component.name), _without_wildcard(component)) for component in components]
+    named = [(canonical(component.name), component) for component in components]
     _check(named)
     draft = _Draft(tables)
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
-        _READERS.get(name, _read_version)(draft, name, component)
+        _READERS.get(name, _read_version)(draft, name, spelled(name, component))
     labels: dict[str, str] = {}
     for name, component in named:
         labels[name] = f"{labels[name]}, {component}" if name in labels else str(component)
     return draft.finish(labels)
-
-
-def _without_wildcard(component: Component) -> Component:
-    """``12.x`` and ``12.*`` are families, as ``12`` is."""
-    exact = component.exact
-    if exact is None or not exact[:1].isdigit():
-        return component
-    return component._replace(bounds=(Bound("==", _WILDCARD.sub("", exact)),))
 
 
 def _check(named: Sequence[tuple[str, Component]]) -> None:
