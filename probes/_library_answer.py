@@ -73,14 +73,16 @@ def _release(library: _Library, function: str) -> str | None:
     return _one({text for number in numbers if (text := release(number, library.major)) is not None})
 
 
-def _built_with(library: _Library, function: str) -> str | None:
-    numbers = [number for number in library.constants(function) if release(number, library.major) is None]
+def _built_with(library: _Library, function: str, version: str | None) -> str | None:
+    """The CUDA version that a function returns; the library's own version stands there too, for its messages."""
+    numbers = [number for number in library.constants(function) if release(number, library.major) != version]
     return _one({text for number in numbers if number < _MOST_OF_CUDA and (text := cuda(number))})
 
 
 def _returned(version: str, cudart: str = "") -> Callable[[_Library], Answer]:
     def read(library: _Library) -> Answer:
-        return Answer(_release(library, version), _built_with(library, cudart) if cudart else None)
+        own = _release(library, version)
+        return Answer(own, _built_with(library, cudart, own) if cudart else None)
 
     return read
 
@@ -89,7 +91,8 @@ def _exported(data: str, function: str, cudart: str = "") -> Callable[[_Library]
     def read(library: _Library) -> Answer:
         number = library.number(data) if data else None
         version = packed(number) if number is not None and number >> 16 == library.major else None
-        return Answer(version or _release(library, function), _built_with(library, cudart) if cudart else None)
+        version = version or _release(library, function)
+        return Answer(version, _built_with(library, cudart, version) if cudart else None)
 
     return read
 
@@ -126,7 +129,7 @@ def _nccl(library: _Library) -> Answer:
     return Answer(version, match[2].decode() if match else None)
 
 
-_FOUR_NUMBERS = re.compile(rb"\0(\d{1,4}\.\d{1,4}\.\d{1,4}\.\d{1,4})(?=\0)")
+_FOUR_NUMBERS = re.compile(rb"(?<![\d.])(\d{1,4}(?:\.\d{1,4}){3})(?=\0)")
 
 
 def _cufile(library: _Library) -> Answer:

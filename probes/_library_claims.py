@@ -102,7 +102,8 @@ _OWN_NAMES = {
 }
 """The packages that bring one library, or one family, by the start of their names; else the family's own name."""
 
-_UPSTREAM = re.compile(r"(?:\d+:)?(\d+(?:\.\d+)*)")
+_UPSTREAM = re.compile(r"(?:\d+:)?(?:[\d.]+\+~)?(\d+(?:\.\d+)*)")
+"""Less the epoch, and less the version of the soname that Debian puts first: ``11.1.1+~10.9.0.58~11.8.0-5``."""
 
 
 def declared(claim: Claim | None, family: str) -> str | None:

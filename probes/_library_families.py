@@ -28,6 +28,9 @@ NAMED_FOR_CUDA = frozenset(
 )
 """The first number of their soname is CUDA's own major version; other families count for themselves."""
 
+NUMBERED_APART = frozenset({"cupti", "nvToolsExt", "nvvm"})
+"""Families whose files are numbered in a way of their own (``libcupti.so.2022.3.0`` of CUDA 11.8)."""
+
 GPU_CODE_LISTED = (
     "nccl",
     "cudnn_ops",

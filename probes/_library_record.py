@@ -13,7 +13,7 @@ from ._kit import Request, below
 from ._library_answer import ASKS_BESIDE, Answer, answer, can_answer
 from ._library_claims import Claim, decide, declared
 from ._library_copies import Copies, Copy
-from ._library_families import GPU_CODE_LISTED, NAMED_FOR_CUDA, family_of
+from ._library_families import GPU_CODE_LISTED, NAMED_FOR_CUDA, NUMBERED_APART, family_of
 from ._loading_heads import Head, head_of
 from ._owner_toolkit import Toolkit
 from ._record import Found, record
@@ -23,7 +23,7 @@ _CODE_SECONDS = 0.02
 """Of this process's own time, for listing GPU code of all copies together: none of it is worth waiting for."""
 
 _IN_NAME = re.compile(r"(?:[-+]cuda-?|-cu)(\d{1,2}(?:\.\d{1,2})?)(?!\d)|-(\d{1,2})-(\d{1,2})$")
-_IN_DEBIAN_VERSION = re.compile(r"~(\d{1,2}\.\d{1,2})\.\d")
+_IN_DEBIAN_VERSION = re.compile(r"~(\d{1,2}\.\d{1,2})\.\d{1,3}-")
 _IN_FOLDER = re.compile(r"/cu(\d{2})/")
 
 
@@ -59,7 +59,7 @@ class Describer:
         is_elf = head.refused is None
         ownership = decide(copy.claims, place, copy.size)
         owner = ownership.owner or self._toolkit_claim(copy)
-        elf, packages = f"elf {printable(copy.path)}", _packages(owner, copy.claims)
+        elf, packages = f"elf {printable(copy.path)}", _packages(owner, copy)
         told, said_by = self._told(copy, head) if is_elf else (Answer(), elf)
         stub = "stubs" in copy.path.split("/")
         return record(
@@ -131,7 +131,7 @@ class Describer:
 def _on_disk(copy: Copy, told: Answer, said_by: str, elf: str) -> Found:
     """The version in the file's own name where that has three numbers, else what the file says, else a shorter name."""
     numbers = copy.name.numbers
-    if numbers.count(".") >= 2:
+    if numbers.count(".") >= 2 and copy.name.family not in NUMBERED_APART:
         return Found(numbers, elf)
     if told.version:
         return Found(told.version, said_by)
@@ -157,12 +157,13 @@ def _origin(copy: Copy) -> str:
     return copy.origin
 
 
-def _packages(owner: Claim | None, claims: list[Claim]) -> str:
+def _packages(owner: Claim | None, copy: Copy) -> str:
     """Where ownership was read."""
-    kind = owner.kind if owner else claims[0].kind if claims else ""
+    kind = owner.kind if owner else copy.claims[0].kind if copy.claims else ""
     return {
         "wheel": "wheel metadata",
-        "conda": "file conda-meta",
+        "conda": f"file {printable(copy.environment or '')}/conda-meta",
         "dpkg": "file /var/lib/dpkg",
-        "rpm": "file rpm database",
-    }.get(kind, "file")
+        "rpm": "file /var/lib/rpm",
+        "toolkit": f"file {printable(copy.top or '')}",
+    }.get(kind, f"file {printable(copy.path)}")

@@ -64,6 +64,11 @@ def test_the_cuda_that_a_library_was_built_with(tmp_path: Path) -> None:
     assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == Answer("9.1.0", "12.4")
 
 
+def test_a_cuda_whose_number_could_be_a_version_of_the_library(tmp_path: Path) -> None:
+    both = {"cudnn_graph_version": b"\x02\x0a\x09\0", "cudnnGetCudartVersion": NOISE + returns(11080) + returns(91002)}
+    assert told(tmp_path, "cudnn_graph", "libcudnn_graph.so.9", **both) == Answer("9.10.2", "11.8")
+
+
 def test_tensorrt_tells_its_build_too(tmp_path: Path) -> None:
     both = {"getInferLibVersion": returns(100700), "getInferLibBuildVersion": returns(23)}
     assert told(tmp_path, "nvinfer", "libnvinfer.so.10", **both).version == "10.7.0.23"
@@ -78,7 +83,7 @@ def test_nccl_names_its_cuda_in_a_text(tmp_path: Path) -> None:
 
 def test_cufile_holds_one_text_of_four_numbers(tmp_path: Path) -> None:
     place = tmp_path / "libcufile.so.0"
-    place.write_bytes(library("libcufile.so.0", rodata=b"x\x001.11.1.6\0y"))
+    place.write_bytes(library("libcufile.so.0", rodata=b"x\0\0\x80?1.11.1.6\0y"))
     assert answer(str(place), "cufile", "libcufile.so.0").version == "1.11.1.6"
     place.write_bytes(library("libcufile.so.0", rodata=b"x\x001.11.1.6\0y\x001.2.3.4\0"))
     assert answer(str(place), "cufile", "libcufile.so.0").version is None

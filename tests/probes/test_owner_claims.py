@@ -33,6 +33,7 @@ from probes._library_claims import Claim, decide, declared
         ("dpkg", "libcudnn9-cuda-12", "9.5.1.17-1", "cudnn", "9.5.1.17"),
         ("dpkg", "libnccl2", "2.21.5-1+cuda12.4", "nccl", "2.21.5"),
         ("dpkg", "libcublas11", "11.11.3.6~11.8.0-5~deb12u1", "cublas", "11.11.3.6"),
+        ("dpkg", "libcufft10", "11.1.1+~10.9.0.58~11.8.0-5~deb12u1", "cufft", "10.9.0.58"),
         ("dpkg", "libnvinfer10", "10.7.0.23-1+cuda12.6", "nvinfer", "10.7.0.23"),
         ("dpkg", "cuda-cudart-12-4", "12.4.127-1", "cudart", "12.4.127"),
         ("dpkg", "libnvidia-compute-535", "535.183.01-0ubuntu1", "cuda", "535.183.01"),

@@ -1,0 +1,25 @@
+"""Run the probes of environments and libraries in this process, as one child runs them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from envcheck.merge import merge
+from envcheck.snapshot import Snapshot
+from probes import environments, libraries
+from probes._kit import Out
+
+
+def inventory(request: Mapping[str, Any]) -> Snapshot:
+    """The environments and libraries of a request; keys that are left out have harmless values."""
+    variables = {"HOME": "/nowhere", "PATH": "", "PYTHONNOUSERSITE": "1", **request.get("variables", {})}
+    whole = {"root": "/", "cwd": "/", "python": [], "own_prefix": None, **request, "variables": variables}
+    lines: list[bytes] = []
+    environments.collect(whole, Out("environments", lines.append))
+    libraries.collect(whole, Out("libraries", lines.append))
+    facts = [message["fact"] for message in map(json.loads, lines) if "fact" in message]
+    return merge(msgspec.convert(fact, Snapshot) for fact in facts)
