@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
 MEMBER_LIMIT = 1 << 16
 NAMES_LIMIT = 1 << 22
+PATH_LIMIT = 1 << 12
 _HEADER_SIZE = 60
 _HEADER_END = b"`\n"
 _TABLES = {b"/", b"/SYM64/", b"//"}
@@ -68,10 +69,15 @@ def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[Member
     """The file that a thin archive names by an offset into its table of names."""
     offset = name[1:]
     index = int(offset) if name.startswith(b"/") and offset.isdigit() else len(names)
-    text = os.fsdecode(names[index : names.find(b"/\n", index) if index < len(names) else 0])
+    end = names.find(b"/\n", index, index + PATH_LIMIT)
+    text = os.fsdecode(names[index:end]) if end >= 0 else ""
     folder = os.path.realpath(os.path.dirname(path))
-    member = os.path.realpath(os.path.join(folder, text))
-    if not text or "\0" in text or os.path.commonpath([folder, member]) != folder:
+    named = os.path.join(folder, text)
+    if not text or "\0" in text or not os.path.lexists(named):
+        bounds.note("a member of the thin archive is not there")
+        return []
+    member = os.path.realpath(named)
+    if os.path.commonpath([folder, member]) != folder:
         bounds.note("a member of the thin archive lies outside the archive's folder")
         return []
     return [Member(member, 0, 0)]

@@ -158,6 +158,13 @@ def library(entries: list[tuple[int, int]], content: bytes = b"", *, size: int |
     )
 
 
+def test_a_later_entry_replaces_an_earlier_one(tmp_path: Path) -> None:
+    """As in the loader, which keeps one pointer for each tag."""
+    names = b"\0one\0two\0"
+    (tmp_path / "library").write_bytes(library([(14, 1), (14, 5), (5, BASE), (10, len(names))], names))
+    assert ask(tmp_path / "library")["soname"] == "two"
+
+
 def test_versions_in_a_circle(tmp_path: Path) -> None:
     """Each record says that the next one is itself, by a step over all 32 bits that cannot lead back."""
     names = b"\0lib.so\0V1\0".ljust(16, b"\0")
@@ -171,13 +178,11 @@ def test_versions_in_a_circle(tmp_path: Path) -> None:
 
 def test_many_versions_are_cut_off(tmp_path: Path) -> None:
     names = b"\0lib.so\0V1\0".ljust(16, b"\0")
-    need = struct.pack("<HHIII", 1, 1, 1, 32, 16)
-    version = struct.pack("<IHHII", 0, 0, 0, 8, 0)
-    content = names + need * 40_000 + version * 3
+    need = struct.pack("<HHIII", 1, 1, 1, 16, 32) + struct.pack("<IHHII", 0, 0, 0, 8, 0)
     entries = [(5, BASE), (10, 16), (_elf_dynamic.DT_VERNEED, BASE + 16), (_elf_dynamic.DT_VERNEEDNUM, 1 << 62)]
-    (tmp_path / "many").write_bytes(library(entries, content))
-    with counted_reads() as cost:
-        ask(tmp_path / "many")
+    (tmp_path / "many").write_bytes(library(entries, names + need * 40_000))
+    with counted_reads() as cost, open_elf(os.fspath(tmp_path / "many")) as elf:
+        assert elf.version_needs == {"lib.so": ("V1",)}
     assert cost.reads < 3 * _elf_dynamic.VERSION_LIMIT
 
 

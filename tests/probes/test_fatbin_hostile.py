@@ -175,6 +175,20 @@ def test_lies_about_sizes(written: Path, data: bytes, kept: list[str], problem: 
     assert problem in (code.problem or "")
 
 
+def test_a_fatbin_ends_with_its_section(written: Path) -> None:
+    """It claims to go on into the next section, where another image lies."""
+    code = read(written, library([(".nv_fatbin", fatbin(image(80), size=1 << 20)), (".comment", image(90))]))
+    assert (targets(code), code.problem) == (["sm_80"], "a fatbin is cut short")
+
+
+def test_fatbins_at_every_offset_of_plain_data(written: Path) -> None:
+    """Also where the pieces meet in which the data is searched."""
+    for piece in (4096, 4096 + 16384 - 7):
+        for offset in range(piece - 20, piece + 20):
+            data = library([(".data", b"\0" * offset + fatbin(image(80)) + b"\0" * 100)])
+            assert targets(read(written, data)) == ["sm_80"]
+
+
 def test_empty_fatbins(written: Path) -> None:
     assert read(written, fatbin() * 10_000 + fatbin(image(80))).targets == ("sm_80",)
 
@@ -309,13 +323,32 @@ def test_archives_in_archives_are_not_opened(written: Path) -> None:
     assert (code.entries, code.problem) == ((), NOTHING)
 
 
-@pytest.mark.parametrize("name", ["/0", "/99999999999", "/x", "name", "/13"])
-def test_names_in_thin_archives(tmp_path: Path, name: str) -> None:
+THERE, OUTSIDE = "is not there", "lies outside the archive's folder"
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "problem"),
+    [
+        ("/0", b"../secret.o/\n", OUTSIDE),
+        ("/0", b"/etc/\n", OUTSIDE),
+        ("/0", b"./../inner/../secret.o/\n", OUTSIDE),
+        ("/1", b"../nothing.o/\n", THERE),
+        ("/0", b"a\0b/\n", THERE),
+        ("/0", b"\xff\x1b[31m/\n", THERE),
+        ("/0", b"a/" * 100_000 + b"/\n", THERE),
+        ("/0", b"endless", THERE),
+        ("/0", b"", THERE),
+        ("/9999999999999", b"../secret.o/\n", THERE),
+        ("/x", b"../secret.o/\n", THERE),
+        ("../secret.o", b"", THERE),
+    ],
+)
+def test_names_in_thin_archives(tmp_path: Path, name: str, names: bytes, problem: str) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "secret.o").write_bytes(fatbin(image(80)))
-    data = archive(("//", b"../secret.o/\n/etc/x/\n"), magic=b"!<thin>\n") + archive((name, b""))[8:]
+    data = archive(("//", names), magic=b"!<thin>\n") + archive((name, b""))[8:]
     code = read(tmp_path / "inner" / "file", data)
-    assert (code.entries, code.problem) == ((), "a member of the thin archive lies outside the archive's folder")
+    assert (code.entries, code.problem) == ((), f"a member of the thin archive {problem}")
 
 
 def test_a_thin_archive_that_names_itself_or_a_pipe(tmp_path: Path) -> None:
