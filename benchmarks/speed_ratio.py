@@ -71,7 +71,7 @@ def _timed(torch: Any, work: Callable[[], Any], runs: int, pause: float) -> floa
     """Seconds of one run, the median of seven bursts."""
     work()
     torch.cuda.synchronize()
-    samples = []
+    samples: list[float] = []
     for _ in range(7):
         time.sleep(pause)
         start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -80,7 +80,7 @@ def _timed(torch: Any, work: Callable[[], Any], runs: int, pause: float) -> floa
             work()
         stop.record()
         stop.synchronize()
-        samples.append(start.elapsed_time(stop) / 1e3 / runs)
+        samples.append(float(start.elapsed_time(stop)) / 1e3 / runs)
     return statistics.median(samples)
 
 
@@ -96,7 +96,7 @@ def _memory(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, 
 
     def theirs(kind: str) -> float:
         columns, work = peers[kind]
-        return float(columns * BYTES) / _timed(torch, work, 10, 0.0)
+        return columns * BYTES / float(_timed(torch, work, 10, 0.0))
 
     return [
         (
