@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ._env_elf import constants
+from ._elf_constants import constants
 from ._env_paths import real
 from ._kit import Request, list_names, read_text
 

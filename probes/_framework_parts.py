@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ._env_elf import constants
+from ._elf_constants import constants
 from ._loading_steps import Ask
 from ._torch_loading import torch_of
 

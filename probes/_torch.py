@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ._env_elf import constants
+from ._elf_constants import constants
 from ._env_paths import is_file, printable, real
 from ._framework_here import Here, contradictions, locate, problems, shadowing
 from ._framework_parts import add_parts

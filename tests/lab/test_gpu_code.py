@@ -1,7 +1,7 @@
 """The GPU code in real libraries of CUDA 10 to 13, as NVIDIA's cuobjdump lists it.
 
-No release of cuobjdump reads all: that of CUDA 13 refuses libraries with code for a capability below 5.0 and some cubins
-of CUDA 12.1, which that of CUDA 12.8 (which Triton brings) reads.
+No release of cuobjdump reads all: that of CUDA 13 refuses libraries with code for a capability below 5.0 and some
+cubins of CUDA 12.1, which that of CUDA 12.8 (which Triton brings) reads.
 """
 
 from __future__ import annotations
