@@ -19,6 +19,7 @@ _TELLING = re.compile(
     r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
     re.IGNORECASE,
 )
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WITHOUT_CONTENT = re.compile(
     r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|.*All log messages before absl.*|errors?)?\W*$", re.IGNORECASE
 )
@@ -54,6 +55,6 @@ class Noise:
     def _look_at(self, line: bytes) -> None:
         if len(self._telling) >= MOST_TELLING:
             return
-        text = line[:_LINE_LIMIT].decode("utf-8", "replace")
+        text = _COLOUR.sub("", line[:_LINE_LIMIT].decode("utf-8", "replace"))
         if _TELLING.search(text) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
             self._telling[visible.one_line(text, LONGEST_LINE)] = None

@@ -23,6 +23,8 @@ from envcheck.rules.trial_errors import MetInTrial, problems_met_in_trials
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
 _BAD = ("fail", "warn")
+_REMEDIED = "torch"
+"""The framework that a rule's general remedy is about, where it is about one."""
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
 
@@ -95,6 +97,8 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     met, subject = Met(said.line, said.evidence), _meant(rule, said.subject, facts)
     about_machine = isinstance(subject, Snapshot)
     check = _check(rule, subject, _said(rule, met, facts), facts)
+    if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
+        check = msgspec.structs.replace(check, fixes=())
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
     if any(other.status in _BAD for other in same):
         return [_confirmed(other, met, raised=True) if other in same else other for other in found]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Fix, Status
+import msgspec
+
+from envcheck.checks import Fix, Source, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.error_lines import named_by
 from envcheck.rules.framework_facts import extended, named, shown
 from envcheck.rules.machine import called, may_have_gpus
-from envcheck.rules.trial_facts import proof_of, what_it_said
+from envcheck.rules.trial_facts import proof_of, tried, what_it_printed
 from envcheck.snapshot import Framework, Trial
 
 _NEEDS = "needs"
@@ -45,7 +47,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
     framework, base = subject.framework, extended(subject)
-    trial, evidence = framework.trial or Trial(), tuple(what_it_said(framework))
+    trial, evidence = framework.trial or Trial(), tuple(what_it_printed(framework))
     if trial.imported:
         return passed(f"{named(framework)} can be imported", decided_by="framework-ran")
     title = f"{named(framework)} cannot be imported"
@@ -84,26 +86,44 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         none does, the error and what was printed before it name the library or the call that failed.
 
     Sources
-        ONNX Runtime, CUDA provider:
-            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+        PyTorch, CUDA semantics: https://docs.pytorch.org/docs/stable/notes/cuda.html
+        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
+        TensorFlow, Use a GPU: https://www.tensorflow.org/guide/gpu
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
+        CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
         CUDA driver API, pointer attributes:
             https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
     """
-    framework, base = subject.framework, extended(subject)
+    framework = subject.framework
     trial = framework.trial or Trial()
+    if trial.ran_on_gpu is None:
+        return _not_seen_at_work(framework, trial)
     if trial.ran_on_gpu and not trial.error:
         return _ran(framework, trial, facts)
-    if trial.ran_on_gpu is None and trial.error:
+    if framework.cpu_only or framework.hip or _told_of_its_part(subject):
+        return None  # another finding speaks of it
+    return _told_of_its_base(subject) or _failed(framework, trial)
+
+
+def _not_seen_at_work(framework: Framework, trial: Trial) -> Outcome:
+    if trial.error:
         return _open(f"Whether {named(framework)} can use the GPU is not known", trial)
-    if trial.ran_on_gpu is None:
-        title = f"{named(framework)} was imported, and not put to work"
-        return Outcome(status="skipped", title=title, message=trial.skipped or "")
-    if framework.cpu_only or framework.hip:
-        return None  # of a build for something else, another rule speaks
-    if base is not None and base.trial is not None and base.trial.ran_on_gpu is False:
-        title, text = f"{named(framework)} cannot use the GPU", f"{base.name} itself cannot use it"
-        return Outcome(status="skipped", title=title, message=text)
-    return _failed(framework, trial)
+    title = f"{named(framework)} was imported, and not put to work"
+    return Outcome(status="skipped", title=title, message=trial.skipped or "")
+
+
+def _told_of_its_part(subject: FrameworkSubject) -> bool:
+    """Whether its part for CUDA is a package of its own, which was tried too."""
+    framework = subject.framework
+    return not _for_cuda(framework) and any(other.extends == framework.name for other in tried(subject.environment))
+
+
+def _told_of_its_base(subject: FrameworkSubject) -> Outcome | None:
+    base = extended(subject)
+    if base is None or base.trial is None or base.trial.ran_on_gpu is not False or not _for_cuda(base):
+        return None
+    title, text = f"{named(subject.framework)} cannot use the GPU", f"{base.name} itself cannot use it"
+    return Outcome(status="skipped", title=title, message=text)
 
 
 def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
@@ -117,7 +137,7 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
         title=f"{named(framework)} uses the GPU only after {needed}",
         message=f"Without that call it does not find CUDA's libraries, and computes on the CPU with no error raised. "
         f"It ran on {where} once it was called.",
-        evidence=(*proof_of(framework), *what_it_said(framework)),
+        evidence=(*proof_of(framework), *what_it_printed(framework)),
         decided_by="framework-ran",
         fixes=(Fix(text=f"call {needed} before the first session, or import torch first where that is installed"),),
     )
@@ -125,7 +145,7 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
 
 def _failed(framework: Framework, trial: Trial) -> Outcome:
     """A failure of what is built for CUDA; of what may well be there for the CPU alone, a note."""
-    status: Status = "fail" if framework.cpu_only is False or framework.cuda else "note"
+    status: Status = "fail" if _for_cuda(framework) else "note"
     if trial.ran_on_gpu:
         title = f"{named(framework)} reaches the GPU, and fails there"
         status = "fail"
@@ -135,9 +155,22 @@ def _failed(framework: Framework, trial: Trial) -> Outcome:
         status=status,
         title=title,
         message=trial.error or "no reason was given",
-        evidence=(*proof_of(framework), *what_it_said(framework)),
+        evidence=(*proof_of(framework), *what_it_printed(framework)),
         decided_by="framework-ran",
+        sources=_pages(framework),
     )
+
+
+def _for_cuda(framework: Framework) -> bool:
+    """Whether its files say that it is a build for CUDA."""
+    return framework.cpu_only is False or framework.cuda is not None
+
+
+def _pages(framework: Framework) -> tuple[Source, ...]:
+    """The page that is about this framework before those about others."""
+    family = msgspec.structs.replace(framework, name=framework.name.partition("-")[0])
+    pages = framework_cannot_use_gpu.sources
+    return tuple(sorted(pages, key=lambda page: not page.title.lower().startswith(shown(family).lower())))
 
 
 def _open(title: str, trial: Trial) -> Outcome:

@@ -70,14 +70,13 @@ def proof_of(framework: Framework) -> tuple[Evidence, ...]:
     return (Evidence(what=f"{framework.name} ran on", value=text, source="trial"),)
 
 
-def what_it_said(framework: Framework, most: int = 4) -> Iterator[Evidence]:
-    """The error of its trial, and the first lines that it printed and that name a problem."""
+def what_it_printed(framework: Framework, most: int = 4) -> Iterator[Evidence]:
+    """The first lines that its process printed and that name a problem, without the error itself."""
     trial = framework.trial
     if trial is None:
         return
     place = f"{framework.name} in this environment"
-    if trial.error:
-        yield Evidence(what="error", value=trial.error[:SHOWN], source=place)
-    told = (line for line in trial.warnings if line not in (trial.error or "") and (trial.error or "") not in line)
+    error = trial.error or ""
+    told = (line for line in trial.warnings if line not in error and not (error and error in line))
     for _, line in zip(range(most), told, strict=False):
         yield Evidence(what="printed", value=line[:SHOWN], source=place)

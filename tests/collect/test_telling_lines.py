@@ -56,6 +56,10 @@ def test_lines_are_harmless_and_of_bounded_length() -> None:
     assert len(line) <= LONGEST_LINE
 
 
+def test_colours_are_left_out() -> None:
+    assert telling("\x1b[1;31m2026 [E:onnxruntime] Failed to load\x1b[m") == ("2026 [E:onnxruntime] Failed to load",)
+
+
 def test_a_line_in_pieces_and_one_without_an_end() -> None:
     noise = Noise()
     for piece in (b"could n", b"ot load\nnothing here\nfat", b"al"):
