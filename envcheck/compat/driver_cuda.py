@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from envcheck.compat.cuda_rows import minor_compatible
 from envcheck.compat.fit import Fit, conclude
 from envcheck.compat.tables import CudaRow, DriverBranchRow, Os, Tables
 from envcheck.versions import CudaVersion, DriverRelease
 
-_FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
 _WINDOWS_DRIVERS = ("windows", "wsl")
 
 
@@ -56,7 +56,7 @@ def minimum_driver(tables: Tables, cuda: CudaVersion, os: Os = "linux") -> Minim
     rows = [(version, row) for row in tables.cuda if (version := CudaVersion.parse(row.version))]
     exact = [row for version, row in rows if version == cuda]
     newest = max((version for version, _ in rows), default=cuda)
-    if not exact and cuda > newest and cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY:
+    if not exact and cuda > newest and minor_compatible(cuda):
         exact = [row for version, row in rows if version == newest and version.major == cuda.major]
     for row in exact:
         if os in _WINDOWS_DRIVERS and row.driver_windows:

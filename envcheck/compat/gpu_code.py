@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from envcheck.compat.cuda_rows import cuda_row
 from envcheck.compat.fit import Fit, conclude
 from envcheck.compat.tables import CapabilityRow, CudaRow, Tables
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
@@ -65,6 +66,11 @@ def _lost_to_tegra(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -
     return crossed and not target.ptx and not target.suffix and _no_newer_minor(target, gpu)
 
 
+def read_targets(texts: Iterable[str]) -> tuple[CodeTarget, ...]:
+    """What GPU code is for; names that are no targets are left out."""
+    return tuple(target for text in texts if (target := CodeTarget.parse(text)))
+
+
 def capability_row(tables: Tables, capability: ComputeCapability) -> CapabilityRow | None:
     name = str(capability)
     return next((row for row in tables.capabilities if row.capability == name), None)
@@ -90,7 +96,7 @@ def _compiled_by_driver(
     if driver_speaks is None or built_with is None:
         missing = "the CUDA that the driver speaks" if driver_speaks is None else "the CUDA it was built with"
         return conclude(tables, "unknown", f"{jit}; {missing} is not known", row)
-    speaks, built = _cuda_row(tables, driver_speaks), _cuda_row(tables, built_with)
+    speaks, built = cuda_row(tables, driver_speaks), cuda_row(tables, built_with)
     if driver_speaks >= built_with or _ptx_as_new(speaks, built):
         return conclude(tables, "compatible", f"{jit}, which speaks CUDA {driver_speaks}", row)
     reason = f"{jit}, which speaks CUDA {driver_speaks} and cannot read the PTX of CUDA {built_with}"
@@ -102,11 +108,6 @@ def _ptx_as_new(speaks: CudaRow | None, built: CudaRow | None) -> bool:
     known = PtxVersion.parse(speaks.ptx if speaks else None)
     needed = PtxVersion.parse(built.ptx if built else None)
     return known is not None and needed is not None and known >= needed
-
-
-def _cuda_row(tables: Tables, cuda: CudaVersion) -> CudaRow | None:
-    name = str(cuda)
-    return next((row for row in tables.cuda if row.version == name), None)
 
 
 def _in_family(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:

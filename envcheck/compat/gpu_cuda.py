@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from envcheck.compat.cuda_rows import cuda_row
 from envcheck.compat.fit import Fit, conclude
-from envcheck.compat.gpu_code import capability_row, runs_natively
+from envcheck.compat.gpu_code import capability_row, read_targets, runs_natively
 from envcheck.compat.tables import CudaRow, Tables
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 
 def cuda_targets(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
     """Whether nvcc of ``cuda`` accepts the GPU's own target; code for another one may still run on it."""
-    row = next((row for row in tables.cuda if row.version == str(cuda)), None)
+    row = cuda_row(tables, cuda)
     if row is None or not row.targets:
         return conclude(tables, "unknown", f"the matrix does not know what CUDA {cuda} compiles for")
     if gpu.sm in row.targets:
@@ -46,8 +47,8 @@ def _no_target(tables: Tables, gpu: ComputeCapability, row: CudaRow, having: lis
 
 def targets_of(tables: Tables, cuda: CudaVersion) -> tuple[CodeTarget, ...]:
     """The targets that the toolkit compiles for; empty when the matrix does not know."""
-    found = (target for row in tables.cuda if row.version == str(cuda) for target in row.targets)
-    return tuple(target for text in found if (target := CodeTarget.parse(text)))
+    row = cuda_row(tables, cuda)
+    return read_targets(row.targets) if row else ()
 
 
 def _version(row: CudaRow) -> CudaVersion:
@@ -65,9 +66,8 @@ def cuda_serves(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fi
         return fit
     serving = [target for target in targets_of(tables, cuda) if runs_natively(tables, target, gpu)]
     if serving:
-        row = next(row for row in tables.cuda if row.version == str(cuda))
         reason = f"CUDA {cuda} has no target {gpu.sm}, but its code for {max(serving)} runs on it"
-        return conclude(tables, "compatible", reason, row, capability_row(tables, gpu))
+        return conclude(tables, "compatible", reason, cuda_row(tables, cuda), capability_row(tables, gpu))
     if fit.nearest_change.startswith("CUDA >="):
         reason = f"{fit.reason}; of what is built with {cuda} only PTX could run there, and its libraries hold no code"
         return msgspec.structs.replace(fit, reason=reason)

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import msgspec
 
+from envcheck.compat.cuda_rows import toolkits
 from envcheck.compat.driver_cuda import branch_of
 from envcheck.compat.figures import Precision
 from envcheck.compat.gpu_code import capability_row
@@ -19,6 +20,7 @@ from envcheck.compat.question.rows import rows_of
 from envcheck.compat.question.spelling import spelled
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, Tables, TorchBuild
+from envcheck.compat.torch_builds import tag_of
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.sources import Source
@@ -79,17 +81,13 @@ def _torch(tables: Tables, text: str) -> Iterable[_Record]:
         if version and row.version.split(".")[: len(start)] == start and not version.pre:
             record, facts = _facts(row, pairs=_pairs(tables, row.version))
             tag = version.local
-            facts["builds"] = [_build(build) for build in row.builds if not tag or tag == _tag(build)]
+            facts["builds"] = [_build(build) for build in row.builds if not tag or tag == tag_of(build.cuda)]
             yield record, facts
 
 
 def _build(build: TorchBuild) -> dict[str, Any]:
-    held = {"build": _tag(build), "os": build.os, "machine": build.machine, "targets": list(build.targets)}
+    held = {"build": tag_of(build.cuda), "os": build.os, "machine": build.machine, "targets": list(build.targets)}
     return held if build.confidence == "high" else held | {"confidence": build.confidence}
-
-
-def _tag(build: TorchBuild) -> str:
-    return "cu" + build.cuda.replace(".", "") if build.cuda else "cpu"
 
 
 def _pairs(tables: Tables, torch: str) -> dict[str, str]:
@@ -196,7 +194,7 @@ def _known(tables: Tables, name: str) -> list[str]:
         "torch": [row.version for row in tables.torch],
         "gpu": [row.name for row in tables.gpus],
         "cuda": [row.version for row in tables.cuda],
-        "nvcc": [row.version for row in tables.cuda if row.toolkit],
+        "nvcc": [str(version) for version in toolkits(tables)],
         "driver": [str(row.branch) for row in tables.drivers if row.os == "linux"],
     }
     further = [f"{row.versions}+{row.build}" if row.build else row.versions for row in rows_of(tables, name)]

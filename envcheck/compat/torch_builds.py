@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from envcheck.compat.driver_cuda import driver_runs_cuda
-from envcheck.compat.gpu_code import runs_natively
+from envcheck.compat.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, Tables, TorchBuild, TorchRow
 from envcheck.compat.torch_python import python_runs_torch, torch_row
@@ -29,7 +29,12 @@ def builds(row: TorchRow, os: Os = "linux", machine: Machine = "x86_64") -> tupl
 
 def targets_of(build: TorchBuild) -> tuple[CodeTarget, ...]:
     """What the build holds GPU code for."""
-    return tuple(target for text in build.targets if (target := CodeTarget.parse(text)))
+    return read_targets(build.targets)
+
+
+def tag_of(cuda: str) -> str:
+    """The local tag of a build for ``cuda``: ``cu124``, or ``cpu`` for none."""
+    return "cu" + cuda.replace(".", "") if cuda else "cpu"
 
 
 def builds_that_fit(

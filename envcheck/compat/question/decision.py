@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.compat.fit import Fit, FitVerdict
 from envcheck.compat.question.families import MOST_TRIED, choose
 from envcheck.compat.question.forward import NAME as FORWARD
-from envcheck.compat.question.judgement import Judgement, overall
+from envcheck.compat.question.judgement import Judgement, overall, summary
 from envcheck.compat.question.judging import judge
 from envcheck.compat.question.names import PLATFORM, canonical
 from envcheck.compat.question.question import Question
@@ -80,5 +80,6 @@ def _without_one(
 
 
 def _doubt(fit: Fit, left_out: str) -> Fit:
-    reason = f"were it not for {left_out}, another build would be meant, which does not fit: {fit.reason}"
-    return Fit(verdict="unknown", reason=reason, rows=fit.rows, sources=fit.sources)
+    return summary(
+        "unknown", f"were it not for {left_out}, another build would be meant, which does not fit: {fit.reason}", [fit]
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from envcheck.compat.fit import Fit, FitVerdict, conclude
-from envcheck.compat.gpu_code import code_runs_on, runs_natively
+from envcheck.compat.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.gpu_cuda import cuda_targets
 from envcheck.compat.question.candidates import Candidate
 from envcheck.compat.question.hardware import speaks
@@ -31,7 +31,7 @@ def judge_device(tables: Tables, question: Question, candidate: Candidate, row: 
 
 def judge_system(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
     """Whether the build runs on a Jetson that was named by its system software alone."""
-    targets = [target for text in row.targets if (target := CodeTarget.parse(text))]
+    targets = read_targets(row.targets)
     for system in question.systems:
         capabilities = [one for text in system.row.capabilities if (one := ComputeCapability.parse(text))]
         if question.gpus or candidate.name in SYSTEMS or not targets or not capabilities:
@@ -71,7 +71,7 @@ def _newer_than_toolkit(tables: Tables, row: ReleaseRow, gpu: AskedGpu) -> bool:
 
 def _by_code(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the GPU code that it holds says. Where no driver is named, one that compiles its PTX is no constraint."""
-    targets = [target for text in row.targets if (target := CodeTarget.parse(text))]
+    targets = read_targets(row.targets)
     if not targets or candidate.cuda:
         return None
     cuda = CudaVersion.parse(row.cuda)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from envcheck.compat.fit import Fit, FitVerdict
 from envcheck.compat.question.engine import NAME as ENGINE
-from envcheck.compat.question.judgement import Judgement, overall
+from envcheck.compat.question.judgement import Judgement, overall, summary
 from envcheck.compat.question.judging import judge
 from envcheck.compat.question.names import canonical
 from envcheck.compat.question.question import Question
@@ -150,7 +149,7 @@ def _fitting(components: Sequence[Component], families: Sequence[_Family], found
     reason = f"{_written(components, narrowed)} {verbs[0]} for several releases, of which {chosen} {verbs[1]}"
     deciding = [judgement for judgement in found.judgements if found.members.keys() & set(judgement.about)]
     about = dict.fromkeys(name for judgement in deciding for name in judgement.about)
-    return Judgement(tuple(about), _summary("compatible", reason, [judgement.fit for judgement in deciding]))
+    return Judgement(tuple(about), summary("compatible", reason, [judgement.fit for judgement in deciding]))
 
 
 def _none_fits(components: Sequence[Component], families: Sequence[_Family], refused: Sequence[_Tried]) -> Judgement:
@@ -158,17 +157,8 @@ def _none_fits(components: Sequence[Component], families: Sequence[_Family], ref
     told = "; ".join(dict.fromkeys(objection.fit.reason for objection in objections))
     reason = f"no release that {_written(components, families)} stands for fits: {told}"
     about = dict.fromkeys([*(family.name for family in families), *(name for one in objections for name in one.about)])
-    return Judgement(tuple(about), _summary("incompatible", reason, [objection.fit for objection in objections]))
+    return Judgement(tuple(about), summary("incompatible", reason, [objection.fit for objection in objections]))
 
 
 def _written(components: Sequence[Component], families: Sequence[_Family]) -> str:
     return listed([str(components[place]) for place in sorted(family.place for family in families)])
-
-
-def _summary(verdict: FitVerdict, reason: str, fits: Sequence[Fit]) -> Fit:
-    return Fit(
-        verdict=verdict,
-        reason=reason,
-        rows=tuple(dict.fromkeys(row for fit in fits for row in fit.rows)),
-        sources=tuple(dict.fromkeys(source for fit in fits for source in fit.sources)),
-    )

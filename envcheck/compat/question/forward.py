@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from envcheck.compat.cuda_rows import cuda_row, minor_compatible
 from envcheck.compat.driver_cuda import speaks_at_least
 from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.gpu_driver import driver_drives
 from envcheck.compat.question.judgement import Judgement, agree, retell
 from envcheck.compat.question.question import AskedGpu, BranchHead, Question
 from envcheck.compat.question.rows import rows_of
-from envcheck.compat.tables import CudaRow, ReleaseRow, Row, Tables
+from envcheck.compat.tables import ReleaseRow, Row, Tables
 from envcheck.versions import CudaVersion, DriverRelease
 
 NAME = "cuda-compat"
-_FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
 
 
 def compat_fits(tables: Tables, question: Question, package: CudaVersion) -> Iterator[Judgement]:
@@ -42,14 +42,14 @@ def replaces_driver(tables: Tables, question: Question, package: CudaVersion) ->
 
 def compat_runs(tables: Tables, package: CudaVersion, cuda: CudaVersion) -> Fit:
     """Whether the package's libcuda runs what was built with ``cuda``."""
-    row = _cuda_row(tables, package)
+    row = cuda_row(tables, package)
     if package >= cuda:
         return conclude(tables, "compatible", f"cuda-compat {package} speaks CUDA {package}, as new as {cuda}", row)
-    if package.major == cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY:
+    if package.major == cuda.major and minor_compatible(cuda):
         reason = f"cuda-compat {package} runs every minor of CUDA {cuda.major}, so CUDA {cuda} too"
-        return conclude(tables, "compatible", reason, row, _cuda_row(tables, cuda))
+        return conclude(tables, "compatible", reason, row, cuda_row(tables, cuda))
     reason = f"cuda-compat {package} speaks CUDA {package}, which does not run CUDA {cuda}"
-    return conclude(tables, "incompatible", reason, row, _cuda_row(tables, cuda), change=f"cuda-compat >= {cuda.major}")
+    return conclude(tables, "incompatible", reason, row, cuda_row(tables, cuda), change=f"cuda-compat >= {cuda.major}")
 
 
 def _on_gpu(tables: Tables, package: CudaVersion, gpu: AskedGpu) -> Fit:
@@ -106,8 +106,3 @@ def _citable(tables: Tables) -> list[Row]:
     """One row of the package, for its source."""
     rows: list[ReleaseRow] = rows_of(tables, NAME)
     return list(rows[:1])
-
-
-def _cuda_row(tables: Tables, cuda: CudaVersion) -> CudaRow | None:
-    name = str(cuda)
-    return next((row for row in tables.cuda if row.version == name), None)

@@ -41,9 +41,18 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
         return fits[-1]
     groups = (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown"))
     parts = [f"{word} {_listed(members, verdict)}" for word, verdict in groups if verdict in verdicts]
-    sources = tuple(dict.fromkeys(source for fit in fits for source in fit.sources))
-    rows = tuple(dict.fromkeys(row for fit in fits for row in fit.rows))
-    return Fit(verdict="unknown", reason=f"{what} leaves it open: {'; '.join(parts)}", rows=rows, sources=sources)
+    return summary("unknown", f"{what} leaves it open: {'; '.join(parts)}", fits)
+
+
+def summary(verdict: FitVerdict, reason: str, fits: Iterable[Fit]) -> Fit:
+    """One answer that rests on several, and cites what they cite."""
+    resting = list(fits)
+    return Fit(
+        verdict=verdict,
+        reason=reason,
+        rows=tuple(dict.fromkeys(row for fit in resting for row in fit.rows)),
+        sources=tuple(dict.fromkeys(source for fit in resting for source in fit.sources)),
+    )
 
 
 def _listed(members: Sequence[tuple[str, Fit]], verdict: FitVerdict) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from envcheck.compat.cuda_rows import admitted_toolkits, toolkits
 from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.question.names import scheme
 from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead
@@ -52,15 +53,14 @@ def _drivers_within(tables: Tables, component: Component, os: Os) -> tuple[tuple
 
 def cuda_members(tables: Tables, component: Component) -> tuple[CudaVersion, ...]:
     """The CUDA versions that are meant: one, or the known toolkits of a family or within bounds."""
-    known = [version for row in tables.cuda if row.toolkit and (version := CudaVersion.parse(row.version))]
     text = component.exact
     if text is None:
         spec = _specifier(component)
-        return tuple(version for version in known if spec and spec.cover(Version(tuple(version))) == "all")
+        return tuple(admitted_toolkits(tables, spec)) if spec else ()
     version = CudaVersion.parse(text)
     if version is None or "." in text:
         return (version,) if version else ()
-    return tuple(member for member in known if member.major == version.major)
+    return tuple(member for member in toolkits(tables) if member.major == version.major)
 
 
 def gpu_of(tables: Tables, component: Component) -> AskedGpu | None:

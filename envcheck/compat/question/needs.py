@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.cuda_rows import admitted_toolkits
 from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.question.candidates import Candidate
 from envcheck.compat.question.forward import NAME as FORWARD
@@ -15,7 +16,7 @@ from envcheck.compat.question.question import Question
 from envcheck.compat.question.wording import readable
 from envcheck.compat.specifier import Cover, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, Tables
-from envcheck.versions import CudaVersion, DriverRelease
+from envcheck.versions import DriverRelease
 
 _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
 _DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
@@ -106,9 +107,8 @@ def _cuda(tables: Tables, question: Question, candidate: Candidate, row: Release
 
 def _any_runs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
     """Whether the driver runs any CUDA that the row admits; None when the matrix knows none of them."""
-    spec = parse_specifier(row.needs["cuda"])
-    known = [version for known in tables.cuda if known.toolkit and (version := CudaVersion.parse(known.version))]
-    fits = [runs(tables, question, cuda) for cuda in known if spec.cover(Version(tuple(cuda))) != "none"]
+    admitted = admitted_toolkits(tables, parse_specifier(row.needs["cuda"]))
+    fits = [runs(tables, question, cuda) for cuda in admitted]
     if not fits:
         return None
     best = min(fits, key=lambda fit: ("compatible", "unknown", "incompatible").index(fit.verdict))

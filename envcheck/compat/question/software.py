@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.cuda_rows import minor_compatible
 from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.question.candidates import Candidate, of_machine, of_os
 from envcheck.compat.question.device import judge_device, judge_system
@@ -16,8 +17,6 @@ from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.wording import listed
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CudaVersion
-
-_FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
 
 
 def judge_candidate(tables: Tables, question: Question, candidate: Candidate) -> list[Judgement]:
@@ -102,7 +101,7 @@ def _named_cuda(tables: Tables, question: Question, candidate: Candidate, row: R
         return conclude(tables, "compatible", f"{candidate.label} is built with CUDA {cuda}", row)
     majors = {member.major for member in question.cuda}
     label = question.labels["cuda"]
-    if majors == {cuda.major} and cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY:
+    if majors == {cuda.major} and minor_compatible(cuda):
         reason = f"{candidate.label} is built with CUDA {cuda}, of the same major as {label}"
         return conclude(tables, "compatible", reason, row)
     reason = f"{candidate.label} is built with CUDA {cuda}, not for {label}"

@@ -7,6 +7,7 @@ from functools import cache
 
 import msgspec
 
+from envcheck.compat.cuda_rows import admitted_toolkits
 from envcheck.compat.fit import Fit, conclude
 from envcheck.compat.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.question.candidates import Candidate
@@ -47,8 +48,7 @@ def _cuda_refuses(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: As
     """The toolkits that may be used; or the one it was built with, which can have left no code for what it dropped."""
     if "cuda" in row.needs:
         spec = parse_specifier(row.needs["cuda"])
-        known = [version for one in tables.cuda if one.toolkit and (version := CudaVersion.parse(one.version))]
-        admitted = [version for version in known if spec.cover(Version(tuple(version))) != "none"]
+        admitted = admitted_toolkits(tables, spec)
         fits = [cuda_serves(tables, gpu.capability, version) for version in admitted]
         if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
             return None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from envcheck.compat.cuda_rows import toolkits
 from envcheck.compat.question.candidates import release_candidates
 from envcheck.compat.question.decision import Decision, decide
 from envcheck.compat.question.forward import NAME as FORWARD
@@ -16,7 +17,7 @@ from envcheck.compat.question.rows import known_versions, rows_of
 from envcheck.compat.question.wording import readable
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import Os, Tables
-from envcheck.compat.torch_builds import builds
+from envcheck.compat.torch_builds import builds, tag_of
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 
@@ -119,7 +120,7 @@ def _named_drivers(tables: Tables, question: Question) -> Iterator[str | None]:
 
 def _toolkits(name: str) -> Callable[[Tables, Question], Iterator[str]]:
     def write(tables: Tables, question: Question) -> Iterator[str]:
-        known = [row.version for row in tables.cuda if row.toolkit]
+        known = [str(version) for version in toolkits(tables)]
         yield from _nearest(known, _older(known, question.versions[name][0]))
 
     return write
@@ -139,12 +140,8 @@ def _torches(tables: Tables, question: Question) -> Iterator[str]:
     known = [row.version for row in tables.torch]
     own = [row for row in tables.torch if row.version.startswith(str(version))]
     for row in own:
-        yield from (f"{row.version}+{_tag(build.cuda)}" for build in builds(row, question.os, question.machine))
+        yield from (f"{row.version}+{tag_of(build.cuda)}" for build in builds(row, question.os, question.machine))
     yield from _nearest(known, _older(known, version))
-
-
-def _tag(cuda: str) -> str:
-    return "cu" + cuda.replace(".", "")
 
 
 def _engines(_tables: Tables, question: Question) -> Iterator[str]:

@@ -13,7 +13,7 @@ from envcheck.compat.question.question import Question
 from envcheck.compat.question.wording import unknown_release
 from envcheck.compat.specifier import Version, parse_version
 from envcheck.compat.tables import ReleaseRow, Tables, TorchBuild, TorchRow
-from envcheck.compat.torch_builds import builds
+from envcheck.compat.torch_builds import builds, tag_of
 from envcheck.compat.torch_python import newest_python
 from envcheck.versions import CudaVersion
 
@@ -137,25 +137,21 @@ def _where(question: Question) -> str:
 
 
 def _there_are(known: Sequence[TorchBuild]) -> str:
-    return f"; there are {', '.join(_tag(build) for build in known)}" if known else ""
-
-
-def _tag(build: TorchBuild) -> str:
-    return "cu" + build.cuda.replace(".", "")
+    return f"; there are {', '.join(tag_of(build.cuda) for build in known)}" if known else ""
 
 
 def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
     release = msgspec.structs.replace(
         _release(row, question),
-        build=_tag(build),
+        build=tag_of(build.cuda),
         cuda=build.cuda,
         targets=build.targets,
         needs=_needs(row, question) | (_pins(row) if default else {}),
         bundles=_bundles(row) if default else {},
         confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
     )
-    return Candidate(NAME, f"torch {row.version}+{_tag(build)}", (release,))
+    return Candidate(NAME, f"torch {row.version}+{tag_of(build.cuda)}", (release,))
 
 
 def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
