@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,15 @@ def test_names_of_libraries(name: str, family: str, numbers: str) -> None:
 )  # fmt: skip
 def test_names_of_other_files(name: str) -> None:
     assert family_of(name) is None
+
+
+ELSEWHERE = re.compile(r"nvcudla|cudla|mathdx|custatevec|cutensornet|cudensitymat|cupauliprop|custabilizer|nvpl_\w+")
+"""Libraries of that catalogue which no framework here loads: quantum simulation, other processors."""
+
+
+def test_the_names_are_those_of_nvidia_s_catalogue() -> None:
+    catalogue = pytest.importorskip("cuda.pathfinder._dynamic_libs.descriptor_catalog")
+    sonames = [name for entry in catalogue.DESCRIPTOR_CATALOG for name in entry.linux_sonames]
+    assert len(sonames) > 40
+    strange = [name for name in sonames if family_of(name) is None]
+    assert [name for name in strange if not ELSEWHERE.match(name.removeprefix("lib"))] == []
