@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,7 +14,6 @@ from envcheck.assume import assume, assumes_machine
 from envcheck.checks import Report, Scope, Tool
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec, all_probes
-from envcheck.collect.deep import Deep
 from envcheck.collect.gather import gather
 from envcheck.compat.complete import complete
 from envcheck.compat.load import matrix_date, tables
@@ -29,6 +28,9 @@ from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.evaluate import evaluate
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.verdict import FailOn, conclude
+
+if TYPE_CHECKING:
+    from envcheck.collect.deep import Deep
 
 ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
 
@@ -82,10 +84,18 @@ def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
         scopes=request.scopes,
         on_event=on_event,
         deadline_s=request.timeout,
-        deep=Deep(force=request.force) if request.deep else None,
+        deep=_deep(request),
         bench=request.bench,
     )
     return merge([*parts, Snapshot(runs=left_out)])
+
+
+def _deep(request: Request) -> Deep | None:
+    if not request.deep:
+        return None
+    from envcheck.collect.deep import Deep  # noqa: PLC0415  most checks try nothing, and start faster without it
+
+    return Deep(force=request.force)
 
 
 def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, started: float | None = None) -> Report:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,10 @@ from envcheck.collect.deep_variables import child_variables, temporary_folder
 from envcheck.collect.job import Ended, Group
 from envcheck.collect.loop import Loop
 from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Environment, Framework, Listing, Snapshot
-from envcheck.snapshot import Trial as Record
+from envcheck.snapshot import Snapshot
 
 MOST_AT_ONCE = 3
 """Trials side by side: they share one GPU, and each takes a gigabyte or two of memory to import its framework."""
-SOURCE = "trial"
 
 
 @dataclass(frozen=True)
@@ -79,35 +77,3 @@ def _group(trial: Trial, choice: Choice, folder: Path) -> Group:
         cwd=str(work),
     )
     return Group((trial.spec,), launch, trial.about)
-
-
-def with_its_end(ended: Ended) -> Ended:
-    """What a trial sent, with what its printed lines and its death say of the framework.
-
-    A process that crashed or exited did that by itself. One that was ended from outside (a deadline, memory that ran
-    out) leaves open whether the framework works.
-    """
-    about = ended.run
-    if about.framework is None or about.environment is None or about.status in ("skipped", "absent"):
-        return ended
-    sent = next((trial for part in ended.facts if (trial := _trial(part)) is not None), None)
-    record = Record(source=SOURCE, warnings=ended.telling)
-    if ended.death is not None:
-        record = Record(
-            source=SOURCE,
-            warnings=ended.telling,
-            imported=False if ended.death == "own" and sent is None else None,
-            ran_on_gpu=False if ended.death == "own" and sent is not None else None,
-            error=about.detail,
-        )
-    elif sent is None:
-        return ended
-    framework = Framework(source=SOURCE, name=about.framework, trial=record)
-    part = Environment(source=SOURCE, key=about.environment, frameworks=Listing(items=(framework,)))
-    return replace(ended, facts=(*ended.facts, Snapshot(environments=Listing(items=(part,)))))
-
-
-def _trial(part: Snapshot) -> Record | None:
-    environments = part.environments.items if part.environments else ()
-    frameworks = [framework for found in environments if found.frameworks for framework in found.frameworks.items]
-    return next((framework.trial for framework in frameworks if framework.trial), None)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from envcheck import bundle, events
 from envcheck.checks import Scope
@@ -22,12 +22,14 @@ from envcheck.collect.bench import run_bench
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch, own_path
-from envcheck.collect.deep import Deep, run_deep, with_its_end
 from envcheck.collect.job import Ended, Group, Setting
 from envcheck.collect.loop import Loop
 from envcheck.events import OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.merge import merge
 from envcheck.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from envcheck.collect.deep import Deep
 
 CountGpus = Callable[[Snapshot], int]
 
@@ -103,6 +105,8 @@ def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, result
 
 
 def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Results, request: Mapping[str, Any]) -> None:
+    from envcheck.collect.deep import run_deep  # noqa: PLC0415  most checks try nothing, and start faster without it
+
     run_deep(
         [spec for spec in specs if spec.kind == "deep"],
         wish,
@@ -131,6 +135,12 @@ def _kinds(deep: Deep | None, bench: Bench | None) -> frozenset[str]:
     return frozenset({"file", "driver", *(["deep"] if deep else ()), *(["bench"] if bench else ())})
 
 
+def _with_its_end(ended: Ended) -> Ended:
+    from envcheck.collect.deep_ending import with_its_end  # noqa: PLC0415  as above
+
+    return with_its_end(ended)
+
+
 class _Results:
     """What the probes contributed so far."""
 
@@ -151,7 +161,7 @@ class _Results:
         self.on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
 
     def add(self, ended: Ended) -> None:
-        whole = with_its_end(ended)
+        whole = _with_its_end(ended) if ended.run.framework else ended
         part = merge([*whole.facts, Snapshot(runs=(whole.run,))])
         self.parts.setdefault(whole.spec.name, []).append(part)
         self.on_event(ProbeFinished(run=whole.run, facts=part))
