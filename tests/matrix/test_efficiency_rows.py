@@ -1,0 +1,86 @@
+"""Bands of efficiency and rates of links: consistent with one another, and about things that are measured."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from envcheck.cli import _WITHOUT_CEILING
+from envcheck.compat.figures import Precision
+from envcheck.compat.load import tables
+from envcheck.compat.tables import EfficiencyRow, LinkRow
+from envcheck.rules.catalog import find_rule
+from envcheck.rules.speed import MEASURED
+
+ROOT = Path(__file__).resolve().parents[2]
+MATRIX = tables()
+PROBES = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "probes").glob("*.py")))
+METHODS = {"cublasLt", "kernel", "mma.sync", "copy engine"}
+ARCHITECTURES = {row.name for row in MATRIX.architectures}
+NARROW = [row for row in MATRIX.efficiencies if not row.wide]
+
+
+@pytest.mark.parametrize("row", MATRIX.efficiencies, ids=lambda row: row.id)
+def test_a_band_is_one(row: EfficiencyRow) -> None:
+    assert 0.2 <= row.low < row.high <= 1.0
+    assert row.method in METHODS
+    assert row.architecture in {"", *ARCHITECTURES}
+    assert row.precision in {"", *get_args(Precision)}
+    assert MATRIX.cite(row)
+
+
+@pytest.mark.parametrize("row", MATRIX.efficiencies, ids=lambda row: row.id)
+def test_what_it_is_about_is_measured(row: EfficiencyRow) -> None:
+    family = row.quantity.removeprefix("device-memory-")
+    assert f'"{row.quantity}"' in PROBES or f'"{family}"' in PROBES
+    assert f'"{row.method}"' in PROBES
+
+
+def test_rows_are_told_apart() -> None:
+    ids = [row.id for row in MATRIX.efficiencies]
+    assert len(set(ids)) == len(ids)
+
+
+@pytest.mark.parametrize("row", NARROW, ids=lambda row: row.id)
+def test_a_floor_for_others_lies_below_every_band_that_was_measured(row: EfficiencyRow) -> None:
+    floors = [
+        other
+        for other in MATRIX.efficiencies
+        if other.wide and (other.quantity, other.method) == (row.quantity, row.method) and not other.architecture
+    ]
+    assert len(floors) == 1
+    assert floors[0].low <= row.low
+
+
+@pytest.mark.parametrize("row", [row for row in MATRIX.efficiencies if row.wide], ids=lambda row: row.id)
+def test_a_floor_is_weak_and_for_any_architecture(row: EfficiencyRow) -> None:
+    assert (row.confidence, row.architecture, row.high) == ("weak", "", 1.0)
+
+
+@pytest.mark.parametrize("row", NARROW, ids=lambda row: row.id)
+def test_a_band_names_its_architecture(row: EfficiencyRow) -> None:
+    assert row.architecture
+
+
+def test_quantities_without_a_band_are_those_without_a_ceiling() -> None:
+    assert not _WITHOUT_CEILING & {row.quantity for row in MATRIX.efficiencies}
+
+
+def test_every_rule_on_figures_exists() -> None:
+    assert all(find_rule(name) for name in MEASURED)
+
+
+def test_a_lane_carries_more_with_each_generation() -> None:
+    rates = [row.lane for row in sorted(MATRIX.links, key=lambda row: row.generation)]
+    assert [row.generation for row in MATRIX.links] == list(range(1, len(rates) + 1))
+    assert all(1.9 < later / earlier < 2.01 for earlier, later in itertools.pairwise(rates))
+
+
+@pytest.mark.parametrize("row", MATRIX.links, ids=lambda row: row.id)
+def test_a_lane_carries_its_transfers_less_the_code(row: LinkRow) -> None:
+    transfers = {1: 2.5e9, 2: 5e9, 3: 8e9, 4: 16e9, 5: 32e9}[row.generation]
+    code = 8 / 10 if row.generation <= 2 else 128 / 130
+    assert row.lane == pytest.approx(transfers * code / 8, rel=1e-4)
