@@ -156,6 +156,15 @@ def test_the_constructed_fatbin_is_one(written: Path) -> None:
     assert targets(read(written, fatbin(image(80, content=b"x" * 40), image(90, kind=1)))) == ["sm_80", "compute_90"]
 
 
+def test_only_headers_are_read(written: Path) -> None:
+    large = image(80, content=b"x" * 50_000)
+    written.write_bytes(library([(".nv_fatbin", fatbin(large, large) * 300)]))
+    with counted_reads() as cost:
+        assert gpu_targets(os.fspath(written)).targets == ("sm_80",)
+    assert cost.reads < 620
+    assert cost.bytes < 1 << 17
+
+
 @pytest.mark.parametrize(
     ("data", "kept", "problem"),
     [
