@@ -16,7 +16,7 @@ RANK = Rank.MESSAGE
 _NUMBER = r"([0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,2})?)"
 
 _RELEASE_FILE = re.compile(r"# R([0-9]{1,2}) \(release\), REVISION: ([0-9.]{1,8})")
-_IMAGE = re.compile(rf"[\w./-]{{0,80}}(?:l4t|jetson|dustynv)[\w./-]{{0,80}}:[\w.-]{{0,60}}?\br{_NUMBER}", re.IGNORECASE)
+_IMAGE = re.compile(rf"(?:l4t|jetson|dustynv)[\w./-]{{0,60}}:[\w.-]{{0,40}}?\br{_NUMBER}", re.IGNORECASE)
 _L4T = re.compile(rf"\bL4T(?:[ _](?:version|release))?[ :=]{{1,3}}R?{_NUMBER}", re.IGNORECASE)
 _JETPACK = re.compile(rf"\bJet ?Pack(?:[ _](?:SDK|version|release))?[ :=]{{1,3}}v?{_NUMBER}", re.IGNORECASE)
 _CHIP = re.compile(
@@ -25,7 +25,9 @@ _CHIP = re.compile(
     re.IGNORECASE,
 )
 _ARM_PATH = re.compile(r"/aarch64-linux-gnu/")
-_LONGEST_LINE = 500
+_ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|# R", re.IGNORECASE)
+"""One of these is in every line that is read here."""
+_LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
@@ -37,7 +39,8 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _of_line(line: str) -> list[Platform]:
-    return list(_statements(line[:_LONGEST_LINE]))
+    text = line[:_LONGEST_LINE]
+    return list(_statements(text)) if _ANY.search(text) else []
 
 
 def _statements(text: str) -> Iterator[Platform]:

@@ -92,7 +92,7 @@ PLATFORMS: tuple[ErrorLine, ...] = (
         r"CUDA_ERROR_PEER_ACCESS_UNSUPPORTED|cudaErrorPeerAccessUnsupported",
         r"P2P is disabled between (?:connected|NVLINK connected) GPUs",
         r"\bnvidia \S+: AMD-Vi: Event logged \[IO_PAGE_FAULT",
-        rf"{_STOPS}.*\b(?:unless|without|until|except with)\b.*NCCL_P2P_DISABLE",
+        rf"{_STOPS}.{{0,150}}\b(?:unless|without|until|except with)\b.{{0,60}}NCCL_P2P_DISABLE",
         r"NCCL_P2P_DISABLE=1\b.{0,30}\b(?:avoids|fixe[sd]|work(?:s|ed)|(?:re)?solve[sd]|help(?:s|ed)|is a workaround)",
         r"(?:works|worked|no hang|runs fine|ok)\b.{0,30}\bwith NCCL_P2P_DISABLE=1",
         r"\b(?:disabl|turn|switch)\w*\b.{0,30}\b(?:IOMMU|ACS|VT-d)\b.{0,60}\b(?:fix|solve|resolve|help|work)(?:s|d|ed)?\b",
