@@ -21,8 +21,10 @@ _CACHED = re.compile(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{
 
 _TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*", "/usr/lib/cuda")
 _TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
-_TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib")
+_TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
 _TOOLKIT_EXTRAS = ("extras/CUPTI/lib64", "nvvm/lib64", "compat", "compat/*")
+_NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
+"""What CUDA_HOME is set to where a distribution spreads the toolkit over its own folders: searched as the system's."""
 
 _VENDOR = (
     "/usr/local/tensorrt*/lib",
@@ -75,7 +77,7 @@ class Place(NamedTuple):
     folder: str
     """As it was come by; it may be a link."""
     origin: str
-    """``toolkit``, ``vendor``, ``driver``, ``system`` or ``other``."""
+    """``toolkit``, ``conda``, ``vendor``, ``driver``, ``system`` or ``other``."""
     top: str | None = None
     """Real path of the toolkit to which it belongs."""
 
@@ -106,20 +108,15 @@ def cached(request: Request) -> tuple[list[str], bool]:
 def _toolkits(request: Request) -> list[str]:
     """Real paths of the toolkits in the usual places and of those that the variables name."""
     found = [path for pattern in _TOOLKITS for path in expand(request, pattern)]
-    return list(
-        dict.fromkeys(
-            real for path in (*found, *_named(request, _TOOLKIT_VARIABLES)) if (real := resolve(request, path))
-        )
-    )
+    tops = [resolve(request, path) for path in (*found, *_named(request, _TOOLKIT_VARIABLES))]
+    return [top for top in dict.fromkeys(tops) if top is not None and top not in _NO_TOOLKITS]
 
 
 def _toolkit_places(request: Request, top: str) -> Iterator[Place]:
-    for pattern in _TOOLKIT_FOLDERS:
+    conda = resolve(request, f"{top}/conda-meta") is not None
+    for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
         for folder in expand(request, f"{top}/{pattern}"):
-            yield Place(folder, "toolkit", top)
-            yield Place(f"{folder}/stubs", "toolkit", top)
-    for pattern in _TOOLKIT_EXTRAS:
-        yield from (Place(folder, "toolkit", top) for folder in expand(request, f"{top}/{pattern}"))
+            yield Place(folder, "conda") if conda else Place(folder, "toolkit", top)
 
 
 def _named(request: Request, names: tuple[str, ...]) -> Iterator[str]:

@@ -152,9 +152,9 @@ def _major(soname: str | None) -> str:
 
 
 def _origin(copy: Copy) -> str:
-    if copy.name.family in ("cuda", "nvidia-ml") and copy.origin in ("system", "toolkit") and "stubs" not in copy.path:
-        return "driver"
-    return copy.origin
+    """The driver's own libraries lie in the system's folders; a toolkit has stand-ins and newer ones (``compat``)."""
+    own = copy.name.family in ("cuda", "nvidia-ml") and copy.origin == "system" and "stubs" not in copy.path.split("/")
+    return "driver" if own else copy.origin
 
 
 def _packages(owner: Claim | None, copy: Copy) -> str:

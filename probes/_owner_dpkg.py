@@ -53,7 +53,7 @@ def _libraries(data: bytes) -> list[str]:
 
 
 def _versions(request: Request, packages: Collection[str]) -> dict[str, str]:
-    data = b"\n" + (read_start(request, STATUS, _STATUS_LIMIT) or b"") if packages else b""
+    data = b"\n" + (read_start(request, STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if packages else b""
     found: dict[str, str] = {}
     for package in packages:
         start = data.find(b"\nPackage: " + package.encode() + b"\n")

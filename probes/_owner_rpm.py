@@ -1,7 +1,8 @@
-"""Which RPM package a file belongs to, by rpm's own database in the form of SQLite; rpm is not asked.
+"""Which RPM package a file belongs to, by rpm's own database; rpm is not asked.
 
-The file is opened read-only and as one that does not change, so that SQLite creates nothing beside it. The older forms
-(Berkeley DB up to RHEL 8, ndb of SUSE) are not read: their files stay without owner.
+In the form of SQLite the file is opened read-only and as one that does not change, so that SQLite creates nothing
+beside it; in the older form (up to RHEL 8) it is a hash file of Berkeley DB. SUSE's form (ndb) is not read: files stay
+without owner there.
 """
 
 from __future__ import annotations
@@ -16,11 +17,14 @@ from ._library_claims import Claim
 from ._library_families import family_of
 from ._links import resolve
 from ._owner_dpkg import NAMES
-from ._owner_rpm_header import Package, read
+from ._owner_rpm_berkeley import DamagedError, Hash
+from ._owner_rpm_header import Package, name_in, read
 
-DATABASES = ("/usr/lib/sysimage/rpm/rpmdb.sqlite", "/var/lib/rpm/rpmdb.sqlite")
 _PACKAGES = 2000
 _BLOB_LIMIT = 32 << 20
+_SMALLEST = 64
+_START = 4096
+"""Bytes of a header that hold its index and, behind it, its name."""
 _STEPS = 2_000_000
 """Instructions of SQLite's virtual machine that one question may take, so that no crafted file holds the probe up."""
 
@@ -43,16 +47,15 @@ def owners(request: Request, wanted: Collection[str]) -> dict[str, list[Claim]]:
 
 
 def _packages(request: Request) -> Iterator[Package]:
-    path = next((real for name in DATABASES if (real := resolve(request, name)) is not None), None)
-    if path is None or not os.path.isfile(below(request, path)):
-        return
-    for blob in _blobs(below(request, path)):
-        package = read(blob)
-        if package is not None:
-            yield package
+    for name, read_blobs in DATABASES.items():
+        path = resolve(request, name)
+        if path is not None and os.path.isfile(below(request, path)):
+            packages = (read(blob) for blob in read_blobs(below(request, path)))
+            yield from (package for package in packages if package is not None)
+            return
 
 
-def _blobs(place: str) -> list[bytes]:
+def _from_sqlite(place: str) -> list[bytes]:
     """The headers of the packages whose names sound like CUDA."""
     import sqlite3
 
@@ -78,3 +81,30 @@ def _blobs(place: str) -> list[bytes]:
     finally:
         connection.close()
     return [answer[0] for answer in answers if answer is not None and isinstance(answer[0], bytes)]
+
+
+def _from_berkeley(place: str) -> list[bytes]:
+    """The same of a hash file; of the other packages only the start is read, which holds the name."""
+    try:
+        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    found: list[bytes] = []
+    try:
+        for value in Hash(descriptor).values(_SMALLEST):
+            if NAMES.match(name_in(value.start(_START))) and len(found) < _PACKAGES:
+                found.append(value.whole())
+    except (DamagedError, OSError):
+        return found
+    finally:
+        os.close(descriptor)
+    return found
+
+
+DATABASES = {
+    "/usr/lib/sysimage/rpm/rpmdb.sqlite": _from_sqlite,
+    "/var/lib/rpm/rpmdb.sqlite": _from_sqlite,
+    "/usr/lib/sysimage/rpm/Packages": _from_berkeley,
+    "/var/lib/rpm/Packages": _from_berkeley,
+}
+"""Where rpm keeps its database, and how that is read; the first that is there counts."""

@@ -68,6 +68,11 @@ def read(blob: bytes) -> Package | None:
     return Package(name, f"{full}-{release}" if release else full, tuple(_files(header)))
 
 
+def name_in(start: bytes) -> str:
+    """The name in a header of which only the start is there; empty where it is not in that."""
+    return _Header(start).text(NAME)
+
+
 def _files(header: _Header) -> list[File]:
     folders, indexes = header.texts(FOLDER_NAMES), header.numbers(FOLDER_INDEXES)
     sizes: list[int] = header.numbers(LONG_FILE_SIZES, "Q") or header.numbers(FILE_SIZES)

@@ -15,6 +15,7 @@ import pytest
 from envcheck.snapshot import Library, Snapshot
 from tests.lab.debian_driver import SECONDS, _apt, _private_apt
 from tests.lab.inventory import inventory
+from tests.probes.test_owner_rpm import CUBLAS, PATH
 
 pytestmark = pytest.mark.lab
 
@@ -293,6 +294,34 @@ def test_a_database_that_rpm_wrote(tmp_path: Path) -> None:
     snapshot = inventory({"root": str(root), "python": []})
     assert snapshot.libraries is not None
     assert [item.altered for item in snapshot.libraries.items] == [True]
+
+
+def test_a_database_of_the_older_form(tmp_path: Path) -> None:
+    """Berkeley DB's own tool writes the file, of headers of this test's making: Debian's rpm only reads that form."""
+    _apt(tmp_path, "apt-get", "download", "db5.3-util", "libdb5.3")
+    for archive in tmp_path.glob("*.deb"):
+        subprocess.run(["dpkg", "-x", archive, tmp_path / "tools"], check=True, timeout=SECONDS)
+    (library,) = (tmp_path / "tools").rglob("libdb-5.3.so")
+    root = tmp_path / "machine"
+    (root / "var/lib/rpm").mkdir(parents=True)
+    place = root / PATH.lstrip("/")
+    place.parent.mkdir(parents=True)
+    place.write_bytes(b"12")
+    lines = ["VERSION=3", "format=bytevalue", "type=hash", "HEADER=END", f" {bytes(4).hex()}", f" {bytes(4).hex()}"]
+    for number in range(1, 2000):
+        blob = CUBLAS if number == 1500 else CUBLAS.replace(b"libcublas-12-4", b"bash-package-1") + bytes(number * 7)
+        lines += [f" {number.to_bytes(4, 'little').hex()}", f" {blob.hex()}"]
+    subprocess.run(
+        [tmp_path / "tools/usr/bin/db5.3_load", root / "var/lib/rpm/Packages"],
+        input="\n".join([*lines, "DATA=END", ""]).encode(),
+        env={"LD_LIBRARY_PATH": str(library.parent)},
+        check=True,
+        timeout=SECONDS,
+    )
+    snapshot = inventory({"root": str(root), "python": []})
+    assert snapshot.libraries is not None
+    (found,) = snapshot.libraries.items
+    assert (found.owner, found.altered) == ("libcublas-12-4 12.4.5.8-1", False)
 
 
 def _rpm(folder: Path) -> Callable[..., None]:

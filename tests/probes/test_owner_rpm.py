@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import struct
 from pathlib import Path
@@ -137,3 +138,69 @@ def test_a_view_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.M
     connection.close()
     monkeypatch.setattr(_owner_rpm, "_STEPS", 50_000)
     assert owners(library(tmp_path), {PATH}) == {}
+
+
+# --- the older form -----------------------------------------------------------------------------------------------
+
+PAGE = 512
+
+
+def page(number: int, kind: int, items: list[bytes], *, after: int = 0, content: bytes = b"") -> bytes:
+    """One page of Berkeley DB; a bucket's items from its end backwards, or an overflow page's content."""
+    body = bytearray(PAGE)
+    end, offsets = PAGE, []
+    for item in items:
+        end -= len(item)
+        body[end : end + len(item)] = item
+        offsets.append(end)
+    free = len(content) or end
+    struct.pack_into("<8xIIIHHBB", body, 0, number, 0, after, len(items), free, 0, kind)
+    struct.pack_into(f"<{len(offsets)}H", body, 26, *offsets)
+    body[26 : 26 + len(content)] = content or body[26 : 26 + len(content)]
+    return bytes(body)
+
+
+def berkeley(root: Path, blob: bytes, *, after: int = 0, first: int = 2, order: str = "<") -> None:
+    """A file with one bucket, which holds a short value and one that lies on overflow pages (constructed)."""
+    head = bytearray(PAGE)
+    struct.pack_into(f"{order}12xII I", head, 0, 0x061561, 9, PAGE)
+    struct.pack_into(f"{order}I", head, 72, 0)
+    struct.pack_into(f"{order}32I", head, 96, *[1] * 32)
+    off_page = struct.pack("<BxxxII", 3, first, len(blob))
+    items = [b"\x01" + bytes(4), b"\x01" + bytes(4), b"\x01" + bytes(4), off_page]
+    room = PAGE - 26
+    parts = [blob[start : start + room] for start in range(0, len(blob), room)]
+    pages = [bytes(head), page(1, 13, items, after=after)]
+    for number, part in enumerate(parts, 2):
+        pages.append(page(number, 7, [], after=number + 1 if number - 1 < len(parts) else 0, content=part))
+    file = root / "var/lib/rpm/Packages"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(b"".join(pages))
+
+
+def test_the_older_form(tmp_path: Path) -> None:
+    request = library(tmp_path)
+    berkeley(tmp_path, CUBLAS + bytes(900))
+    assert owners(request, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
+
+
+def test_the_older_form_damaged(tmp_path: Path) -> None:
+    request = library(tmp_path)
+    berkeley(tmp_path, CUBLAS, order=">")  # its page of metadata says one order, the others are in another
+    assert owners(request, {PATH}) == {}
+    berkeley(tmp_path, CUBLAS, after=1)  # a bucket that leads to itself
+    assert set(owners(request, {PATH})) == {PATH}
+    berkeley(tmp_path, CUBLAS, first=1)
+    assert owners(request, {PATH}) == {}
+    berkeley(tmp_path, CUBLAS, first=1 << 30)
+    assert owners(request, {PATH}) == {}
+    place = tmp_path / "var/lib/rpm/Packages"
+    berkeley(tmp_path, CUBLAS)
+    whole = place.read_bytes()
+    chance = random.Random(3)
+    for _ in range(300):
+        damaged = bytearray(whole[: chance.randrange(len(whole))] if chance.random() < 0.3 else whole)
+        for _ in range(chance.randrange(1, 20)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256) if damaged else 0
+        place.write_bytes(damaged)
+        assert set(owners(request, {PATH})) <= {PATH}
