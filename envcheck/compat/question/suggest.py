@@ -25,6 +25,8 @@ _DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
 
 _MOST_TRIED = 40
 """Changes of one component that are tried, nearest first."""
+_FEWER_TRIED = 12
+"""The same where families are named, of which every release is judged each time."""
 _MOST_NARROWED = 4
 """Members of families that are tried with each."""
 
@@ -33,6 +35,8 @@ def suggest(tables: Tables, components: Sequence[Component], decision: Decision)
     """Single changes with which the answer is compatible, for each component that all objections are about."""
     question, objections = decision.question, decision.objections
     shared = set.intersection(*(set(objection.about) for objection in objections)) if objections else set()
+    families = any(version.family for versions in question.versions.values() for version in versions)
+    most = _FEWER_TRIED if families else _MOST_TRIED
     found: list[str] = []
     for place, component in enumerate(components):
         name = canonical(component.name)
@@ -41,7 +45,7 @@ def suggest(tables: Tables, components: Sequence[Component], decision: Decision)
         if name == FORWARD and _fits(tables, [*components[:place], *components[place + 1 :]]):
             found.append(f"no {FORWARD}")
             continue
-        for value in islice(_values(tables, question, name, objections), _MOST_TRIED):
+        for value in islice(_values(tables, question, name, objections), most):
             changed = [*components[:place], _exactly(component, value), *components[place + 1 :]]
             if _fits(tables, changed):
                 found.append(_told(tables, question, components, place, value))
