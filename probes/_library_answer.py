@@ -129,11 +129,19 @@ def _nccl(library: _Library) -> Answer:
     return Answer(version, match[2].decode() if match else None)
 
 
-_FOUR_NUMBERS = re.compile(rb"(?<![\d.])(\d{1,4}(?:\.\d{1,4}){3})(?=\0)")
+_THREE_OF_FOUR = re.compile(rb"\.\d{1,4}\.\d{1,4}\.\d{1,4}\0")
+_FIRST_OF_FOUR = re.compile(rb"(?:^|[^\d.])(\d{1,4})$")
 
 
 def _cufile(library: _Library) -> Answer:
-    return Answer(_one({match.decode() for match in _FOUR_NUMBERS.findall(library.section(".rodata"))}))
+    """The one text of four numbers; looked for by its dots, which are rarer than digits."""
+    data = library.section(".rodata")
+    found: set[str] = set()
+    for match in _THREE_OF_FOUR.finditer(data):
+        first = _FIRST_OF_FOUR.search(data[max(match.start() - 8, 0) : match.start()])
+        if first:
+            found.add((first[1] + match[0][:-1]).decode())
+    return Answer(_one(found))
 
 
 def _tensorrt(library: _Library) -> Answer:

@@ -40,10 +40,8 @@ GPU_CODE_LISTED = (
     "cudnn_cnn_infer",
     "curand",
     "nvshmem_host",
-    "cusparse",
-    "cublas",
-    "cusolver",
     "cufft",
+    "cusparse",
 )
 """Families whose GPU code is listed, those first that are known to leave GPUs out and are quickly listed."""
 
