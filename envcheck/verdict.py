@@ -12,6 +12,8 @@ from envcheck.checks import STATUSES, Check, Report, Summary, Tool, Verdict
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
 from envcheck.rules.cause import primary
+from envcheck.rules.measured import headline as measured_headline
+from envcheck.rules.measured import nothing_measured
 from envcheck.snapshot import Framework, Snapshot
 
 FailOn = Literal["fail", "warn"]
@@ -43,7 +45,7 @@ def conclude(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
-        headline=_headline(decision, cause, ordered, required, _frameworks(snapshot)),
+        headline=_headline(decision, cause, ordered, required, snapshot),
         exit_code=exit_code(decision, fail_on),
         verdict=decision,
         primary=cause.rule if cause else None,
@@ -92,7 +94,7 @@ def _headline(
     cause: Check | None,
     checks: Sequence[Check],
     required: frozenset[str],
-    frameworks: Sequence[Framework],
+    snapshot: Snapshot,
 ) -> str:
     if cause is not None:
         text = cause.title
@@ -100,11 +102,12 @@ def _headline(
         open_questions = [
             check for check in checks if check.rule in required and check.status in ("unknown", "skipped")
         ]
-        text = f"no verdict: {open_questions[0].message}" if open_questions else "no verdict: nothing could be checked"
-    elif checks and all(check.decided_by == "measured" or check.status == "skipped" for check in checks):
-        text = f"{sum(check.status == 'pass' for check in checks)} checks of measured figures passed"
+        why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
+        text = f"no verdict: {why or 'nothing could be checked'}"
+    elif only_measured(checks):
+        text = measured_headline(checks)
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
-        text = f"GPU, driver and frameworks fit{_how_far_tried(frameworks)}"
+        text = f"GPU, driver and frameworks fit{_how_far_tried(_frameworks(snapshot))}"
     elif any(check.rule in required and check.status == "pass" for check in checks):
         text = "GPU and driver fit; no framework was judged"
     else:
@@ -112,14 +115,20 @@ def _headline(
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
 
 
+def only_measured(checks: Sequence[Check]) -> bool:
+    """Whether the checks are about measured figures alone, as those of ``envcheck bench`` are."""
+    return bool(checks) and all(check.decided_by == "measured" or check.status == "skipped" for check in checks)
+
+
 def _how_far_tried(frameworks: Sequence[Framework]) -> str:
     """What goes behind "they fit": that they ran, which of them ran, or that it is so on paper."""
-    ran = [found.name for found in frameworks if found.trial and found.trial.ran_on_gpu]
+    worked = [found for found in frameworks if found.trial and found.trial.ran_on_gpu is not None]
+    ran = [found.name for found in worked if found.trial and found.trial.ran_on_gpu]
     if not ran:
         return " on paper"
-    if len(ran) == len(frameworks):
+    if len(ran) == sum(not found.cpu_only for found in worked):
         return ", and ran"
-    return f"; {len(ran)} of {len(frameworks)} ran" if len(ran) > _MOST_NAMED else f"; {', '.join(ran)} ran"
+    return f"; {len(ran)} of {len(worked)} ran" if len(ran) > _MOST_NAMED else f"; {', '.join(ran)} ran"
 
 
 def _frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:

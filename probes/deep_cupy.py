@@ -55,7 +55,8 @@ def _runtime(cupy: Any) -> str:
 
 
 def _nccl(cupy: Any) -> str | None:
-    return decode(int(cupy.cuda.nccl.get_version()), 2)
+    nccl = getattr(cupy.cuda, "nccl", None)  # left out of builds, and where the library is not found
+    return decode(int(nccl.get_version()), 2) if hasattr(nccl, "get_version") else None
 
 
 SUBJECT = Subject(
