@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Collection, Iterator
-from urllib.parse import quote
 
 from ._kit import Request, below
 from ._library_claims import Claim
@@ -59,8 +58,9 @@ def _from_sqlite(place: str) -> list[bytes]:
     """The headers of the packages whose names sound like CUDA."""
     import sqlite3
 
+    name = place.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
-        connection = sqlite3.connect(f"file:{quote(place)}?mode=ro&immutable=1", uri=True, timeout=0.1)
+        connection = sqlite3.connect(f"file:{name}?mode=ro&immutable=1", uri=True, timeout=0.1)
     except sqlite3.Error:
         return []
     left = [_STEPS // 1000]

@@ -68,6 +68,12 @@ def test_the_package_that_lists_a_file(tmp_path: Path, place: str) -> None:
     assert owners(request, {"/usr/lib64/libnccl.so.2"}) == {}
 
 
+def test_a_folder_whose_name_means_something_in_an_address(tmp_path: Path) -> None:
+    root = tmp_path / "a%20b?mode=rw#c"
+    database(root, cublas=CUBLAS)
+    assert set(owners(library(root), {PATH})) == {PATH}
+
+
 def test_packages_of_other_names_are_not_opened(tmp_path: Path) -> None:
     database(tmp_path, bash=CUBLAS)
     assert owners(library(tmp_path), {PATH}) == {}

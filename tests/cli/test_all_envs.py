@@ -1,0 +1,41 @@
+"""``--all-envs`` from the command line to the report."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.cli.calling import envcheck
+
+
+def environments(tmp_path: Path, *arguments: str, **variables: str) -> list[dict[str, Any]]:
+    result = envcheck("check", "--json", "--scope", "env", *arguments, cwd=tmp_path, HOME=str(tmp_path), **variables)
+    listing = json.loads(result.out)["snapshot"]["environments"]
+    assert listing["complete"]
+    return [item for item in listing["items"] if item["key"].startswith(str(tmp_path))]
+
+
+def make(*places: Path) -> None:
+    for place in places:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
+
+
+def test_every_environment_is_listed_and_the_first_is_judged(tmp_path: Path) -> None:
+    tmp_path = tmp_path.resolve()
+    first, second, third = tmp_path / ".venv", tmp_path / "project" / "venv", tmp_path / ".virtualenvs" / "old"
+    make(first, second, third)
+    found = environments(tmp_path, "--all-envs")
+    assert [item["key"] for item in found if item["judged"]] == [str(first)]
+    assert {item["key"]: item["why"] for item in found} == {
+        str(first): "./.venv",
+        str(second): "--all-envs",
+        str(third): "--all-envs",
+    }
+    assert environments(tmp_path, ENVCHECK_ALL_ENVS="1") == found
+    assert [item["key"] for item in environments(tmp_path)] == [str(first)]
+    named = environments(tmp_path, "--all-envs", "--python", str(third))
+    assert [item["key"] for item in named] == [str(third), str(first), str(second)]
+    assert [item["judged"] for item in named] == [True, False, False]
