@@ -57,10 +57,18 @@ def _end_children_on_termination() -> None:
 def _run(argv: Sequence[str]) -> int:
     from envcheck.options import parse
 
-    options = parse(argv, os.environ)
+    options = parse(argv or ["tui" if _on_a_terminal() else "check"], os.environ)
     if options.version:
         return _version()
-    verbs = {"check": _check, "bench": _bench, "explain": _explain, "rule": _rule, "schema": _schema, "matrix": _matrix}
+    verbs = {
+        "check": _check,
+        "bench": _bench,
+        "tui": _tui,
+        "explain": _explain,
+        "rule": _rule,
+        "schema": _schema,
+        "matrix": _matrix,
+    }
     return verbs[options.verb or "check"](options)
 
 
@@ -91,6 +99,33 @@ def _check(options: Namespace) -> int:
     return _deliver(report, options, targets)
 
 
+def _on_a_terminal() -> bool:
+    """Whether a person sits in front of a terminal that can show more than lines."""
+    plain = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("CI"))
+    return not plain and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _tui(options: Namespace) -> int:
+    from envcheck.report import Options, render
+    from envcheck.report.read import read_report
+    from envcheck.session import Request
+    from envcheck.tui.app import EnvcheckApp
+
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    page = Options(ascii=options.ascii or not unicode, home=os.environ.get("HOME", ""))
+    request = Request(
+        python=tuple(options.python or ()),
+        overlays=_overlays(options),
+        cwd=_working_folder(),
+        variables=dict(os.environ),
+    )
+    saved = read_report(_read(options.saved)) if options.saved else None
+    report = EnvcheckApp(request, page, saved=saved).run()
+    if report is not None:
+        print(render(report, "text", page), end="")
+    return ExitCode.OK
+
+
 def _bench(options: Namespace) -> int:
     from envcheck import session
     from envcheck.baseline import save
@@ -103,10 +138,13 @@ def _bench(options: Namespace) -> int:
     request = _bench_request(options, MEASURED)
     with progress(sys.stderr, quiet=options.quiet) as on_event:
         report = session.check(request, on_event)
-    if options.save_baseline:
-        save(report, options.save_baseline)
     options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
-    return _deliver(report, options, targets)
+    status = _deliver(report, options, targets)
+    if options.save_baseline and status == ExitCode.INTERRUPTED:
+        print(f"envcheck: interrupted, so {options.save_baseline} was not written", file=sys.stderr)
+    elif options.save_baseline:
+        save(report, options.save_baseline)
+    return status
 
 
 def _bench_request(options: Namespace, rules: Sequence[str]) -> Request:

@@ -52,6 +52,8 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     bench = verbs.add_parser("bench", help="measure the GPUs and their links, and judge the figures against the chip")
     _add_bench_options(bench)
     _add_output_options(bench)
+    tui = verbs.add_parser("tui", help="the terminal application (what envcheck alone opens on a terminal)")
+    _add_tui_options(tui)
     explain = verbs.add_parser("explain", help="diagnose pasted text: torch's collect_env, nvidia-smi, an error")
     explain.add_argument("file", nargs="?", default="-", metavar="FILE", help="file with the text, or - for stdin")
     explain.add_argument("--here", action="store_true", help="add this machine's own facts")
@@ -62,7 +64,7 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     schema = verbs.add_parser("schema", help="print the JSON Schema of an output")
     schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default) or fit")
     matrix = verbs.add_parser("matrix", help="what fits together, without a machine")
-    for verb in (check, bench, explain, *_add_matrix_verbs(matrix)):
+    for verb in (check, bench, tui, explain, *_add_matrix_verbs(matrix)):
         _read_variables(verb, variables)
     return parser
 
@@ -147,6 +149,13 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--timeout", type=_seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
     )
+
+
+def _add_tui_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--python", action="append", metavar="PATH", help="interpreter or environment folder to judge")
+    verb.add_argument("--from", dest="saved", metavar="REPORT", help="look at a saved JSON report")
+    verb.add_argument("--ascii", action="store_true", help="show no character outside ASCII of envcheck's own")
+    _add_overlay_option(verb)
 
 
 def _add_bench_options(verb: argparse.ArgumentParser) -> None:

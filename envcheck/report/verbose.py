@@ -66,6 +66,11 @@ def _alike(report: Report) -> list[tuple[Check, ...]]:
     return [tuple(group) for group in groups.values()]
 
 
+def check_lines(check: Check, report: Report, pen: Pen) -> list[Line]:
+    """All that is known of one check."""
+    return _check((check,), report, pen)
+
+
 def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
     check = checks[0]
     unjudged = check.status in ("unknown", "skipped")
