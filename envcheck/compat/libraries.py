@@ -29,12 +29,10 @@ def cuda_majors(tables: Tables, family: str, number: str) -> frozenset[int]:
 
 
 def cuda_release(tables: Tables, family: str, version: str | None) -> CudaVersion | None:
-    """The CUDA release that a version of a library came with; None where no row has just that one."""
+    """The CUDA release that a version of a library came with; None where not just one row has it."""
     found, plain = parse_version(version or ""), family.lower()
     if found is None:
         return None
-    if plain.startswith(_NAMED_FOR_CUDA) and len(found.numbers) > 1:
-        return CudaVersion(*found.numbers[:2])
     same = [row for row in _toolkits(tables) if row.bundles.get(plain) and _is_older(found, row.bundles[plain]) is False
             and _is_older(found, row.bundles[plain], reverse=True) is False]  # fmt: skip
     return _cuda_of(same[0]) if len(same) == 1 else None
@@ -72,7 +70,7 @@ def cudnn_serves(tables: Tables, framework: str, found: str, built_with: str) ->
     if here.numbers[0] != built.numbers[0]:
         change = f"cuDNN {built.numbers[0]}"
         return conclude(tables, "incompatible", f"{reason}, of another major", change=change)
-    if here.numbers[:2] >= built.numbers[:2] or len(here.numbers) < 2:  # noqa: PLR2004 - a major and a minor
+    if here.numbers[:2] >= built.numbers[:2] or len(here.numbers) < 2:
         return conclude(tables, "compatible", reason)
     if framework.startswith(_REFUSES):
         return conclude(tables, "incompatible", f"{reason}, which is older", change=f"cuDNN >= {built_with}")

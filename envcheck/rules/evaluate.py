@@ -77,7 +77,7 @@ def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) ->
     """Let the error lines that were met decide the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
     heeded = list(found)
-    for met in problems_met(facts.snapshot):
+    for met in problems_met(facts.snapshot, facts.tables):
         rule = by_name.get(met.line.problem)
         if rule is not None:
             heeded = _with_met(heeded, rule, met, facts)

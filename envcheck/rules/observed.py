@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
+from envcheck.compat.tables import Tables
 from envcheck.rules.error_line import ErrorLine
 from envcheck.rules.error_lines import XIDS, named_by
+from envcheck.rules.libraries_told_apart import told_apart
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
 _SHOWN = 160
@@ -20,13 +22,17 @@ class Met(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def problems_met(snapshot: Snapshot) -> tuple[Met, ...]:
-    """The problems that lines of pasted text name, each once, with the lines that do."""
+def problems_met(snapshot: Snapshot, tables: Tables | None = None) -> tuple[Met, ...]:
+    """The problems that lines of pasted text name, each once, with the lines that do.
+
+    By the ``tables``, what is missing is told apart from what is there for another CUDA.
+    """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
     for error in snapshot.observed_errors:
         line = named_by(error.text)
         if line is None:
             continue
+        line = told_apart(line, error.text, snapshot, tables) if tables else line
         shown = quoted_error(error)
         known, evidence = found.setdefault(line.problem, (line, []))
         if STATUSES.index(line.status) < STATUSES.index(known.status):

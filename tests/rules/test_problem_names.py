@@ -44,16 +44,9 @@ PROBLEMS = {
 """Names of problems, by family."""
 
 _WITHOUT = """
-    gpu-feature-unsupported jit-compiler-too-old jit-compiler-missing toolkit-lacks-gpu toolkit-missing
-    toolkit-differs-from-build
-
-    cuda-major-mismatch cuda-library-missing library-not-found library-shadowed cuda-library-too-old
-    stub-library-loaded nvjitlink-mismatch nvidia-wheel-conflict cudnn-missing cudnn-major-mismatch cudnn-too-old
-    cudnn-mixed-copies tensorrt-missing tensorrt-mixed-versions tensorrt-engine-mismatch nccl-missing
-    nccl-version-mismatch nccl-no-interface
-
-    torch-family-mismatch extension-built-for-other-torch extension-binary-missing onnxruntime-cpu-and-gpu
-    cupy-multiple-packages jax-plugin-mismatch numpy-abi-mismatch glibc-too-old libstdcxx-too-old
+    gpu-feature-unsupported torch-family-mismatch extension-built-for-other-torch extension-binary-missing
+    onnxruntime-cpu-and-gpu cupy-multiple-packages jax-plugin-mismatch numpy-abi-mismatch glibc-too-old
+    libstdcxx-too-old
 """
 WITHOUT_RULES = frozenset(_WITHOUT.split())
 """Those that no rule has yet: take a name out as soon as its rule is there."""

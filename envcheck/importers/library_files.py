@@ -1,0 +1,91 @@
+"""CUDA's libraries in any text: their paths, as ``find``, ``ldd`` and ``LD_DEBUG`` print them, and versions in prose.
+
+A path says that the file is there, unless its line says that it is not. A version in prose ("CUDA 12.1", "cuDNN 8.1
+installed") is kept as one that was stated: which copy it is of, nobody said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._protocol import Rank
+from envcheck.snapshot import Library, Listing, Snapshot
+
+NAME = "CUDA libraries"
+RANK = Rank.PROSE
+
+_PATH = re.compile(
+    r"(?:^|[\s=:'\"(>])(?P<path>(?:/|<)[^\s:'\",;()]{0,300}/lib(?P<family>cudart|nvrtc|nvJitLink|cublas(?:Lt)?|cusparse|"
+    r"cusolver|cufft|curand|cupti|cudnn(?:_[a-z_]+)?|nccl|nvinfer(?:_[a-z_]+)?|nvonnxparser)\.so(?P<number>(?:\.\d{1,6}){0,4}))"
+    r"(?![\w.])"
+)
+_NOT_THERE = re.compile(
+    r"cannot open|no such file|not found|could not|cannot load|failed|undefined symbol|search path|error", re.IGNORECASE
+)
+_CUDA = re.compile(
+    r"(?:using |with |and |has |have )?(?:NVIDIA )?cuda(?: toolkit)?(?:[ -]?version)?(?: used)?\s{0,20}[:=]{0,2} ?v?"
+    r"(?P<version>[0-9]{1,2}\.[0-9]{1,2}(?:\.[0-9]{1,4})?)(?![\w.])",
+    re.IGNORECASE,
+)
+_CUDNN = re.compile(
+    r"(?:.{0,60}[,;(] ?)?(?:lib)?cudnn(?:[ -]?version)?\s{0,20}[:=]{0,2} ?v?"
+    r"(?P<version>[5-9](?:\.[0-9]{1,2}){0,3})(?![\w.])",
+    re.IGNORECASE,
+)
+_NOT_THE_TOOLKIT = re.compile(
+    r"nvidia-smi|driver|used to build|compiled|built|runtime version|capability|cuDNN version\s*:.*(?:Probably|/)|"
+    r"needs?\b|requires?\b|expect|want",
+    re.IGNORECASE,
+)
+_BULLET = " \t-*•#>`|"
+_MOST, _LONGEST_LINE, _LONGEST_PROSE = 64, 1000, 200
+
+
+def recognise(paste: Paste) -> bool:
+    return next(_libraries(paste), None) is not None
+
+
+def read(paste: Paste) -> Snapshot:
+    found: dict[str, Library] = {}
+    for library in _libraries(paste):
+        found.setdefault(library.path, library)
+        if len(found) == _MOST:
+            break
+    return Snapshot(libraries=Listing(items=tuple(found.values())))
+
+
+def _libraries(paste: Paste) -> Iterator[Library]:
+    for line in paste.lines:
+        text = line.strip(_BULLET)[:_LONGEST_LINE]
+        if not _NOT_THERE.search(text):
+            yield from _files(text)
+        if len(text) <= _LONGEST_PROSE and not _NOT_THE_TOOLKIT.search(text):
+            yield from _stated(text)
+
+
+def _files(text: str) -> Iterator[Library]:
+    for match in _PATH.finditer(text):
+        number = match["number"].lstrip(".")
+        major, _, minor = number.partition(".")
+        yield Library(
+            source=SOURCE,
+            path=match["path"],
+            family=match["family"],
+            soname=f"lib{match['family']}.so.{major}" if major else None,
+            on_disk=number if minor else None,
+            stub=True if "/stubs/" in match["path"] else None,
+        )
+
+
+def _stated(text: str) -> Iterator[Library]:
+    cuda, cudnn = _CUDA.match(text), _CUDNN.match(text)
+    if cuda:
+        version = cuda["version"]
+        yield Library(
+            source=SOURCE, path=f"CUDA {version}, as stated", family="cuda-toolkit", cuda=version, declared=version
+        )
+    if cudnn:
+        version = cudnn["version"]
+        yield Library(source=SOURCE, path=f"cuDNN {version}, as stated", family="cudnn", declared=version)

@@ -1,0 +1,268 @@
+"""Libraries of CUDA that a framework asks for and would not be given."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.libraries import cuda_majors
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.framework_facts import extended, named
+from envcheck.rules.libraries_facts import (
+    asked,
+    copy_at,
+    followed,
+    held,
+    loads_of,
+    missing,
+    missing_because,
+    name_in,
+    others_of,
+    weight,
+)
+from envcheck.rules.libraries_fixes import add_folder, install_framework_again, install_libraries
+from envcheck.rules.machine import on_tegra, plural
+from envcheck.rules.trial_facts import ran_on_gpu
+from envcheck.snapshot import Load
+from envcheck.versions import CudaVersion
+
+_TITLE = 80
+
+
+def _given_by_the_host(facts: Facts) -> Outcome | None:
+    """On a Jetson these libraries are the system's, and containers have them mounted: another rule's matter."""
+    if not on_tegra(facts):
+        return None
+    return Outcome(status="note", title="A library of CUDA is missing", message="On a Jetson, JetPack brings it.")
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    doubt=_given_by_the_host,
+    explains=("framework-import-fails", "framework-cannot-use-gpu", "cpu-only-build"),
+)
+def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A library of CUDA that a framework needs is not installed.
+
+    What it checks
+        The libraries that the framework's binaries ask for, and those that its code opens by name,
+        searched as the dynamic loader and the framework's own preloading search them. This is about
+        those of which there is no copy on this system. Of libraries that a framework does without,
+        only those count whose absence makes TensorFlow, JAX or ONNX Runtime compute on the CPU.
+
+    Why it matters
+        `import` fails with "cannot open shared object file", or the framework falls back to the CPU
+        without an error.
+
+    How to fix
+        Install the package that holds the library, in the version that the framework asks for: mostly
+        a wheel of NVIDIA's, or the framework's own extra (`tensorflow[and-cuda]`, `jax[cuda13]`,
+        `onnxruntime-gpu[cuda,cudnn]`). A toolkit on the system serves as well.
+
+    Sources
+        NVIDIA, CUDA's libraries as wheels:
+            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+    """
+    found = missing_because("cuda-library-missing", subject, facts)
+    if found:
+        return _not_there(subject, found, facts)
+    if missing(subject, facts):
+        return None
+    return _all_there(subject)
+
+
+def _all_there(subject: FrameworkSubject) -> Outcome | None:
+    framework = subject.framework
+    count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
+    if not framework.loads_complete and not ran_on_gpu(framework):
+        text = "not all of what it loads could be followed"
+        return Outcome(status="unknown", title=f"Whether {named(framework)} finds all its libraries", message=text)
+    return (
+        passed(f"{named(framework)} finds its {plural(count, 'library').replace('librarys', 'libraries')} of CUDA")
+        if count
+        else None
+    )
+
+
+def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
+    """Libraries that are not on this system."""
+    return _not_there(subject, found, facts)
+
+
+def _not_there(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
+    framework = subject.framework
+    names = [name for load in found if (name := name_in(load))]
+    first = found[0].name
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    text = "It is not on this system" if len(found) == 1 else "They are not on this system"
+    gentle = all(load.optional for load in found)
+    effect = "; without it, the framework computes on the CPU." if gentle else "; what asks for it cannot be loaded."
+    return Outcome(
+        status=weight(subject),
+        title=f"{named(framework)} lacks {first}{more}"[:_TITLE],
+        message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}{effect}",
+        evidence=asked(found),
+        fixes=install_libraries(names, subject, facts),
+    )
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    doubt=_given_by_the_host,
+    explains=("framework-import-fails", "framework-cannot-use-gpu", "cpu-only-build"),
+)
+def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A library that is installed lies where the loader does not look for it.
+
+    What it checks
+        The libraries that the framework asks for and would not be given, of which copies by that very
+        name are on this system: in other folders, other environments, a toolkit. A copy that is met
+        first and that the loader refuses (empty, for another processor) counts too.
+
+    Why it matters
+        The program fails with "cannot open shared object file" although the file is there, or
+        computes on the CPU.
+
+    How to fix
+        Install the library as a wheel into the environment, where the framework looks; or name its
+        folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime finds wheels only after
+        `onnxruntime.preload_dlls()`, or when torch was imported first.
+
+    Sources
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+        ONNX Runtime, preloading of libraries:
+            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+    """
+    found = missing_because("library-not-found", subject, facts)
+    if not found:
+        return None
+    framework, first = subject.framework, found[0]
+    places = [path for load in found for path in load.unfound]
+    there = tuple(
+        Evidence(what=f"copy of {load.name}", value=path, source=f"file {path}")
+        for load in found[:4]
+        for path in load.unfound[:2]
+    )
+    names = [name for load in found if (name := name_in(load))]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    refused = f" The file that it meets cannot be loaded: {first.refused}." if first.refused else ""
+    text = f"{named(framework)} asks for {', '.join(load.name for load in found)}."
+    where = f" There is {places[0]}, where its loader does not look." if places else ""
+    folder = (add_folder(str(PurePosixPath(places[0]).parent)),) if places else ()
+    return Outcome(
+        status=weight(subject),
+        title=f"{named(framework)} does not find {first.name}{more}"[:_TITLE],
+        message=f"{text}{where}{refused}",
+        evidence=(*asked(found), *there),
+        fixes=(*_preloading(subject), *install_libraries(names, subject, facts), *folder),
+    )
+
+
+def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
+    if not subject.framework.name.startswith("onnxruntime"):
+        return ()
+    return (Fix(text="Call onnxruntime.preload_dlls() before the first session, where the copies are of wheels"),)
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    doubt=_given_by_the_host,
+    explains=("framework-import-fails", "framework-cannot-use-gpu", "cuda-library-missing", "library-not-found"),
+)
+def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework or library is built for another CUDA major than what is there.
+
+    What it checks
+        Three things: whether a library that the framework asks for is there for other CUDA majors
+        only; whether an extension is built for another major than the framework that it extends; and
+        whether cuDNN or NCCL, whose files have the same names for every CUDA, is built for another
+        major than the framework that would be given it.
+
+    Why it matters
+        A library of another major has another name and other functions: it does not serve. Two
+        majors in one process mean two CUDA runtimes that know nothing of each other.
+
+    How to fix
+        Choose one CUDA major for the environment, and install the builds for it of everything that
+        names one.
+
+    Sources
+        CUDA compatibility:
+            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+        PyTorch, builds for each CUDA: https://pytorch.org/get-started/previous-versions/
+    """
+    found = missing_because("cuda-major-mismatch", subject, facts)
+    if found:
+        return _other_major_only(subject, found, facts)
+    return _extends_another(subject, facts) or _given_another(subject, facts)
+
+
+def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
+    framework, first = subject.framework, found[0]
+    name = name_in(first)
+    majors = sorted(cuda_majors(facts.tables, name.family, name.number)) if name else []
+    there = sorted({(each.cuda or "").partition(".")[0] for load in found for each in others_of(load, facts)} - {""})
+    needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
+    here = f" of CUDA {' and '.join(there)}" if there else ""
+    return Outcome(
+        status=weight(subject),
+        title=f"{named(framework)} needs {first.name}, and another CUDA is here"[:_TITLE],
+        message=f"{first.name} is a library of {needs}; on this system are only copies{here}.",
+        evidence=(*asked(found), *held(others_of(first, facts))),
+        fixes=(*install_libraries([name] if name else [], subject, facts),),
+    )
+
+
+_FAMILY_OF_TORCH = ("torchvision", "torchaudio")
+"""Of these a rule of their own says whether they go with their torch."""
+
+
+def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    framework, base = subject.framework, extended(subject)
+    own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
+    if base is None or own is None or its is None or own.major == its.major or framework.name in _FAMILY_OF_TORCH:
+        return None
+    if ran_on_gpu(framework):
+        return None
+    return Outcome(
+        status="warn",
+        title=f"{named(framework)} is built for CUDA {own.major}, {base.name} for {its.major}"[:_TITLE],
+        message=f"{named(framework)} is built with CUDA {own}, and extends {named(base)}, which is built with {its}.",
+        evidence=(
+            Evidence(what=f"CUDA of {framework.name}", value=str(own), source=framework.source_of("cuda")),
+            Evidence(what=f"CUDA of {base.name}", value=str(its), source=base.source_of("cuda")),
+        ),
+        fixes=install_framework_again(subject, facts),
+    )
+
+
+def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    framework = subject.framework
+    own = CudaVersion.parse(framework.cuda)
+    if own is None or framework.extends is not None or ran_on_gpu(framework):
+        return None
+    for load in loads_of(framework, "cudnn", "nccl"):
+        library = copy_at(load.path, facts)
+        its = CudaVersion.parse(library.cuda) if library else None
+        if library is not None and its is not None and its.major != own.major:
+            name = name_in(load)
+            return Outcome(
+                status="warn",
+                title=f"{named(framework)} of CUDA {own.major} is given a {library.family} for CUDA {its.major}"[
+                    :_TITLE
+                ],
+                message=f"{library.path} is built for CUDA {its}, {named(framework)} for CUDA {own}.",
+                evidence=(*asked([load]), *held([library])),
+                fixes=install_libraries([name] if name else [], subject, facts),
+            )
+    return None

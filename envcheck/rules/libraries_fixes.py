@@ -1,0 +1,84 @@
+"""What mends a missing, older or foreign library of CUDA, in the words of the environment's own manager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from envcheck.checks import Fix
+from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.framework_facts import named
+from envcheck.rules.framework_fixes import install_gpu_build
+from envcheck.rules.install import How, install
+from envcheck.rules.libraries_names import LibraryName
+from envcheck.rules.libraries_wheels import wheel_holding
+from envcheck.snapshot import Framework
+from envcheck.versions import CudaVersion
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+_REQUIREMENT = re.compile(r"(nvidia-[a-z0-9-]+|tensorrt[a-z0-9-]*)(?:\[[^\]]*\])?\s*((?:[=<>!~]=?[0-9.*]+,?)*)")
+_VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
+_FIRST_WITHOUT_SUFFIX = 13
+_KEEP_SUFFIX = ("nvidia-cudnn", "nvidia-nccl", "nvidia-cusparselt", "nvidia-nvshmem")
+
+
+def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Install the wheels that hold these libraries, in the versions that the framework's metadata asks for."""
+    framework = subject.framework
+    wanted = [found for name in names if (found := _requirement(name, framework))]
+    if not wanted:
+        return install_gpu_build(facts, framework)
+    text = f"Install what holds the missing libraries for {named(framework)}"
+    return install(facts, tuple(dict.fromkeys(wanted)), text, How(risk="adds packages, and what they need"))
+
+
+def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
+    """Install the version of one library's wheel that the framework's metadata asks for."""
+    wanted = _declared(framework, family)
+    if wanted is None:
+        return ()
+    return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", How(again=True))
+
+
+def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Install the framework's own release anew, with the libraries that it pins."""
+    framework = subject.framework
+    version = (framework.version or "").partition("+")[0]
+    if framework.name == "torch" or not _NAME.fullmatch(framework.name) or not _VERSION.fullmatch(version):
+        return install_gpu_build(facts, framework)
+    text = f"Install {framework.name} {version} again, with the libraries that it asks for"
+    return install(facts, (f"{framework.name}=={version}",), text, How(again=True))
+
+
+def without_variable(name: str, folders: Iterable[str]) -> tuple[Fix, ...]:
+    """Keep a folder of other copies off the loader's path."""
+    shown = ", ".join(dict.fromkeys(folders))
+    what = f"Take {shown} out of {name}" if shown else f"Unset {name}"
+    return (Fix(text=f"{what}; to try it: start the program without {name}", command=("env", "-u", name, "python")),)
+
+
+def add_folder(folder: str) -> Fix:
+    """Let the loader look in a folder."""
+    text = f"Let the loader look in {folder}: add it to LD_LIBRARY_PATH of the program, or to /etc/ld.so.conf.d"
+    return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={folder}", "python"))
+
+
+def _requirement(name: LibraryName, framework: Framework) -> str | None:
+    """The wheel that holds a library, as the metadata asks for it; else for the CUDA of the framework's build."""
+    declared = _declared(framework, name.family)
+    if declared:
+        return declared
+    base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
+    if base is None or cuda is None:
+        return None
+    suffixed = cuda.major < _FIRST_WITHOUT_SUFFIX or base.startswith(_KEEP_SUFFIX)
+    return f"{base}-cu{cuda.major}" if suffixed else f"{base}=={cuda.major}.*"
+
+
+def _declared(framework: Framework, family: str) -> str | None:
+    base = wheel_holding(family)
+    for line in framework.requires if base else ():
+        match = _REQUIREMENT.match(line)
+        if match and re.fullmatch(rf"{base}(?:-cu\d+)?", match[1]):
+            return f"{match[1]}{match[2].rstrip(',')}"
+    return None

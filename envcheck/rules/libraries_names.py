@@ -1,0 +1,61 @@
+"""Names of CUDA's libraries, as files and lines of text have them: ``libcublas.so.12``, ``cudnn_ops64_9.dll``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FAMILY = (
+    r"cudart|nvrtc(?:-builtins)?|nvJitLink|nvfatbin|nvblas|cublas(?:Lt)?|cusparse(?:Lt)?|cusolver(?:Mg)?|cufftw?|curand|"
+    r"cufile|cupti|cudnn(?:_[a-z_]+?)?|nccl|nvshmem(?:_[a-z_]+)?|nvinfer(?:_[a-z_]+)?|nvonnxparser|nvparsers|cutensor|"
+    r"npp[a-z]{1,6}|nvjpeg|nvToolsExt|cufft"
+)
+_SHARED_OBJECT = re.compile(rf"\blib(?P<family>{_FAMILY})(?:[-.][0-9a-f]{{8}})?\.so(?P<number>(?:\.\d{{1,6}}){{0,4}})")
+_DLL = re.compile(rf"\b(?P<family>{_FAMILY})(?:64)?_(?P<number>\d{{1,5}}(?:_\d{{1,3}}){{0,2}})\.dll", re.IGNORECASE)
+_MOST = 8
+
+
+class LibraryName(NamedTuple):
+    """What the name of a library says."""
+
+    file: str
+    """``libcublas.so.12``."""
+    family: str
+    """``cublas``."""
+    number: str
+    """``12``; empty where the name has none."""
+
+    @property
+    def kind(self) -> str:
+        """Whose it is: ``cudnn``, ``tensorrt``, ``nccl``, or ``cuda`` for the toolkit's own."""
+        if self.family.startswith("cudnn"):
+            return "cudnn"
+        if self.family.startswith(("nvinfer", "nvonnxparser", "nvparsers")):
+            return "tensorrt"
+        return "nccl" if self.family == "nccl" else "cuda"
+
+
+def names_in(text: str) -> list[LibraryName]:
+    """The libraries that a line names, each once."""
+    return list(dict.fromkeys(name for _, name in zip(range(_MOST), _names(text), strict=False)))
+
+
+def name_of(path: str) -> LibraryName | None:
+    """The library of a file or a name; None for one that is not CUDA's."""
+    found = names_in(path.rpartition("/")[2])
+    return found[0] if found else None
+
+
+def _names(text: str) -> Iterator[LibraryName]:
+    for match in _SHARED_OBJECT.finditer(text):
+        yield LibraryName(match[0], match["family"], match["number"].lstrip("."))
+    for match in _DLL.finditer(text):
+        yield LibraryName(match[0], match["family"], _of_dll(match["number"]))
+
+
+def _of_dll(number: str) -> str:
+    """Windows writes CUDA 11.0 as 110 and 11.2 as 112, majors alone as they are."""
+    first, *rest = number.split("_")
+    three = len(first) == 3
+    return ".".join([first[:2], first[2:], *rest] if three else [first, *rest])

@@ -1,0 +1,168 @@
+"""Which problem a line about a library really names: the line says what is missing, what else is known says why.
+
+A library that a program does not find may not be installed, may lie where the loader does not look, or only another
+major of it may be there. These are told apart by the copies, toolkits and packages that were found or pasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.compat.libraries import cuda_majors, is_older, same_major
+from envcheck.compat.tables import Tables
+from envcheck.rules.error_line import ErrorLine
+from envcheck.rules.libraries_names import LibraryName, name_of, names_in
+from envcheck.rules.libraries_wheels import cuda_of_wheel, family_of_wheel
+from envcheck.snapshot import Distribution, Environment, Library, Snapshot
+
+_MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
+_OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
+_STATED = ", as stated"
+
+
+def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Tables) -> ErrorLine:
+    """The line as what it names on a machine like this."""
+    if line.problem in _MISSING:
+        return line._replace(problem=_why_missing(line.problem, text, snapshot, tables))
+    if line.problem in _OLD and _newer_copy_is_there(text, snapshot):
+        return line._replace(problem="library-shadowed")
+    if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
+        return line._replace(problem="nvidia-wheel-conflict")
+    return line
+
+
+def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Tables) -> str:
+    wanted = next((name for name in names_in(text) if name.kind), None)
+    if wanted is None:
+        return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
+    if any(_is_copy(library, wanted) for library in _libraries(snapshot)):
+        return "library-not-found"
+    if wanted.kind == "cudnn":
+        return "cudnn-major-mismatch" if _other_cudnn(wanted, snapshot) else problem
+    if wanted.kind == "cuda":
+        return "cuda-major-mismatch" if _other_cuda(wanted, snapshot, tables) else problem
+    return problem
+
+
+def _is_copy(library: Library, wanted: LibraryName) -> bool:
+    """Whether it is a copy of that very name, as far as the numbers go."""
+    name = name_of(library.path)
+    if library.stub or name is None or name.family != wanted.family or _STATED in library.path:
+        return False
+    if not wanted.number or not name.number:
+        return not wanted.number or library.soname == wanted.file
+    return f"{name.number}.".startswith(f"{wanted.number}.") or library.soname == wanted.file
+
+
+def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
+    """Whether cuDNN is there, and only of other majors."""
+    found = [version for version in _versions("cudnn", snapshot) if version]
+    return bool(found) and not any(same_major(version, wanted.number) for version in found)
+
+
+def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Tables) -> bool:
+    """Whether CUDA is there, and none of a major that has this library."""
+    majors = cuda_majors(tables, wanted.family, wanted.number)
+    there = frozenset(_majors(snapshot, tables))
+    if there and majors & there and wanted.number.count(".") == 1:
+        return _other_minor(wanted, snapshot)
+    return bool(majors and there) and not majors & there
+
+
+def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
+    """Before CUDA 11 the names carry the minor version, and each minor has files of its own."""
+    stated = [library.cuda for library in _libraries(snapshot) if library.cuda and _STATED in library.path]
+    toolkits = [item.version for item in (snapshot.toolkits.items if snapshot.toolkits else ()) if item.version]
+    known = [version for version in (*stated, *toolkits) if "." in version]
+    return bool(known) and not any(f"{version}.".startswith(f"{wanted.number}.") for version in known)
+
+
+def _majors(snapshot: Snapshot, tables: Tables) -> Iterator[int]:
+    """The CUDA majors of toolkits, of copies of its libraries, and of the packages that hold them."""
+    for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
+        yield from _major(toolkit.version)
+    for library in _libraries(snapshot):
+        name = name_of(library.path)
+        if library.cuda:
+            yield from _major(library.cuda)
+        elif name and name.kind == "cuda" and name.number:
+            majors = cuda_majors(tables, name.family, name.number)
+            yield from majors if len(majors) == 1 else ()
+    for distribution in _distributions(snapshot):
+        yield from _major(cuda_of_wheel(distribution))
+    for environment in _environments(snapshot):
+        for framework in environment.frameworks.items if environment.frameworks else ():
+            yield from _major(framework.cuda)
+
+
+def _major(version: str | None) -> Iterator[int]:
+    head = (version or "").partition(".")[0]
+    if head.isascii() and head.isdigit():
+        yield int(head)
+
+
+def _newer_copy_is_there(text: str, snapshot: Snapshot) -> bool:
+    """Whether a copy is there that would do, so that an older one was taken in its place."""
+    lowered = text.lower()
+    family = next((each for each in ("cudnn", "cusolver", "cusparse", "cublas", "cufft") if each in lowered), None)
+    if family is None:
+        return False
+    wanted = _wanted_version(text, family)
+    return wanted is not None and any(
+        is_older(version, wanted) is False and same_major(version, wanted) for version in _versions(family, snapshot)
+    )
+
+
+def _wanted_version(text: str, family: str) -> str | None:
+    """What the framework was built with, as its line says it: ``8.6.0``, or ``120304`` for 12.3.4."""
+    words = [word.strip(".,;:()") for word in text.replace("version", "version ").split()]
+    numbers = [word for word in words if word[:1].isdigit() and word.replace(".", "").isdigit()]
+    if len(numbers) < 2:
+        return None
+    wanted = numbers[1]
+    return wanted if "." in wanted else _decoded(wanted, family)
+
+
+def _decoded(number: str, family: str) -> str | None:
+    value = int(number)
+    if family == "cudnn":
+        from envcheck.versions import CudnnVersion  # noqa: PLC0415 - rarely needed
+
+        return str(CudnnVersion.decode(value))
+    scale = 10000 if family == "cublas" else 1000
+    return f"{value // scale}.{value % scale // 100}"
+
+
+def _versions(family: str, snapshot: Snapshot) -> Iterator[str]:
+    for library in _libraries(snapshot):
+        if library.family == family:
+            name = name_of(library.path)
+            version = library.loaded or library.on_disk or library.declared or (name.number if name else "")
+            if version:
+                yield version
+    for distribution in _wheels(family, snapshot):
+        yield distribution.version
+
+
+def _wheels(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
+    return (each for each in _distributions(snapshot) if family_of_wheel(each.name) == family)
+
+
+def _foreign_jitlink(snapshot: Snapshot) -> bool:
+    """Whether a libnvJitLink from outside of any environment was met."""
+    found = (library.path for library in _libraries(snapshot) if library.family == "nvJitLink" and not library.stub)
+    return any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in found)
+
+
+def _libraries(snapshot: Snapshot) -> tuple[Library, ...]:
+    return snapshot.libraries.items if snapshot.libraries else ()
+
+
+def _environments(snapshot: Snapshot) -> tuple[Environment, ...]:
+    items = snapshot.environments.items if snapshot.environments else ()
+    return tuple(item for item in items if item.judged)
+
+
+def _distributions(snapshot: Snapshot) -> Iterator[Distribution]:
+    for environment in _environments(snapshot):
+        yield from environment.distributions or ()

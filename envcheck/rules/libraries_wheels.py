@@ -1,0 +1,78 @@
+"""NVIDIA's wheels by what they hold: ``nvidia-cudnn-cu12`` is cuDNN for CUDA 12, ``nvidia-cublas`` of 13 or newer."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from envcheck.snapshot import Distribution
+
+_WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
+_FAMILIES = {
+    "cuda-runtime": "cudart",
+    "cuda-nvrtc": "nvrtc",
+    "cuda-cupti": "cupti",
+    "nvjitlink": "nvJitLink",
+    "cusparselt": "cusparseLt",
+    "nvshmem": "nvshmem_host",
+    "cublas": "cublas",
+    "cudnn": "cudnn",
+    "cufft": "cufft",
+    "curand": "curand",
+    "cusolver": "cusolver",
+    "cusparse": "cusparse",
+    "cufile": "cufile",
+    "nccl": "nccl",
+}
+_SAME_FILES = frozenset({"nccl", "cusparselt", "nvshmem"})
+"""Wheels whose files have the same names for every CUDA major, in one folder; cuDNN's do within one of its majors."""
+_NAMED_FOR_CUDA = frozenset({"cuda-runtime", "cuda-nvrtc", "cuda-cupti", "nvjitlink", "cublas"})
+"""Wheels without a suffix whose own version is CUDA's."""
+
+
+class Wheel(NamedTuple):
+    """What the name of a wheel says."""
+
+    name: str
+    """``cudnn``."""
+    cuda: str | None
+    """``12``; None where the name does not say."""
+
+
+def wheel_of(name: str) -> Wheel | None:
+    """What a distribution of NVIDIA's holds; None for any other."""
+    match = _WHEEL.fullmatch(name)
+    return Wheel(match["name"], match["cuda"]) if match and match["name"] in _FAMILIES else None
+
+
+def family_of_wheel(name: str) -> str | None:
+    """The family of its libraries."""
+    wheel = wheel_of(name)
+    return _FAMILIES[wheel.name] if wheel else None
+
+
+def cuda_of_wheel(distribution: Distribution) -> str | None:
+    """The CUDA major that a wheel is for."""
+    wheel = wheel_of(distribution.name)
+    if wheel is None:
+        return None
+    if wheel.cuda:
+        return wheel.cuda[:2]
+    return distribution.version.partition(".")[0] if wheel.name in _NAMED_FOR_CUDA else None
+
+
+def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
+    """Whether both write files of one name into one folder: NCCL for CUDA 11 and NCCL for CUDA 12."""
+    first, second = wheel_of(one.name), wheel_of(other.name)
+    if first is None or second is None or first.name != second.name or one.name == other.name:
+        return False
+    same_soname = one.version.partition(".")[0] == other.version.partition(".")[0]
+    return first.name in _SAME_FILES or (first.name == "cudnn" and same_soname)
+
+
+def wheel_holding(family: str) -> str | None:
+    """The name, without a suffix, of the wheel that holds a family of libraries: ``nvidia-cublas`` for ``cublasLt``."""
+    plain = (
+        "cudnn" if family.startswith("cudnn") else {"cublasLt": "cublas", "cusolverMg": "cusolver"}.get(family, family)
+    )
+    return next((f"nvidia-{name}" for name, held in _FAMILIES.items() if held == plain), None)
