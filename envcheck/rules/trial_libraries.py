@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence
+from envcheck.observed_loads import SOURCE
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.machine import plural
@@ -77,8 +78,9 @@ def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
     return found
 
 
-def _paths(loads: list[Load]) -> set[str | None]:
-    return {load.path for load in loads}
+def _paths(loads: list[Load]) -> set[str]:
+    """What was predicted; of what only the process showed, nothing was."""
+    return {load.path for load in loads if load.path and load.read.get("path") != SOURCE}
 
 
 def _evidence(library: Loaded) -> Evidence:
@@ -87,5 +89,7 @@ def _evidence(library: Loaded) -> Evidence:
 
 
 def _expected(load: Load) -> Evidence:
+    if load.read.get("path") == SOURCE:
+        return Evidence(what="predicted", value=f"{load.name} is not found", source=load.source or "elf")
     version = f" ({load.version})" if load.version else ""
     return Evidence(what="predicted", value=f"{load.path}{version}", source=load.source or "elf")

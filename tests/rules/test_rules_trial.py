@@ -11,6 +11,7 @@ import pytest
 
 from envcheck.checks import Check
 from envcheck.compat.load import tables
+from envcheck.observed_loads import observed_loads
 from envcheck.rules.api import Facts
 from envcheck.rules.trial_facts import failed, gpus_it_ran_on, imported, loaded, ran_on_gpu
 from envcheck.snapshot import Framework, Load, Loaded, Snapshot, Trial
@@ -323,6 +324,14 @@ def test_what_was_not_found_or_not_loaded_is_not_compared() -> None:
     assert checks_of("loaded-library-differs", tried(torch(loads=unfound, trial=ran(libraries=in_map(LIBRARY))))) == ()
     nothing = tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(LIBRARY)[:1])))
     assert checks_of("loaded-library-differs", nothing) == ()
+
+
+def test_a_library_that_was_loaded_although_none_was_found_is_told() -> None:
+    unfound = tuple(but(load, path=None) for load in loads(LIBRARY))
+    framework = torch(loads=unfound, trial=ran(libraries=in_map(SYSTEM)))
+    check = check_of("loaded-library-differs", observed_loads(tried(framework)))
+    assert check.status == "note"
+    assert [part.value for part in check.evidence] == [f"{SYSTEM} (9.1.0)", "libcudnn.so.9 is not found"]
 
 
 def test_what_a_plugin_would_be_given_counts_for_its_framework() -> None:
