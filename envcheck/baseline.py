@@ -7,9 +7,10 @@ from pathlib import Path
 import msgspec
 
 from envcheck.checks import Report
+from envcheck.compat.at_work import at_work
 from envcheck.errors import UsageError
 from envcheck.output import write_whole
-from envcheck.snapshot import Measurement
+from envcheck.snapshot import Gpu, Measurement
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,16 +24,28 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def save(report: Report, path: str) -> None:
-    """Write the figures of ``report`` that have a value to ``path``, whole or not at all; raise UsageError."""
+    """Write the figures of ``report`` to ``path``, whole or not at all; raise UsageError.
+
+    Left out are those of wrong results, and of GPUs that others used: nothing can be held to them.
+    """
+    gpus = {gpu.uuid: gpu for gpu in (report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ())}
     kept = tuple(
         msgspec.structs.replace(measured, conditions=None, verification=None)
         for measured in report.measurements
-        if measured.value is not None
+        if _can_be_held_to(measured, gpus.get(measured.gpu))
     )
     if not kept:
-        raise UsageError(f"nothing was measured, so {path} was not written")
+        raise UsageError(f"there is no figure to compare with later, so {path} was not written")
     found = Baseline(created=report.created, host=report.host, tool=report.tool.version, measurements=kept)
     write_whole(Path(path), msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+
+
+def _can_be_held_to(measured: Measurement, gpu: Gpu | None) -> bool:
+    right = measured.verification is None or measured.verification.right
+    before = measured.conditions.utilisation_before if measured.conditions else None
+    used = measured.conditions.memory_before if measured.conditions else None
+    total = gpu.memory.total if gpu and gpu.memory else None
+    return measured.value is not None and right and not at_work(before and before / 100, used, total)
 
 
 def read(data: bytes, name: str) -> tuple[Measurement, ...]:

@@ -48,13 +48,18 @@ class ProbeFinished:
 
 
 @dataclass(frozen=True)
+class Interrupted:
+    """The user wished to stop while something was measured; what was measured until then is judged."""
+
+
+@dataclass(frozen=True)
 class Judged:
     """The report is complete."""
 
     report: Report
 
 
-Event: TypeAlias = ProbesPlanned | ProbeStarted | Progress | ProbeFinished | Judged
+Event: TypeAlias = ProbesPlanned | ProbeStarted | Progress | ProbeFinished | Interrupted | Judged
 OnEvent: TypeAlias = Callable[[Event], None]
 
 

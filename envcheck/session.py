@@ -19,9 +19,11 @@ from envcheck.compat.complete import complete
 from envcheck.compat.load import matrix_date, tables
 from envcheck.components import Component
 from envcheck.errors import UsageError
-from envcheck.events import Judged, OnEvent, ignore
+from envcheck.events import Event, Interrupted, Judged, OnEvent, ignore
+from envcheck.exitcode import ExitCode
 from envcheck.join_loads import join_loads
 from envcheck.merge import merge
+from envcheck.observed_loads import observed_loads
 from envcheck.require import require, validate
 from envcheck.rules.api import Rule
 from envcheck.rules.catalog import all_rules, find_rule
@@ -55,10 +57,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     """Seconds for the whole run."""
     deep: bool = False
+    """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
     bench: Bench | None = None
+    """What is to be measured, if anything."""
     baseline: tuple[Measurement, ...] = ()
     """Figures to compare the measured ones with."""
-    """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
     force: bool = False
     """Try things also on a GPU that is at work."""
     overlays: tuple[str, ...] = ()
@@ -71,7 +74,14 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 def check(request: Request, on_event: OnEvent = ignore) -> Report:
     """Examine this machine and judge it; raise UsageError when the request cannot be carried out."""
     started = time.monotonic()
-    return judge(gather_here(request, on_event), request, on_event, started=started)
+    stopped: list[Interrupted] = []
+
+    def watched(event: Event) -> None:
+        stopped.extend([event] if isinstance(event, Interrupted) else [])
+        on_event(event)
+
+    snapshot = gather_here(request, watched)
+    return judge(snapshot, request, on_event, started=started, interrupted=bool(stopped))
 
 
 def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
@@ -98,14 +108,21 @@ def _deep(request: Request) -> Deep | None:
     return Deep(force=request.force)
 
 
-def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, started: float | None = None) -> Report:
+def judge(
+    snapshot: Snapshot,
+    request: Request,
+    on_event: OnEvent = ignore,
+    *,
+    started: float | None = None,
+    interrupted: bool = False,
+) -> Report:
     """Judge facts that were gathered before, here or elsewhere (a saved report, pasted text)."""
     started = time.monotonic() if started is None else started
     _validate(request)
     knowledge = tables(request.overlays)
     if request.assume:
         snapshot = assume(snapshot, request.assume)
-    snapshot = join_loads(complete(snapshot, knowledge))
+    snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
     if request.baseline:
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request)
@@ -121,6 +138,8 @@ def judge(snapshot: Snapshot, request: Request, on_event: OnEvent = ignore, *, s
         duration=time.monotonic() - started,
     )
     report = msgspec.structs.replace(report, overlays=request.overlays)
+    if interrupted:
+        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
     on_event(Judged(report))
     return report
 

@@ -13,7 +13,7 @@ from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
 from envcheck.rules.cause import primary
 from envcheck.rules.measured import headline as measured_headline
-from envcheck.rules.measured import nothing_measured
+from envcheck.rules.measured import nothing_measured, only_measured
 from envcheck.snapshot import Framework, Snapshot
 
 FailOn = Literal["fail", "warn"]
@@ -113,11 +113,6 @@ def _headline(
     else:
         text = "Nothing is wrong in itself; no GPU or driver here to hold it against"
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
-
-
-def only_measured(checks: Sequence[Check]) -> bool:
-    """Whether the checks are about measured figures alone, as those of ``envcheck bench`` are."""
-    return bool(checks) and all(check.decided_by == "measured" or check.status == "skipped" for check in checks)
 
 
 def _how_far_tried(frameworks: Sequence[Framework]) -> str:

@@ -41,15 +41,17 @@ def run_bench(
     if not chosen.gpus:
         return
     asked = request_of(wish, chosen, gathered)
-    on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
     on_chip = [spec for spec in specs if spec.per == "gpu"]
+    links = [spec for spec in specs if spec.per == "machine"]
+    planned = [*(on_chip * len(chosen.gpus)), *links]
+    on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
     groups = [
         Group(on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}), About(gpu=gpu.uuid))
         for gpu in chosen.gpus
         if on_chip
     ]
     loop.run(groups)
-    loop.run([Group((spec,), _launch(launch, asked)) for spec in specs if spec.per == "machine"], most=1)
+    loop.run([Group((spec,), _launch(launch, asked)) for spec in links], most=1)
 
 
 def _launch(launch: Launch, asked: dict[str, Any]) -> Launch:

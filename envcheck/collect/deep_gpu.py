@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from envcheck.compat.at_work import at_work
 from envcheck.snapshot import Gpu, Snapshot
-
-BUSY = 0.2
-"""Share of the time in which a kernel ran, above which a GPU counts as busy; a desktop's stays below."""
-IDLE_BYTES = 1 << 30
-IDLE_SHARE = 0.02
-"""Device memory that drivers, a desktop and waiting daemons hold, in bytes and as a share of all; above their sum
-somebody else is at work."""
 
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 _HIDES_ALL = frozenset({"", "-1", "none", "NoDevFiles"})
@@ -74,15 +68,8 @@ def why_not(gpu: Gpu) -> str:
 
 
 def _in_use(gpu: Gpu) -> str:
-    """By what was sampled: the list of processes is empty inside a container."""
-    if gpu.utilisation is not None and gpu.utilisation > BUSY:
-        return f"a kernel ran {gpu.utilisation:.0%} of the time"
-    memory = gpu.memory
-    if memory is None or memory.used is None or memory.total is None or (gpu.mig and gpu.mig.enabled):
-        return ""
-    if memory.used > IDLE_BYTES + IDLE_SHARE * memory.total:
-        return f"{memory.used / 2**30:.1f} of {memory.total / 2**30:.0f} GiB of its memory are in use"
-    return ""
+    memory = None if gpu.mig and gpu.mig.enabled else gpu.memory
+    return at_work(gpu.utilisation, memory.used if memory else None, memory.total if memory else None)
 
 
 def _called(gpu: Gpu) -> str:

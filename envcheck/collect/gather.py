@@ -22,9 +22,10 @@ from envcheck.collect.bench import run_bench
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch, own_path
+from envcheck.collect.interrupt import noted
 from envcheck.collect.job import Ended, Group, Setting
 from envcheck.collect.loop import Loop
-from envcheck.events import OnEvent, ProbeFinished, ProbesPlanned
+from envcheck.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.merge import merge
 from envcheck.snapshot import Snapshot
 
@@ -63,7 +64,8 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
     row for each framework that it tried. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
     After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the
     probes (the shipped ones when None); ``interpreter`` runs them (``sys.executable`` when None). Whatever ends
-    this call early, KeyboardInterrupt included, ends the children first.
+    this call early, KeyboardInterrupt included, ends the children first; while something is measured, Ctrl-C only ends
+    that, and the event Interrupted says so.
     """
     results = _Results(on_event, gpus or count_gpus)
     with closing(selectors.PollSelector()) as selector:
@@ -119,15 +121,20 @@ def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Resul
 
 
 def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch, results: _Results) -> None:
-    run_bench(
-        [spec for spec in specs if spec.kind == "bench"],
-        wish,
-        loop,
-        launch,
-        gathered=results.gathered(),
-        finished=results.add,
-        on_event=results.on_event,
-    )
+    """Measure; where the user interrupts that, what was measured until then is kept."""
+    with noted() as interrupted:
+        loop.heed(interrupted)
+        run_bench(
+            [spec for spec in specs if spec.kind == "bench"],
+            wish,
+            loop,
+            launch,
+            gathered=results.gathered(),
+            finished=results.add,
+            on_event=results.on_event,
+        )
+        if interrupted():
+            results.on_event(Interrupted())
 
 
 def _kinds(deep: Deep | None, bench: Bench | None) -> frozenset[str]:

@@ -22,6 +22,7 @@ class Loop:
         self._deadline_s = deadline_s
         self._started = time.monotonic()
         self._should_stop = should_stop
+        self._interrupted: Callable[[], bool] = lambda: False
         self._jobs: list[Job] = []
 
     def run(self, groups: Iterable[Group], most: int | None = None) -> None:
@@ -33,6 +34,10 @@ class Loop:
             if self._jobs:
                 self._listen()
                 self._end(self._due())
+
+    def heed(self, interrupted: Callable[[], bool]) -> None:
+        """From now on settle everything as soon as ``interrupted`` says so, with what it sent until then."""
+        self._interrupted = interrupted
 
     def abort(self) -> None:
         """End every child that still runs, without a word about it."""
@@ -92,4 +97,6 @@ class Loop:
         """Why nothing may go on, if so."""
         if self._deadline_s is not None and time.monotonic() - self._started >= self._deadline_s:
             return "timed-out", f"--timeout {self._deadline_s:g} s was reached"
+        if self._interrupted():
+            return "failed", "interrupted"
         return ("failed", "it was stopped on request") if self._should_stop() else None

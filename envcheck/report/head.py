@@ -15,6 +15,7 @@ from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.room import Room
 from envcheck.report.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
 from envcheck.report.wrap import width
+from envcheck.rules.measured import only_measured
 
 
 def verdict_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
@@ -64,7 +65,7 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
 
 def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
     remarks = []
-    if frameworks_in(judged_environment(report)) and not import_tried(report):
+    if frameworks_in(judged_environment(report)) and not import_tried(report) and not only_measured(report.checks):
         remarks += [] if "on paper" in report.headline else ["on paper"]
         remarks += ["nothing was run"] if examined_here(report) else []
     headline = report.headline + (f" ({'; '.join(remarks)})" if remarks else "")

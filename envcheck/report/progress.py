@@ -46,7 +46,7 @@ class ProgressLine:
         self._clock = clock
         self._started = clock()
         self._lock = threading.Lock()
-        self._running: dict[tuple[str, str | None], str] = {}
+        self._running: dict[tuple[str, str | None, str | None], str] = {}
         self._planned = 0
         self._ended = 0
 
@@ -56,17 +56,17 @@ class ProgressLine:
             if isinstance(event, ProbesPlanned):
                 self._planned += len(event.probes)
             elif isinstance(event, ProbeStarted):
-                self._running[event.name, event.framework] = ""
+                self._running[event.name, event.framework, event.gpu] = ""
             elif isinstance(event, Progress):
-                self._running[event.name, event.framework] = event.text
+                self._running[event.name, event.framework, event.gpu] = event.text
             elif isinstance(event, ProbeFinished):
-                started = self._running.pop((event.run.name, event.run.framework), None)
+                started = self._running.pop((event.run.name, event.run.framework, event.run.gpu), None)
                 self._ended += started is not None
 
     def text(self, columns: int) -> str:
         """The line as it is now, within ``columns``: ``3 of 8 probes  1.2 s  nvml (GPU 2 of 8), cuda``."""
         with self._lock:
-            running = [f"{name} ({text})" if text else name for (name, _), text in self._running.items()]
+            running = [f"{name} ({text})" if text else name for (name, *_), text in self._running.items()]
             counted = f"{self._ended} of {self._planned} probes" if self._planned else "starting"
         elapsed = self._clock() - self._started
         return clip(clean(f"{counted}  {elapsed:.1f} s  {', '.join(running)}".rstrip()), columns)

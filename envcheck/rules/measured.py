@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from envcheck.snapshot import Measurement
+from envcheck.checks import Check
+from envcheck.snapshot import Measurement, ProbeRun
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -55,3 +56,30 @@ def spread(samples: Iterable[float]) -> float:
     """Distance of the greatest from the least sample, as a share of their middle; 0 for fewer than two."""
     values = sorted(samples)
     return (values[-1] - values[0]) / values[len(values) // 2] if len(values) > 1 and values[len(values) // 2] else 0.0
+
+
+def of_figures(check: Check) -> bool:
+    """Whether a check judges the size of a figure."""
+    return check.rule.startswith("slow-")
+
+
+def only_measured(checks: Sequence[Check]) -> bool:
+    """Whether the checks are about measured figures alone, as those of ``envcheck bench`` are."""
+    return bool(checks) and all(check.decided_by == "measured" or check.status == "skipped" for check in checks)
+
+
+def headline(checks: Sequence[Check]) -> str:
+    """``2 GPUs measured, all figures as expected``, where nothing was found to be wrong."""
+    judged = [check for check in checks if of_figures(check) and check.status == "pass"]
+    others = sum(of_figures(check) and check.status != "pass" for check in checks)
+    gpus = len({check.subject.uuid for check in judged})
+    measured = f"{gpus} GPU{'s' if gpus != 1 else ''} measured"
+    if not others:
+        return f"{measured}, all figures as expected"
+    return f"{measured}, {len(judged)} figure{'s' if len(judged) != 1 else ''} as expected, {others} not judged"
+
+
+def nothing_measured(runs: Iterable[ProbeRun]) -> str:
+    """Why there is no figure at all, as far as the rows of the bench probes tell."""
+    told = [run for run in runs if run.name.startswith("bench_") and run.detail]
+    return next((run.detail for run in told if run.gpu), told[0].detail if told else "")

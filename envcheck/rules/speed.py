@@ -10,6 +10,7 @@ from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.machine import called
 from envcheck.rules.measured import called_measurement, quantity, spread
 from envcheck.rules.speed_causes import causes, conditions_shown
+from envcheck.rules.speed_unjudged import why_not_judged
 from envcheck.snapshot import Gpu, Measurement
 
 MEASURED = (
@@ -20,13 +21,9 @@ MEASURED = (
     "wrong-result",
     "gpu-straggler",
     "slower-than-baseline",
+    "measurement-unfinished",
 )
 """The rules on measurements, which ``envcheck bench`` puts and no others."""
-
-_BUSY_UTILISATION = 10.0
-"""Percent of time in which another program's kernels ran before the measurement."""
-_BUSY_MEMORY = 4 << 30
-"""Bytes that somebody who computes holds; drivers, desktops and waiting daemons hold less."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
@@ -36,25 +33,11 @@ def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
     return arises
 
 
-def _not_judged(gpu: Gpu, measured: Measurement) -> str:
-    """Why a measurement may not be judged, if so."""
-    conditions = measured.conditions
-    if measured.value is None:
-        return measured.missing or "it could not be measured"
-    if gpu.mig is not None and gpu.mig.enabled:
-        return "the GPU is in MIG mode: a part of it was measured"
-    if conditions and (conditions.utilisation_before or 0) > _BUSY_UTILISATION:
-        return f"another program used the GPU ({conditions.utilisation_before:.0f} % of the time before the run)"
-    if conditions and (conditions.memory_before or 0) > _BUSY_MEMORY:
-        return f"another program holds {(conditions.memory_before or 0) / 2**30:.1f} GiB of the GPU's memory"
-    return ""
-
-
 def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """A measurement against its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{called(gpu)}: {called_measurement(measured)}"
-    why = _not_judged(gpu, measured)
+    why = why_not_judged(gpu, measured)
     found = why or expectation(facts.tables, gpu, measured)
     if isinstance(found, str):
         return _without_verdict(name, measured, found)
@@ -136,6 +119,7 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     scope="node",
     per="measurement",
     arises=_named("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad"),
+    required=True,
 )
 def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A GPU's memory is slower than it should be.
@@ -161,7 +145,7 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
     return judged(subject, facts)
 
 
-@rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"))
+@rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"), required=True)
 def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A GPU computes more slowly than it should.
 
@@ -193,6 +177,7 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     scope="node",
     per="measurement",
     arises=_named("host-to-device", "device-to-host"),
+    required=True,
 )
 def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """The link between host and GPU is slower than it should be.
@@ -218,7 +203,7 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     return judged(subject, facts)
 
 
-@rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"))
+@rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True)
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """The link between two GPUs is slower than it should be.
 

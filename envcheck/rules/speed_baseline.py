@@ -6,6 +6,7 @@ from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.machine import called
 from envcheck.rules.measured import called_measurement, measured_as, quantity, spread
+from envcheck.rules.speed_unjudged import why_not_judged
 from envcheck.snapshot import Measurement
 
 TOLERATED = 0.05
@@ -20,7 +21,7 @@ def _earlier(subject: MeasurementSubject, facts: Facts) -> Measurement | None:
 
 
 def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
-    return bool(subject.measurement.value) and _earlier(subject, facts) is not None
+    return not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
 
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_has_both)

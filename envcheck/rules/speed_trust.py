@@ -9,6 +9,7 @@ from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.machine import called
 from envcheck.rules.measured import called_measurement, measured_as, quantity
+from envcheck.rules.speed_unjudged import why_not_judged
 from envcheck.snapshot import Gpu, Measurement, Snapshot
 
 STRAGGLER = 0.10
@@ -111,7 +112,8 @@ def _behind(snapshot: Snapshot, by_uuid: dict[str, Gpu]) -> list[tuple[Gpu, Meas
     groups: dict[tuple[str, str], list[tuple[Gpu, Measurement]]] = defaultdict(list)
     for measured in snapshot.measurements:
         gpu = by_uuid.get(measured.gpu or "")
-        if gpu is not None and measured.value and measured.peer is None and measured.unit != "s":
+        comparable = measured.peer is None and measured.unit != "s"
+        if gpu is not None and comparable and not why_not_judged(gpu, measured):
             groups[gpu.name or "", measured_as(measured)].append((gpu, measured))
     found = []
     for members in groups.values():

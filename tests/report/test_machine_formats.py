@@ -29,7 +29,7 @@ def summary(found: Report) -> tuple[str, dict[str, Any]]:
 def test_every_format_has_its_module() -> None:
     folder = Path(__file__).parents[2] / "envcheck" / "report"
     assert all((folder / f"{name}.py").is_file() for name in FORMATS)
-    with pytest.raises(UsageError, match="there is no format 'yaml'; choose from text, json, summary"):
+    with pytest.raises(UsageError, match="there is no format 'yaml'; choose from text, json, speed, summary"):
         render(healthy(), "yaml")
 
 

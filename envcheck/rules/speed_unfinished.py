@@ -1,0 +1,63 @@
+"""Whether the measurements came to their end."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence
+from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.machine import called
+from envcheck.snapshot import ProbeRun, Snapshot
+
+_ON_REQUEST = ("--timeout", "not started:", "interrupted")
+"""How the detail of a run begins that was cut short because the user wished it."""
+
+
+def _runs(snapshot: Snapshot) -> list[ProbeRun]:
+    """The runs of bench probes that were to measure something."""
+    return [run for run in snapshot.runs if run.name.startswith("bench_") and run.status not in ("skipped", "absent")]
+
+
+def _was_measured(snapshot: Snapshot, _facts: Facts) -> bool:
+    return bool(_runs(snapshot))
+
+
+@rule(layer="gpu", scope="node", arises=_was_measured, required=True)
+def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A measurement did not come to its end.
+
+    What it checks
+        Whether the programs that measure ended by themselves. One that hangs is ended at its
+        deadline, and costs only its own figures.
+
+    Why it matters
+        A kernel that never ends or a call that fails can be the GPU's fault, and what was not
+        measured was not found to be in order.
+
+    How to fix
+        Look at the kernel log for Xid errors of that GPU, and run again with nothing else on the
+        machine. If it happens on one GPU only, take it out of use.
+
+    Sources
+        Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
+    """
+    bad = [run for run in _runs(snapshot) if run.status != "ok"]
+    if not bad:
+        return passed("All measurements came to their end", decided_by="measured")
+    names = {gpu.uuid: called(gpu) for gpu in facts.gpus if gpu.uuid}
+    evidence = tuple(
+        Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad
+    )
+    died = [run for run in bad if not run.detail.startswith(_ON_REQUEST)]
+    first = (died or bad)[0]
+    told = f"{_place(first, names)}{first.title}: {first.detail or first.status}"
+    return Outcome(
+        status="warn" if died else "unknown",
+        title=told[:80],
+        message=f"{told}." if not died else f"{told}. Its other figures, and those of other GPUs, are not affected.",
+        evidence=evidence,
+        decided_by="measured",
+    )
+
+
+def _place(run: ProbeRun, names: dict[str, str]) -> str:
+    name = names.get(run.gpu or "")
+    return f"{name}: " if name else ""
