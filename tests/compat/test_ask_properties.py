@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
 from envcheck.compat.gpu_driver import architecture_of
@@ -114,8 +114,9 @@ def test_a_further_component_never_mends_what_does_not_fit(
 @example([named("torch", "2.7"), named("gpu", "RTX 5090"), named("cuda", "12")], ("linux", "x86_64"))
 @example([named("torch", "2.5"), named("torchvision", "0.20"), named("torchaudio", "2.5.1")], ("linux", "x86_64"))
 def test_what_fits_fits_without_any_of_its_components(question: list[Component], platform: tuple[str, str]) -> None:
-    assume(len(question) > 1 and decide(MATRIX, on(platform, *question)).verdict == "compatible")
-    for place in range(len(question)):
+    fits = len(question) > 1 and decide(MATRIX, on(platform, *question)).verdict == "compatible"
+    event(f"compatible: {fits}")
+    for place in range(len(question) if fits else 0):
         rest = [*question[:place], *question[place + 1 :]]
         assert decide(MATRIX, on(platform, *rest)).verdict != "incompatible"
 

@@ -26,7 +26,7 @@ _DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
 _MOST_TRIED = 40
 """Changes of one component that are tried, nearest first."""
 _FEWER_TRIED = 12
-"""The same where families are named, of which every release is judged each time."""
+"""The same where a major version is named: all its releases are judged each time."""
 _MOST_NARROWED = 4
 """Members of families that are tried with each."""
 
@@ -35,8 +35,8 @@ def suggest(tables: Tables, components: Sequence[Component], decision: Decision)
     """Single changes with which the answer is compatible, for each component that all objections are about."""
     question, objections = decision.question, decision.objections
     shared = set.intersection(*(set(objection.about) for objection in objections)) if objections else set()
-    families = any(version.family for versions in question.versions.values() for version in versions)
-    most = _FEWER_TRIED if families else _MOST_TRIED
+    named = [version for versions in question.versions.values() for version in versions]
+    most = _FEWER_TRIED if any(one.family and len(one.numbers) == 1 for one in named) else _MOST_TRIED
     found: list[str] = []
     for place, component in enumerate(components):
         name = canonical(component.name)
