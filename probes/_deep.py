@@ -134,7 +134,8 @@ class _Attempt:
                     self._tell(skipped=str(reason))
                     return
             except BaseException as error:
-                tell(error)
+                if not isinstance(error, OnCpuError):
+                    tell(error)
                 self._tell(error=_in_step(step, error), **({"ran_on_gpu": False} if number == 0 else {}))
                 return
             else:

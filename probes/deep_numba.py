@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._deep import Step, Subject, Where, attempt, equal, module, on_gpu
+from ._deep import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
 from ._kit import Out, Request
 
 PROBE = {
@@ -18,10 +18,23 @@ PROBE = {
     "fills": ["environments.frameworks.trial", "environments.frameworks.gpu_available"],
 }
 
+KERNEL = "a kernel compiled on the spot"
+
 
 def collect(request: Request, out: Out) -> None:
-    """Send how it went; numba-cuda stands in for the CUDA target of numba, through which both are used."""
-    attempt(request, out, SUBJECT)
+    """Send how it went. numba-cuda is used through ``numba.cuda`` too, in whose place its ``.pth`` file puts it."""
+    separate = request["framework"]["name"] == "numba-cuda"
+    step = Step(KERNEL, kernel_of_numba_cuda if separate else kernel)
+    attempt(request, out, SUBJECT._replace(steps=(step,)))
+
+
+def kernel_of_numba_cuda(cuda: Any) -> Where:
+    """As ``kernel``, where that is numba-cuda's."""
+    if "numba_cuda" not in (cuda.__file__ or "").split("/"):
+        raise NotTriedError(
+            f"numba.cuda is Numba's own here ({cuda.__file__}), not numba-cuda's: its .pth file is not read"
+        )
+    return kernel(cuda)
 
 
 def kernel(_cuda: Any) -> Where:
@@ -42,13 +55,9 @@ def _version(_cuda: Any) -> str:
     return str(numba.__version__)
 
 
-def _implementation(_cuda: Any) -> str | None:
+def _implementation(cuda: Any) -> str | None:
     """Of numba-cuda, when that is what ``numba.cuda`` is."""
-    try:
-        numba_cuda = module("numba_cuda")
-    except ImportError:
-        return None
-    return str(numba_cuda.__version__)
+    return str(module("numba_cuda").__version__) if "numba_cuda" in (cuda.__file__ or "").split("/") else None
 
 
 def _runtime(cuda: Any) -> str:
@@ -57,7 +66,7 @@ def _runtime(cuda: Any) -> str:
 
 SUBJECT = Subject(
     module="numba.cuda",
-    steps=(Step("a kernel compiled on the spot", kernel),),
+    steps=(Step(KERNEL, kernel),),
     build={"version": _version, "numba-cuda": _implementation},
     answers={"cuda": _runtime, "devices": lambda cuda: len(cuda.gpus)},
     available=lambda cuda: bool(cuda.is_available()),

@@ -21,7 +21,8 @@ _TELLING = re.compile(
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WITHOUT_CONTENT = re.compile(
-    r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|.*All log messages before absl.*|errors?)?\W*$", re.IGNORECASE
+    r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$",
+    re.IGNORECASE,
 )
 
 

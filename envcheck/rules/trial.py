@@ -7,7 +7,7 @@ import msgspec
 from envcheck.checks import Fix, Source, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.error_lines import named_by
-from envcheck.rules.framework_facts import extended, named, shown
+from envcheck.rules.framework_facts import extended, leads, named, shown
 from envcheck.rules.machine import called, may_have_gpus
 from envcheck.rules.trial_facts import proof_of, tried, what_it_printed
 from envcheck.snapshot import Framework, Trial
@@ -75,7 +75,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         With --deep: whether small operations (a matrix product, a convolution, a kernel compiled on
         the spot) give the right result, and whether the first one's lies in the GPU's memory: the
         driver is asked where the pointer leads. So a framework that falls back to the CPU without an
-        error is found.
+        error is found. Of an extension it is a warning.
 
     Why it matters
         Programs fail at their first operation; or, worse, run on the CPU unnoticed, ten to a hundred
@@ -144,13 +144,12 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
 
 
 def _failed(framework: Framework, trial: Trial) -> Outcome:
-    """A failure of what is built for CUDA; of what may well be there for the CPU alone, a note."""
-    status: Status = "fail" if _for_cuda(framework) else "note"
+    """A failure of a framework built for CUDA, a warning for an extension; of what may be there for the CPU, a note."""
+    weight: Status = "fail" if leads(framework) else "warn"
+    status: Status = weight if _for_cuda(framework) or trial.ran_on_gpu else "note"
+    title = f"{shown(framework)} cannot use the GPU"
     if trial.ran_on_gpu:
         title = f"{named(framework)} reaches the GPU, and fails there"
-        status = "fail"
-    else:
-        title = f"{shown(framework)} cannot use the GPU"
     return Outcome(
         status=status,
         title=title,

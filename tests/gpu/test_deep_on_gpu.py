@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-TRIED = ("torch", "jax", "cupy", "triton", "numba-cuda")
+TRIED = ("torch", "jax", "cupy", "triton")
 COMPARED = ("cudnn", "cublas", "nccl")
 
 
@@ -63,6 +63,34 @@ def test_it_ran_on_the_gpu(name: str, frameworks: dict[str, dict[str, Any]], rep
     assert trial["proof"] == "the driver says that the result lies in device memory"
     assert trial["gpu"] in {gpu["pci_bus_id"] for gpu in report["snapshot"]["gpus"]["items"]}
     assert {library["family"] for library in trial["libraries"]} >= {"cuda"}
+
+
+NUMBA = """
+import numpy
+from numba import cuda
+@cuda.jit
+def double(numbers):
+    place = cuda.grid(1)
+    if place < numbers.size:
+        numbers[place] *= 2
+numbers = cuda.to_device(numpy.ones(32768, "float32"))
+double[256, 128](numbers)
+assert numbers.copy_to_host().sum() == 65536
+"""
+
+
+def test_numba_does_what_a_program_of_its_own_does(
+    interpreter: str, frameworks: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
+    """A release of numba-cuda may not go with the NumPy here: then the trial says what any program would be told."""
+    trial = _named(frameworks, "numba-cuda")["trial"]
+    (tmp_path / "program.py").write_text(NUMBA)
+    done = subprocess.run([interpreter, tmp_path / "program.py"], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        assert (trial["ran_on_gpu"], trial.get("error")) == (True, None)
+    else:
+        assert trial["ran_on_gpu"] is False
+        assert trial["error"].startswith(done.stderr.strip().splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", ["torch", "jax"])
