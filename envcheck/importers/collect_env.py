@@ -190,11 +190,17 @@ def _toolkits(values: _Values) -> Listing[Toolkit] | None:
     return Listing(items=(Toolkit(source=SOURCE, path="unknown folder", version=version, on_path=True),))
 
 
+def _cudnn_family(path: str) -> str:
+    """``cudnn``, or the sub-library: ``cudnn_ops``."""
+    match = re.match(r"(?:lib)?(cudnn(?:_[a-z]+)*)", re.split(r"[/\\]", path)[-1], re.IGNORECASE)
+    return match[1].lower() if match else "cudnn"
+
+
 def _cudnn_files(values: _Values) -> Listing[Library] | None:
     """The system's copies of cuDNN; the framework's own is never among them."""
     matches = [_CUDNN_FILE.match(line) for line in values.get("cudnn version", ()) if len(line) <= _LONGEST_PATH]
     items = [
-        Library(source=SOURCE, path=found[1], family="cudnn", on_disk=found[2])
+        Library(source=SOURCE, path=found[1], family=_cudnn_family(found[1]), on_disk=found[2])
         for found in matches
         if found is not None
     ]

@@ -33,6 +33,8 @@ _IN_ANY_CASE = (
     r"\bbut (?:source|loaded|linked|the installed)\b",
     r"\b(?:returned [1-9]|dynamic llm libraries|start this container)|\(you have ",
     r"throttl|slowdown *: *active",
+    r"\bneither af_inet|\bnot (?:defined in file|set)\b|\bstub (?:version|library)\b|\blibraries are stubs\b",
+    r"\bversions? .{1,80} but \b",
     r"\b(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|\bfile (?:exists|too short)\b",
     r"\bdev/shm|shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
     r"\bno device\b|\binvalid (?:literal|device)\b|libcuda reported version",

@@ -68,13 +68,11 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 def _files(text: str) -> Iterator[Library]:
     for match in _PATH.finditer(text):
         number = match["number"].lstrip(".")
-        major, _, minor = number.partition(".")
         yield Library(
             source=SOURCE,
             path=match["path"],
             family=match["family"],
-            soname=f"lib{match['family']}.so.{major}" if major else None,
-            on_disk=number if minor else None,
+            on_disk=number if "." in number else None,
             stub=True if "/stubs/" in match["path"] else None,
         )
 

@@ -23,6 +23,7 @@ from envcheck.rules.libraries_facts import (
     weight,
 )
 from envcheck.rules.libraries_fixes import (
+    bring_cudnn,
     install_declared,
     install_framework_again,
     install_libraries,
@@ -41,6 +42,7 @@ _NUMBERS = 3
     per="framework",
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu", "cuda-library-missing"),
+    remedy=bring_cudnn,
 )
 def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """CuDNN is not installed.
@@ -54,8 +56,8 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         ONNX Runtime compute on the CPU. A CUDA toolkit does not bring cuDNN.
 
     How to fix
-        Install NVIDIA's wheel for the CUDA major of the framework (`nvidia-cudnn-cu12`,
-        `nvidia-cudnn-cu13`) in the release that the framework asks for, or the system's package.
+        Install NVIDIA's wheel for the CUDA major of the framework (`nvidia-cudnn-…`, with the major
+        at the end) in the release that the framework asks for, or the system's package.
 
     Sources
         cuDNN, installation on Linux:
@@ -73,6 +75,7 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     per="framework",
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu", "cudnn-missing"),
+    remedy=bring_cudnn,
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """Only another major of cuDNN is here than the one that the framework asks for.
@@ -124,6 +127,7 @@ def _given_cudnn(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     arises=_given_cudnn,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_cudnn,
 )
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """CuDNN is older than the one that the framework was built with.
@@ -135,8 +139,8 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         others, an older one is no finding.
 
     Why it matters
-        TensorFlow and JAX stop at the first convolution ("Loaded runtime CuDNN library: 8.5.0 but
-        source was compiled with: 8.6.0"), PyTorch when it is asked for cuDNN.
+        TensorFlow and JAX stop at the first convolution ("Loaded runtime CuDNN library: … but
+        source was compiled with: …"), PyTorch when it is asked for cuDNN.
 
     How to fix
         Install the cuDNN that the framework asks for. Where a newer one is installed already, an
@@ -144,8 +148,8 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
     Sources
         TensorFlow, tested build configurations: https://www.tensorflow.org/install/source#gpu
-        cuDNN, versions and compatibility:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/developer/forward-compatibility.html
+        cuDNN, support matrix:
+            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
     """
     framework = subject.framework
     load = next(load for load in loads_of(framework, "cudnn") if load.version)
@@ -193,6 +197,7 @@ def _parts(framework: Framework) -> tuple[Load, ...]:
     per="framework",
     arises=_given_parts,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_cudnn,
 )
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded are of different releases.

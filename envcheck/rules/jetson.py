@@ -46,7 +46,18 @@ _SEE_RELEASE = ("cat", "/etc/nv_tegra_release")
     scope="env",
     arises=_on_a_jetson,
     remedy=_get_the_fitting,
-    explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
+    explains=(
+        "driver-too-old",
+        "gpu-code-missing",
+        "gpu-init-failed",
+        "no-gpu-visible",
+        "cuda-library-missing",
+        "cuda-major-mismatch",
+        "cudnn-missing",
+        "cudnn-major-mismatch",
+        "library-not-found",
+        "tensorrt-missing",
+    ),
 )
 def jetpack_mismatch(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """Software was made for another JetPack than the one on this Jetson.
@@ -210,7 +221,16 @@ def _mount_them(_facts: Facts) -> tuple[Fix, ...]:
     scope="container",
     arises=_container_on_a_jetson,
     remedy=_mount_them,
-    explains=("container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible"),
+    explains=(
+        "container-without-gpu",
+        "driver-not-installed",
+        "gpu-init-failed",
+        "no-gpu-visible",
+        "cuda-library-missing",
+        "cudnn-missing",
+        "library-not-found",
+        "tensorrt-missing",
+    ),
 )
 def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A container on a Jetson was not given the system's libraries.

@@ -20,7 +20,7 @@ from envcheck.rules.libraries_facts import (
     others_of,
     weight,
 )
-from envcheck.rules.libraries_fixes import add_folder, install_framework_again, install_libraries
+from envcheck.rules.libraries_fixes import add_folder, bring_library, install_framework_again, install_libraries
 from envcheck.rules.machine import on_tegra, plural
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Load
@@ -42,7 +42,8 @@ def _given_by_the_host(facts: Facts) -> Outcome | None:
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "cpu-only-build"),
+    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_library,
 )
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library of CUDA that a framework needs is not installed.
@@ -116,7 +117,8 @@ def _not_there(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts)
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "cpu-only-build"),
+    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_library,
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library that is installed lies where the loader does not look for it.
@@ -178,6 +180,7 @@ def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
     arises=followed,
     doubt=_given_by_the_host,
     explains=("framework-import-fails", "framework-cannot-use-gpu", "cuda-library-missing", "library-not-found"),
+    remedy=bring_library,
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework or library is built for another CUDA major than what is there.

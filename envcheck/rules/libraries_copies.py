@@ -21,7 +21,13 @@ from envcheck.rules.libraries_facts import (
     own_loads,
     version_at,
 )
-from envcheck.rules.libraries_fixes import install_declared, install_framework_again, without_variable
+from envcheck.rules.libraries_fixes import (
+    bring_library,
+    install_declared,
+    install_framework_again,
+    see_loader,
+    without_variable,
+)
 from envcheck.rules.libraries_jitlink import jitlink_fits
 from envcheck.rules.libraries_wheels import family_of_wheel
 from envcheck.rules.trial_facts import ran_on_gpu
@@ -56,6 +62,7 @@ class _Taken(NamedTuple):
         "nccl-version-mismatch",
         "nvjitlink-mismatch",
     ),
+    remedy=see_loader,
 )
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """An older copy of a library is loaded in the place of the framework's own.
@@ -138,6 +145,7 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
     per="framework",
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_library,
 )
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with.
@@ -198,6 +206,7 @@ def _least(framework: Framework) -> dict[str, str]:
     per="framework",
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu", "gpu-init-failed", "driver-not-installed"),
+    remedy=see_loader,
 )
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A toolkit's link-time stub would be loaded in the place of a library.

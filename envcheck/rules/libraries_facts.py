@@ -97,7 +97,8 @@ def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple
 def _other_major(library: Library, wanted: LibraryName) -> bool:
     name = name_of(library.soname or library.path)
     same = name is not None and (name.family == wanted.family or name.kind == wanted.kind == "cudnn")
-    return same and not library.stub and name is not None and name.number != wanted.number
+    other = name is not None and not f"{name.number}.".startswith(f"{wanted.number}.")
+    return same and other and not library.stub
 
 
 def _of_no_such_cuda(wanted: LibraryName, facts: Facts) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.framework_facts import named
+from envcheck.rules.framework_facts import named, of
 from envcheck.rules.framework_fixes import install_gpu_build
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_names import LibraryName
@@ -82,3 +82,62 @@ def _declared(framework: Framework, family: str) -> str | None:
         if match and re.fullmatch(rf"{base}(?:-cu\d+)?", match[1]):
             return f"{match[1]}{match[2].rstrip(',')}"
     return None
+
+
+def see_loader(_facts: Facts) -> tuple[Fix, ...]:
+    """How to see what the loader looks for and takes, where only an error line is known."""
+    return (
+        Fix(
+            text="See which file the loader takes, or where it looks in vain",
+            command=("env", "LD_DEBUG=libs", "python", "-c", "import torch"),
+        ),
+        Fix(text="See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
+    )
+
+
+def bring_library(facts: Facts) -> tuple[Fix, ...]:
+    """Where only an error line is known: install what holds the library, or show the loader where it is."""
+    text = (
+        "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
+        "framework's own extra"
+    )
+    return (Fix(text=text), *see_loader(facts))
+
+
+def bring_cudnn(facts: Facts) -> tuple[Fix, ...]:
+    """Install cuDNN as a wheel."""
+    return (*_wheel(facts, "nvidia-cudnn", "cuDNN, of the major that is asked for,"), *see_loader(facts))
+
+
+def bring_nccl(facts: Facts) -> tuple[Fix, ...]:
+    """Install NCCL as a wheel."""
+    return (*_wheel(facts, "nvidia-nccl", "the NCCL that the framework pins"), *see_loader(facts))
+
+
+def bring_tensorrt(facts: Facts) -> tuple[Fix, ...]:
+    """Install TensorRT as a wheel."""
+    return (*_wheel(facts, "tensorrt", "TensorRT, of the major that is asked for,"), *see_loader(facts))
+
+
+def list_wheels(facts: Facts) -> tuple[Fix, ...]:
+    """Where only an error line is known: see which of NVIDIA's wheels there are, and leave one CUDA major."""
+    environment = facts.environment
+    python = (environment.executable if environment else None) or "python"
+    text = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
+    return (Fix(text=text, command=(python, "-m", "pip", "list")),)
+
+
+def other_compiler(_facts: Facts) -> tuple[Fix, ...]:
+    """Where only an error line is known: a newer release that brings a newer compiler, or one first on PATH."""
+    text = "Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
+    return (Fix(text=text), Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")))
+
+
+def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:
+    """The wheel for the CUDA major of the environment's framework; without a command where that is not known."""
+    frameworks = of(facts.environment) if facts.environment else ()
+    cuda = next((version for each in frameworks if (version := CudaVersion.parse(each.cuda))), None)
+    text = f"Install {what} as a wheel for the CUDA major of the framework"
+    if cuda is None:
+        return (Fix(text=f"{text}: {base}-cu…"),)
+    return install(facts, (f"{base}-cu{cuda.major}",), text, How(risk="adds the package, or replaces its release"))

@@ -12,7 +12,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.fits import does_not_fit
 from envcheck.rules.framework_facts import named
 from envcheck.rules.libraries_facts import VARIABLES, asked, followed, loads_of, name_in, own_loads
-from envcheck.rules.libraries_fixes import install_declared, install_framework_again, without_variable
+from envcheck.rules.libraries_fixes import install_declared, install_framework_again, see_loader, without_variable
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Load
 
@@ -25,6 +25,7 @@ _LINKS = ("cusparse", "cusolver")
     per="framework",
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=see_loader,
 )
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it.
@@ -43,7 +44,7 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         the other wheels.
 
     Sources
-        nvJitLink: https://docs.nvidia.com/cuda/nvjitlink/index.html
+        NVIDIA, linking at run time: https://docs.nvidia.com/cuda/nvjitlink/index.html
         PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
             https://github.com/pytorch/pytorch/issues/152783
     """

@@ -55,7 +55,7 @@ def _names(text: str) -> Iterator[LibraryName]:
 
 
 def _of_dll(number: str) -> str:
-    """Windows writes CUDA 11.0 as 110 and 11.2 as 112, majors alone as they are."""
+    """Windows writes 11.2 as 112, and majors alone as they are."""
     first, *rest = number.split("_")
     three = len(first) == 3
     return ".".join([first[:2], first[2:], *rest] if three else [first, *rest])

@@ -70,7 +70,7 @@ def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Tables) -> bool
 
 
 def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Before CUDA 11 the names carry the minor version, and each minor has files of its own."""
+    """Where a name carries the minor version too, as those of old releases do, each minor has files of its own."""
     stated = [library.cuda for library in _libraries(snapshot) if library.cuda and _STATED in library.path]
     toolkits = [item.version for item in (snapshot.toolkits.items if snapshot.toolkits else ()) if item.version]
     known = [version for version in (*stated, *toolkits) if "." in version]
@@ -114,7 +114,7 @@ def _newer_copy_is_there(text: str, snapshot: Snapshot) -> bool:
 
 
 def _wanted_version(text: str, family: str) -> str | None:
-    """What the framework was built with, as its line says it: ``8.6.0``, or ``120304`` for 12.3.4."""
+    """What the framework was built with, as its line says it: ``8.6``, or ``120304``, which is 12.3."""
     words = [word.strip(".,;:()") for word in text.replace("version", "version ").split()]
     numbers = [word for word in words if word[:1].isdigit() and word.replace(".", "").isdigit()]
     if len(numbers) < 2:

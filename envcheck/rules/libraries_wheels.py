@@ -1,4 +1,4 @@
-"""NVIDIA's wheels by what they hold: ``nvidia-cudnn-cu12`` is cuDNN for CUDA 12, ``nvidia-cublas`` of 13 or newer."""
+"""NVIDIA's wheels by what they hold, and the CUDA major that they are for: mostly the suffix of their names."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def cuda_of_wheel(distribution: Distribution) -> str | None:
 
 
 def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
-    """Whether both write files of one name into one folder: NCCL for CUDA 11 and NCCL for CUDA 12."""
+    """Whether both write files of one name into one folder: NCCL for two CUDA majors."""
     first, second = wheel_of(one.name), wheel_of(other.name)
     if first is None or second is None or first.name != second.name or one.name == other.name:
         return False

@@ -10,7 +10,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.framework_facts import named
 from envcheck.rules.libraries import not_installed
 from envcheck.rules.libraries_facts import VARIABLES, asked, followed, loads_of, missing_because
-from envcheck.rules.libraries_fixes import install_declared, install_framework_again, without_variable
+from envcheck.rules.libraries_fixes import bring_nccl, install_declared, install_framework_again, without_variable
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Snapshot
 
@@ -23,6 +23,7 @@ _TITLE = 80
     per="framework",
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_nccl,
 )
 def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is not installed.
@@ -35,8 +36,8 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         A build of PyTorch with NCCL fails at `import`, and no framework trains on several GPUs.
 
     How to fix
-        Install NVIDIA's wheel for the CUDA major of the framework (`nvidia-nccl-cu12`,
-        `nvidia-nccl-cu13`), in the release that the framework pins.
+        Install NVIDIA's wheel for the CUDA major of the framework (`nvidia-nccl-…`, with the major at
+        the end), in the release that the framework pins.
 
     Sources
         NCCL, installation: https://docs.nvidia.com/deeplearning/nccl/install-guide/index.html
@@ -56,6 +57,7 @@ def _given_nccl(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     arises=_given_nccl,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_nccl,
 )
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with.

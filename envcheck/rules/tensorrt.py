@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.libraries import same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
@@ -9,12 +11,12 @@ from envcheck.rules.framework_facts import named
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries import not_installed
 from envcheck.rules.libraries_facts import followed, missing_because
+from envcheck.rules.libraries_fixes import bring_tensorrt
 from envcheck.rules.libraries_names import name_of
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Distribution, Environment, Load, Snapshot
 
-_PARTS = ("", "-bindings", "-libs")
-_SUFFIXES = ("", "-cu11", "-cu12", "-cu13")
+_PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
 _TITLE = 80
 
@@ -25,6 +27,7 @@ _TITLE = 80
     per="framework",
     arises=followed,
     explains=("framework-import-fails",),
+    remedy=bring_tensorrt,
 )
 def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """TensorRT is not installed.
@@ -38,8 +41,8 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         provider gets another one.
 
     How to fix
-        Install the TensorRT major that the framework was built with, as a wheel (`tensorrt-cu12`,
-        `tensorrt-cu13`) or as NVIDIA's packages, for the CUDA major of the framework.
+        Install the TensorRT major that the framework was built with, as a wheel (`tensorrt-…`,
+        with the CUDA major at the end) or as NVIDIA's packages, for the CUDA of the framework.
 
     Sources
         TensorRT, installation:
@@ -55,7 +58,14 @@ def _has_parts(environment: Environment, _facts: Facts) -> bool:
     return len(_packages(environment)) > 1 or bool(_loaded(environment))
 
 
-@rule(layer="library", scope="env", per="environment", arises=_has_parts, explains=("framework-import-fails",))
+@rule(
+    layer="library",
+    scope="env",
+    per="environment",
+    arises=_has_parts,
+    explains=("framework-import-fails",),
+    remedy=bring_tensorrt,
+)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT are of different releases.
 
@@ -89,8 +99,7 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
 
 
 def _packages(environment: Environment) -> list[Distribution]:
-    names = {f"tensorrt{suffix}{part}" for suffix in _SUFFIXES for part in _PARTS}
-    return [each for each in environment.distributions or () if each.name in names]
+    return [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
 
 
 def _differ(one: Distribution, other: Distribution) -> bool:
@@ -172,6 +181,6 @@ def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | No
 
     Sources
         TensorRT, version compatibility:
-            https://docs.nvidia.com/deeplearning/tensorrt/latest/inference-library/version-compatibility.html
+            https://docs.nvidia.com/deeplearning/tensorrt/latest/index.html
     """
     return None

@@ -9,6 +9,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, s
 from envcheck.rules.fits import does_not_fit
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.install import How, install
+from envcheck.rules.libraries_fixes import other_compiler
 from envcheck.rules.machine import called
 from envcheck.rules.torch_fixes import install_fitting_build
 from envcheck.rules.trial_facts import ran_on_gpu
@@ -47,6 +48,7 @@ def _assembles(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     arises=_assembles,
     explains=("framework-cannot-use-gpu",),
+    remedy=other_compiler,
 )
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A compiler that is used at run time does not know the GPU.
@@ -106,6 +108,7 @@ def _brings_none(subject: FrameworkSubject, facts: Facts) -> bool:
     per="framework",
     arises=_brings_none,
     explains=("framework-cannot-use-gpu",),
+    remedy=other_compiler,
 )
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A compiler that is needed at run time is not there.
@@ -119,7 +122,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
     How to fix
         Install Triton's own wheel; for JAX and TensorFlow the wheel nvidia-cuda-nvcc, or a toolkit
-        that `XLA_FLAGS=--xla_gpu_cuda_data_dir=…` names; for Numba numba-cuda[cu12] or [cu13].
+        that `XLA_FLAGS=--xla_gpu_cuda_data_dir=…` names; for Numba the extra of numba-cuda.
 
     Sources
         XLA, flags: https://openxla.org/xla/flags_guidance
@@ -254,7 +257,7 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     explains=("extension-built-for-other-torch",),
 )
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
-    """The CUDA toolkit is of another major than PyTorch's build, and something is to be compiled.
+    """The CUDA toolkit that compiles here is of another major than PyTorch's build.
 
     What it checks
         The nvcc that builds would take (CUDA_HOME, else PATH) against the CUDA that PyTorch was built

@@ -11,6 +11,7 @@ from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.framework_facts import of
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_facts import copies
+from envcheck.rules.libraries_fixes import list_wheels
 from envcheck.rules.libraries_wheels import cuda_of_wheel, fills_the_same_folder, wheel_of
 from envcheck.snapshot import Distribution, Environment, Framework, Library
 
@@ -35,9 +36,10 @@ def _has_wheels(environment: Environment, _facts: Facts) -> bool:
         "cudnn-too-old",
         "cuda-library-too-old",
     ),
+    remedy=list_wheels,
 )
 def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
-    """Two of NVIDIA's wheels write the same files, or one is not the release that was pinned.
+    """Two of NVIDIA's wheels write the same files, or a pinned one was replaced.
 
     What it checks
         Whether wheels for two CUDA majors are installed whose files have the same names in the same

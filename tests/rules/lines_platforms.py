@@ -90,7 +90,6 @@ HARMLESS = [
     "Unable to set persistence mode for GPU 00000000:01:00.0: Insufficient Permissions",
     "nvidia-ml-py: Insufficient Permissions while changing the application clocks",
     "OSError: [Errno 28] No space left on device: '/root/.cache/huggingface'",
-    "libcublas.so.10: cannot open shared object file: No such file or directory",
     "PostgreSQL: out of shared memory; you might need to increase max_locks_per_transaction",
     "NCCL INFO NCCL_P2P_DISABLE set by environment to 0",
     "/usr/lib/x86_64-linux-gnu/libfoo.so.1: file too short",

@@ -7,7 +7,7 @@ import pytest
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.error_lines import ERROR_LINES, LONGEST, named_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
-from tests.rules import lines_platforms
+from tests.rules import lines_libraries, lines_platforms
 from tests.rules.machines import (
     but,
     cause,
@@ -170,7 +170,7 @@ CORE: dict[str, list[str]] = {
     "thermal-throttled": ["        SW Thermal Slowdown         : Active"],
 }
 
-FAMILIES = (CORE, lines_platforms.EXAMPLES)
+FAMILIES = (CORE, lines_platforms.EXAMPLES, lines_libraries.EXAMPLES)
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
 
@@ -230,9 +230,7 @@ HARMLESS = [
     "            HW Power Brake Slowdown : Not Active",
     "NVRM: Xid (PCI:0000:79:00): 31, pid=1, name=python, MMU fault",
     "NVRM: Xid (PCI:0000:19:00): 13, Graphics SM Warp Exception, 119 of them",
-    "libcudart.so.12: cannot open shared object file: No such file or directory",
     "Failed to create job 802 of the queue",
-    "ptxas tinycuda.ptx, line 9; fatal   : Unsupported .version 8.5; current version is '7.5'",
     "No running processes found",
     "CUDA lazy loading is not enabled",
     "modprobe: ERROR: could not insert 'vboxdrv': Required key not available",
