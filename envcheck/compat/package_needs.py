@@ -1,0 +1,172 @@
+"""What releases of Python packages need of each other: by the matrix, and by the requirements that they declare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from envcheck.compat.fit import Fit, FitVerdict, conclude
+from envcheck.compat.question.candidates import release_candidates
+from envcheck.compat.question.names import canonical, scheme
+from envcheck.compat.question.question import Question
+from envcheck.compat.question.rows import rows_of
+from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
+from envcheck.compat.tables import Machine, Os, ReleaseRow, Tables
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+_LONGEST = 1000
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_SEPARATORS = re.compile(r"[-_.]+")
+
+
+def release_rows(
+    tables: Tables, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> tuple[ReleaseRow, ...]:
+    """The rows that hold for this release of a package (for its build, where the version has a local tag)."""
+    parsed = parse_version(version, scheme(canonical(name)))
+    if parsed is None:
+        return ()
+    question = Question({}, os=os, machine=machine)
+    found = release_candidates(tables, question, canonical(name), parsed)
+    if not found and parsed.local:
+        found = release_candidates(tables, question, canonical(name), parsed._replace(local=""))
+    return found[0].rows if found else ()
+
+
+def release_fits(
+    tables: Tables, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> Fit | None:
+    """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row speaks of the two.
+
+    A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
+    each other (two documents) leave it open.
+    """
+    met = parse_version(there, scheme(canonical(other)))
+    rows = [row for row in release_rows(tables, name, version, os, machine) if other in map(canonical, row.needs)]
+    if met is None or not rows:
+        return None
+    covers = {_cover(_need(row, other), met) for row in rows}
+    cover: Cover = covers.pop() if len(covers) == 1 else "some"
+    wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
+    reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
+    return conclude(tables, _VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
+
+
+def _need(row: ReleaseRow, other: str) -> str:
+    return next(spec for key, spec in row.needs.items() if canonical(key) == other)
+
+
+def _cover(spec: str, met: Version) -> Cover:
+    parsed = parse_specifier(spec)
+    found = parsed.cover(met)
+    return parsed.cover(met._replace(pre=False)) if met.pre and found == "none" else found
+
+
+# --- declared requirements ----------------------------------------------------------------------------------------
+
+
+def requirement_name(line: str) -> str:
+    """The normalised name of the distribution that a requirement line asks for."""
+    match = _NAME.match(line)
+    return _SEPARATORS.sub("-", match[1]).lower() if match else ""
+
+
+def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str | None:
+    """The bounds that the lines set on ``name`` here (extras left out); None where they do not ask for it.
+
+    ``marks`` are the environment markers of PEP 508 that are known; a line whose marker needs another is left out.
+    """
+    found = [line for line in lines if requirement_name(line) == name]
+    holding = [asked for line in found if (asked := _requirement(line)) and _holds(asked, marks)]
+    return ",".join(filter(None, (str(asked.specifier) for asked in holding))) if holding else None
+
+
+def admits(bounds: str, there: str) -> bool | None:
+    """Whether bounds of PEP 440 admit a version; None where either cannot be read.
+
+    A pre-release is taken for the release that it leads to as well.
+    """
+    from packaging import version as pep440  # noqa: PLC0415 - few environments need it
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+
+    try:
+        wanted, version = SpecifierSet(bounds), pep440.Version(there)
+    except (InvalidSpecifier, pep440.InvalidVersion):
+        return None
+    if wanted.contains(version, prereleases=True):
+        return True
+    return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
+
+
+def same_minor(bounds: str, there: str) -> bool:
+    """Whether a version differs from one that the bounds pin only behind its second number."""
+    met = parse_version(there)
+    pins = [parse_version(pin) for pin in re.findall(r"==\s*([0-9][\w.]*)", bounds)]
+    return met is not None and any(pin is not None and pin.numbers[:2] == met.numbers[:2] for pin in pins)
+
+
+@cache
+def _requirement(line: str) -> Requirement | None:
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - few environments need it
+
+    try:
+        return Requirement(line) if len(line) <= _LONGEST else None
+    except InvalidRequirement:
+        return None
+
+
+def _holds(asked: Requirement, marks: Mapping[str, str]) -> bool:
+    if asked.marker is None:
+        return True
+    text = str(asked.marker)
+    if not _named(text) <= marks.keys() | {"extra"}:
+        return False
+    return asked.marker.evaluate({"extra": "", **marks})
+
+
+def _named(text: str) -> set[str]:
+    """The variables of a marker."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", text)
+    return set(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
+
+
+def marks_of(python: str | None, os: str, machine: str | None) -> dict[str, str]:
+    """The markers that follow from a Python and its system."""
+    known: dict[str, Sequence[str]] = {
+        "linux": ("linux", "Linux", "posix"),
+        "windows": ("win32", "Windows", "nt"),
+        "macos": ("darwin", "Darwin", "posix"),
+    }
+    platform, system, name = known.get(os, known["linux"])
+    found = {"sys_platform": platform, "platform_system": system, "os_name": name}
+    found |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
+    if machine:
+        found["platform_machine"] = machine
+    if python and (parsed := parse_version(python)) and len(parsed.numbers) > 1:
+        found |= {"python_version": ".".join(map(str, parsed.numbers[:2])), "python_full_version": python}
+    return found
+
+
+def release_for(
+    tables: Tables, name: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> str | None:
+    """The newest releases of ``name`` that are tied to release ``there`` of ``other``, as bounds: ``==0.20.1``."""
+    met = parse_version(there, scheme(canonical(other)))
+    if met is None:
+        return None
+    found = [
+        row.versions
+        for row in rows_of(tables, canonical(name))
+        if not row.build
+        and other in map(canonical, row.needs)
+        and _cover(_need(row, other), met) == "all"
+        and (not row.os or os in row.os or (os == "wsl" and "linux" in row.os))
+        and (not row.machine or machine in row.machine)
+        and "|" not in row.versions
+    ]
+    return found[-1] if found else None

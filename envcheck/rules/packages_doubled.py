@@ -1,0 +1,169 @@
+"""Several distributions that fill one package: the files of the one that was installed last win, in part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from envcheck.checks import Evidence, Fix, Status
+from envcheck.rules.api import Facts, Outcome, rule, seen
+from envcheck.rules.framework_facts import of
+from envcheck.rules.framework_fixes import install_gpu_build
+from envcheck.rules.install import How, install
+from envcheck.rules.observed import quoted_error
+from envcheck.rules.trial_facts import failed, ran_on_gpu
+from envcheck.snapshot import Distribution, Environment, Framework
+
+_ORT = re.compile(
+    r"(?:onnxruntime|ort-nightly)(?:-(?:gpu|directml|openvino|training|training-gpu|rocm|migraphx|qnn|silicon|cann))?"
+)
+_ORT_CUDA = re.compile(r"(?:onnxruntime|ort-nightly)(?:-training)?-gpu")
+_NOT_BUILT_IN = re.compile(
+    r"'CUDAExecutionProvider' is not in available provider names|"
+    r"CUDAExecutionProvider\b.*not in available (?:execution )?providers",
+    re.IGNORECASE,
+)
+_CUPY = re.compile(r"(?:amd-)?cupy(?:-(?:cuda\d{2,3}x?|rocm(?:-\d-\d)?))?")
+
+
+def _doubled(environment: Environment, pattern: re.Pattern[str]) -> tuple[Distribution, ...]:
+    """The distributions of one package, each name once; conda's own packages are put together by conda."""
+    found: dict[str, Distribution] = {}
+    for each in environment.distributions or ():
+        if pattern.fullmatch(each.name):
+            found.setdefault(each.name, each)
+    return tuple(found.values()) if len(found) > 1 else ()
+
+
+def _framework(environment: Environment, pattern: re.Pattern[str]) -> Framework | None:
+    return next((each for each in of(environment) if pattern.fullmatch(each.name)), None)
+
+
+def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
+    shown = [seen(f"{each.name}{f' in {each.path}' if each.path else ''}", each, "version") for each in found]
+    if framework is not None:
+        shown += [
+            seen(f"the package in {framework.path or 'use'}: {field}", framework, field)
+            for field in ("name", "providers", "cuda", "problem")
+            if getattr(framework, field)
+        ]
+    return tuple(shown)
+
+
+def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
+    found = _doubled(environment, _ORT)
+    return any(_ORT_CUDA.fullmatch(each.name) for each in found) or bool(_without_its_provider(environment, facts))
+
+
+def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
+    """The GPU package is in the list, and what was imported says that it was built without the provider for CUDA."""
+    listed = next((each for each in environment.distributions or () if _ORT_CUDA.fullmatch(each.name)), None)
+    said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
+    if listed is None or said is None:
+        return ()
+    return (seen(listed.name, listed, "version"), quoted_error(said))
+
+
+def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
+    return install_gpu_build(facts, Framework(name="onnxruntime"))
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_two_onnxruntimes,
+    remedy=_install_gpu_package,
+    explains=("cpu-only-build", "requirement-broken"),
+)
+def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
+    """The CPU and the GPU package of ONNX Runtime are installed over each other.
+
+    What it checks
+        Whether onnxruntime-gpu and another distribution of ONNX Runtime (onnxruntime, -directml,
+        -openvino …) are installed in one environment, and of which one the files are that lie in
+        the folder `onnxruntime`, which they share.
+
+    Why it matters
+        What was installed last overwrites the other; often that is the CPU package, brought along by
+        another package. Sessions then run on the CPU with no more than a warning ("Specified provider
+        'CUDAExecutionProvider' is not in available provider names"). Removing one breaks the other.
+
+    How to fix
+        Remove all of them, then install onnxruntime-gpu alone. What brings the CPU package along
+        mostly works with the GPU package too; pip may go on to say that a requirement is missing.
+
+    Sources
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
+        ONNX Runtime, CUDA execution provider:
+            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+    """
+    found, framework = _doubled(environment, _ORT), _framework(environment, _ORT)
+    if not found:
+        return _overwritten(_without_its_provider(environment, facts), facts)
+    names = " and ".join(f"{each.name} {each.version}" for each in found)
+    lost = framework is None or framework.cpu_only is not False
+    status: Status = "note" if framework is not None and ran_on_gpu(framework) else "fail" if lost else "warn"
+    whose = f" The files that are there are of {framework.name}." if framework is not None and framework.path else ""
+    return Outcome(
+        status=status,
+        title="CPU and GPU packages of ONNX Runtime are installed over each other",
+        message=f"{names} fill one package folder; what was installed last wins.{whose}",
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
+    )
+
+
+def _overwritten(evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
+    return Outcome(
+        status="fail",
+        title="onnxruntime-gpu is installed, and another build of ONNX Runtime is imported",
+        message="The GPU package always has the provider for CUDA built in; one that does not know it is the CPU "
+        "package, installed over it or found before it.",
+        evidence=evidence,
+        confidence="medium",
+        fixes=install_gpu_build(facts, Framework(name="onnxruntime")),
+    )
+
+
+def _several_cupys(environment: Environment, _facts: Facts) -> bool:
+    return bool(_doubled(environment, _CUPY))
+
+
+@rule(layer="framework", scope="env", per="environment", arises=_several_cupys, explains=("requirement-broken",))
+def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
+    """Several packages of CuPy are installed over each other.
+
+    What it checks
+        Whether more than one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is
+        installed in one environment.
+
+    Why it matters
+        They all fill the folder `cupy`. Files of two builds, for two versions of CUDA, then lie mixed:
+        what is imported may ask for libraries of the other, and removing one leaves a torso. CuPy
+        itself warns of it.
+
+    How to fix
+        Remove all of them, then install the one for the CUDA that is used.
+
+    Sources
+        CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
+    """
+    found, framework = _doubled(environment, _CUPY), _framework(environment, _CUPY)
+    keep = framework.name if framework is not None else found[-1].name
+    kept = next((each for each in found if each.name == keep), found[-1])
+    text = f"Install the one that fits the CUDA in use, such as {keep}"
+    fixes: tuple[Fix, ...] = install(
+        facts, (f"{keep}=={kept.version}",), text, How(again=True), remove=[each.name for each in found]
+    )
+    works = framework is not None and ran_on_gpu(framework)
+    status: Status = "note" if works else "fail" if framework is not None and failed(framework) else "warn"
+    return Outcome(
+        status=status,
+        title=f"{len(found)} packages of CuPy are installed over each other",
+        message=f"{' and '.join(f'{each.name} {each.version}' for each in found)} fill one package folder.",
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=fixes,
+    )

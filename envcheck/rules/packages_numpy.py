@@ -1,0 +1,172 @@
+"""NumPy, whose C interface and whose functions differ between releases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
+from envcheck.compat.package_needs import admits, bounds_on, marks_of, release_fits
+from envcheck.compat.specifier import parse_version
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.fits import sentence
+from envcheck.rules.framework_facts import machine, of
+from envcheck.rules.install import How, install
+from envcheck.rules.trial_facts import imported, ran_on_gpu
+from envcheck.snapshot import Distribution, Environment, Framework
+
+_NUMPY = "numpy"
+_REFUSES = frozenset({"numba"})
+"""What compares NumPy's version itself, and stops."""
+_GOES_ON = frozenset({"torch", "pytorch"})
+"""What works without NumPy, but for arrays that go in and out."""
+
+
+class _Wrong(NamedTuple):
+    name: str
+    reason: str
+    wanted: str
+    evidence: tuple[Evidence, ...]
+    status: Status
+    sources: tuple[Source, ...] = ()
+
+
+def _numpy(environment: Environment) -> Distribution | None:
+    return next((each for each in environment.distributions or () if each.name == _NUMPY), None)
+
+
+def _has_numpy(environment: Environment, _facts: Facts) -> bool:
+    return _numpy(environment) is not None
+
+
+def _match_numpy(_facts: Facts) -> tuple[Fix, ...]:
+    text = "Install the NumPy that the package named in the error was made for, or a release of it for this NumPy"
+    return (Fix(text=f"{text}; for what was compiled with NumPy 1, one below 2.0"),)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_has_numpy,
+    remedy=_match_numpy,
+    explains=("requirement-broken",),
+)
+def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
+    """A package was made for another NumPy than the one that is there.
+
+    What it checks
+        NumPy's version against what the frameworks and their packages require in their metadata,
+        else against what is known of their releases: above all whether something that was compiled
+        with NumPy 1 meets NumPy 2.
+
+    Why it matters
+        What was compiled with NumPy 1 cannot be used with NumPy 2 ("A module that was compiled using
+        NumPy 1.x cannot be run in NumPy 2", "_ARRAY_API not found"): the import fails, or PyTorch goes
+        on without NumPy ("Numpy is not available"). What was compiled with a newer NumPy than is there
+        says "numpy.dtype size changed" or "module compiled against API version". And functions that
+        a release removed are missed by older packages.
+
+    How to fix
+        Install a NumPy that all of them admit (often `numpy<2`), or releases of the packages that
+        were made for this NumPy.
+
+    Sources
+        NumPy 2.0 migration guide: https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
+        NumPy, for downstream package authors: https://numpy.org/doc/stable/dev/depending_on_numpy.html
+    """
+    numpy = _numpy(environment)
+    if numpy is None:
+        return None
+    wrong = sorted(_wrong(environment, numpy, facts), key=lambda each: STATUSES.index(each.status))
+    if not wrong:
+        known = any(_asks(framework) for framework in of(environment))
+        title = f"NumPy {numpy.version} is one that the frameworks here admit"
+        return passed(title, seen(_NUMPY, numpy, "version"), decided_by="declared") if known else None
+    first = wrong[0]
+    more = f" (and for {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return Outcome(
+        status=first.status,
+        title=f"NumPy {numpy.version} is not one that {first.name} was made for"[: 80 - len(more)] + more,
+        message=" ".join(sentence(each.reason) for each in wrong[:8]),
+        evidence=(seen(_NUMPY, numpy, "version"), *(part for each in wrong[:8] for part in each.evidence)),
+        sources=tuple(dict.fromkeys(source for each in wrong for source in each.sources)),
+        decided_by="declared",
+        fixes=_fixes(wrong, facts),
+    )
+
+
+def _asks(framework: Framework) -> bool:
+    return bounds_on(framework.requires, _NUMPY, {}) is not None
+
+
+def _wrong(environment: Environment, numpy: Distribution, facts: Facts) -> Iterator[_Wrong]:
+    frameworks = {each.name: each for each in of(environment) if each.version}
+    for each in frameworks.values():
+        found = _held(each, numpy, each, facts, environment)
+        if found:
+            yield found
+    for listed in environment.distributions or ():
+        if listed.name not in frameworks and not (listed.name == "pytorch" and "torch" in frameworks):
+            found = _held(listed, numpy, None, facts, environment)
+            if found:
+                yield found
+
+
+def _held(
+    record: Framework | Distribution,
+    numpy: Distribution,
+    framework: Framework | None,
+    facts: Facts,
+    environment: Environment,
+) -> _Wrong | None:
+    name, version, there = record.name, record.version or "", numpy.version
+    bounds = bounds_on(record.requires or (), _NUMPY, _marks(environment, facts))
+    if bounds:
+        if admits(bounds, there) is not False:
+            return None
+        line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
+        reason = f"{name} {version} requires numpy{bounds}, and this is {there}"
+        return _Wrong(name, reason, bounds, (line,), _weight(name, bounds, there, framework))
+    fit = release_fits(facts.tables, name, version, _NUMPY, there, facts.driver_os, machine(facts))
+    if fit is None or not fit.bad:
+        return None
+    wanted = fit.nearest_change.removeprefix(_NUMPY)
+    status = "warn" if fit.confidence == "weak" else _weight(name, wanted, there, framework)
+    return _Wrong(name, fit.reason, wanted, (seen(name, record, "version"),), status, fit.sources)
+
+
+def _weight(name: str, wanted: str, there: str, framework: Framework | None) -> Status:
+    """A failure where another major is wanted, or the package refuses; less for what was seen to work."""
+    if framework is not None and ran_on_gpu(framework):
+        return "note"
+    if framework is not None and imported(framework) is False:
+        return "fail"
+    if name in _GOES_ON:
+        return "warn"
+    return "fail" if name in _REFUSES or _other_major(wanted, there) else "warn"
+
+
+def _other_major(wanted: str, there: str) -> bool:
+    """Whether no release of the same major is admitted: the first and the last that there could be are not."""
+    met = parse_version(there)
+    if met is None:
+        return False
+    ends = (f"{met.numbers[0]}.0.0", f"{met.numbers[0]}.999.0")
+    return not any(admits(wanted.replace("|", ","), end) for end in ends)
+
+
+def _marks(environment: Environment, facts: Facts) -> dict[str, str]:
+    platform = facts.snapshot.platform
+    return marks_of(environment.python, facts.os, platform.machine if platform else None)
+
+
+def _fixes(wrong: list[_Wrong], facts: Facts) -> tuple[Fix, ...]:
+    bounds = ",".join(dict.fromkeys(part for each in wrong for part in each.wanted.split(",") if "|" not in part))
+    text = f"Install a NumPy that {' and '.join(dict.fromkeys(each.name for each in wrong))} admit"
+    names = ", ".join(dict.fromkeys(each.name for each in wrong))
+    newer = Fix(text=f"Or install a release of {names} that was made for this NumPy")
+    return (
+        *install(facts, (f"numpy{bounds}",), text, How(risk="other packages may want the NumPy that is there")),
+        newer,
+    )
