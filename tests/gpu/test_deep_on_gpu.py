@@ -28,17 +28,23 @@ def interpreter() -> str:
     pytest.skip("no PyTorch here")
 
 
-def run(interpreter: str, *options: str) -> dict[str, Any]:
+def run(interpreter: str, *options: str, **changed: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "envcheck", "check", "--json", "--python", interpreter, *options]
-    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    variables = {**os.environ, "PYTHONPATH": path, **changed}
     result = subprocess.run(command, cwd="/", env=variables, capture_output=True, text=True, check=False)
     report: dict[str, Any] = json.loads(result.stdout)
     return report
 
 
 @pytest.fixture(scope="module")
-def report(interpreter: str) -> dict[str, Any]:
-    return run(interpreter, "--deep", "--force")
+def temporary(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("temporary")
+
+
+@pytest.fixture(scope="module")
+def report(interpreter: str, temporary: Path) -> dict[str, Any]:
+    return run(interpreter, "--deep", "--force", TMPDIR=str(temporary))
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +133,8 @@ def test_a_runtime_for_the_cpu_is_told(frameworks: dict[str, dict[str, Any]], re
     assert checks["cpu-only-build"] in ("fail", "warn", "note")
 
 
-def test_nothing_is_left_behind(report: dict[str, Any]) -> None:
-    assert not list(Path("/tmp").glob("envcheck-*"))
+def test_nothing_is_left_behind(report: dict[str, Any], temporary: Path) -> None:
+    assert list(temporary.iterdir()) == []
     assert not [run for run in report["probes"] if "behind" in run.get("detail", "")]
 
 

@@ -103,7 +103,7 @@ def test_rubbish_does_no_harm(tmp_path: Path) -> None:
 
 def test_an_import_that_hangs_ends_with_the_whole_run(tmp_path: Path) -> None:
     environment = make_environment(tmp_path / "env", "import time; time.sleep(600)")
-    report = deep(tmp_path, environment, "--timeout", "4")
+    report = deep(tmp_path, environment, "--timeout", "8")
     assert row(report)["status"] == "timed-out"
     assert "while importing torch" in row(report)["detail"]
     assert judged(report).get("imported") is None
