@@ -92,7 +92,7 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
                 _measure(chosen, bench, loop, launch, results)
         finally:
             loop.abort()
-    return [merge(results.parts[spec.name]) for spec in specs]
+    return [results.part(spec) for spec in specs]
 
 
 def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, results: _Results) -> None:
@@ -173,6 +173,10 @@ class _Results:
         self.parts.setdefault(whole.spec.name, []).append(part)
         self.on_event(ProbeFinished(run=whole.run, facts=part))
 
+    def part(self, spec: ProbeSpec) -> Snapshot:
+        """All that ``spec`` contributed, in the same order on every run, whatever ended first."""
+        return merge(sorted(self.parts[spec.name], key=_about))
+
     def gathered(self) -> Snapshot:
         """All that came in so far."""
         return merge(part for parts in self.parts.values() for part in parts)
@@ -184,6 +188,11 @@ class _Results:
     def allowed(self, spec: ProbeSpec) -> float:
         """Seconds that ``spec`` is given."""
         return spec.seconds + spec.seconds_per_gpu * self._gpus
+
+
+def _about(part: Snapshot) -> tuple[str, str, str]:
+    run = part.runs[0]
+    return run.environment or "", run.framework or "", run.gpu or ""
 
 
 def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> str:
