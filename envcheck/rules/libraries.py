@@ -80,6 +80,8 @@ def _all_there(subject: FrameworkSubject) -> Outcome | None:
     framework = subject.framework
     count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
     if not framework.loads_complete and not ran_on_gpu(framework):
+        if framework.extends is not None:
+            return None
         text = "not all of what it loads could be followed"
         return Outcome(status="unknown", title=f"Whether {named(framework)} finds all its libraries", message=text)
     return (

@@ -8,6 +8,7 @@ from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.error_line import ErrorLine
 from envcheck.rules.error_lines import named_by
+from envcheck.rules.libraries_told_apart import told_apart
 from envcheck.rules.trial_facts import SHOWN, failed, tried
 from envcheck.snapshot import Framework
 
@@ -34,8 +35,9 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
         if environment is None or not failed(framework) or framework.cpu_only:
             continue
         for line, text in _named(framework).values():
+            meant = told_apart(line, text, facts.snapshot, facts.tables)
             quoted = Evidence(what=f"{SAID_HERE} {framework.name}", value=text[:SHOWN], source="trial")
-            found.append(MetInTrial(line, FrameworkSubject(environment, framework), (quoted,)))
+            found.append(MetInTrial(meant, FrameworkSubject(environment, framework), (quoted,)))
     return tuple(found)
 
 

@@ -8,7 +8,9 @@ from envcheck.snapshot import Snapshot
 from tests.rules import (
     test_rules_container,
     test_rules_hardware,
+    test_rules_libraries,
     test_rules_node,
+    test_rules_packages,
     test_rules_platforms,
     test_rules_platforms_gpus,
     test_rules_platforms_systems,
@@ -23,7 +25,9 @@ from tests.rules.test_whole_machines import BROKEN, HEALTHY
 MODULES = (
     test_rules_container,
     test_rules_hardware,
+    test_rules_libraries,
     test_rules_node,
+    test_rules_packages,
     test_rules_platforms,
     test_rules_platforms_gpus,
     test_rules_platforms_systems,

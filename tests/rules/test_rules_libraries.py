@@ -1,0 +1,85 @@
+"""The rules about CUDA's libraries, cuDNN, NCCL, TensorRT, wheels and compilers, on constructed machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.snapshot import Framework, Snapshot, Trial
+from tests.rules.machines import VENV, but, check_of, checks_of, geforce, judge, machine, statuses, variables
+from tests.rules.machines_libraries import (
+    BUNDLED,
+    CASES,
+    MINE,
+    OLD,
+    OLD_CUDNN,
+    OLD_JITLINK,
+    having,
+    load,
+    ptxas,
+    pytorch,
+    toolkit,
+)
+
+
+@pytest.mark.parametrize(("what", "rule", "snapshot", "expected"), CASES, ids=[f"{c[1]}-{c[0]}" for c in CASES])
+def test_rule(what: str, rule: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected, what
+
+
+FINDINGS = [(what, rule, snapshot) for what, rule, snapshot, expected in CASES if set(expected) & {"warn", "fail"}]
+
+
+@pytest.mark.parametrize(("what", "rule", "snapshot"), FINDINGS, ids=[f"{c[1]}-{c[0]}" for c in FINDINGS])
+def test_a_finding_has_evidence_a_fix_and_a_page(what: str, rule: str, snapshot: Snapshot) -> None:
+    (found,) = (each for each in checks_of(rule, snapshot) if each.status in ("warn", "fail"))
+    assert found.evidence, what
+    assert found.fixes, what
+    assert found.sources, what
+
+
+def test_a_sound_environment_has_no_finding() -> None:
+    found = judge(having(pytorch(), ptxas("12.4.99"), toolkits=toolkit("11.8"), libraries=(BUNDLED,)))
+    assert [each.id for each in found if each.rule in MINE and each.status != "pass"] == []
+
+
+def test_a_newer_gpu_than_ptxas_knows() -> None:
+    blackwell = geforce("NVIDIA GeForce RTX 5090", "12.0", "10de:2b85")
+    snapshot = but(having(ptxas("12.4.99")), gpus=machine(blackwell).gpus)
+    assert statuses("jit-compiler-too-old", snapshot) == ("warn",)
+    named = but(snapshot, variables=variables(TRITON_PTXAS_PATH="/usr/local/cuda/bin/ptxas"))
+    assert statuses("jit-compiler-too-old", named) == ()
+
+
+def test_what_ran_on_the_gpu_lacks_nothing() -> None:
+    ran = Trial(imported=True, ran_on_gpu=True)
+    snapshot = having(pytorch(load("libcufft.so.11"), OLD_JITLINK, trial=ran))
+    assert statuses("cuda-library-missing", snapshot) == ("pass",)
+    assert statuses("nvjitlink-mismatch", snapshot) == ()
+
+
+def test_a_missing_library_accounts_for_an_import_that_fails() -> None:
+    error = "ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory"
+    snapshot = having(pytorch(load("libcudnn.so.9"), trial=Trial(imported=False, ran_on_gpu=False, error=error)))
+    failed, missing = check_of("framework-import-fails", snapshot), check_of("cudnn-missing", snapshot)
+    assert failed.explained_by == missing.id
+    assert missing.decided_by == "framework-ran"
+
+
+def test_a_shadowing_copy_accounts_for_what_it_breaks() -> None:
+    snapshot = having(pytorch(OLD_CUDNN), libraries=(BUNDLED,))
+    shadowed = check_of("library-shadowed", snapshot)
+    assert check_of("cudnn-too-old", snapshot).explained_by == shadowed.id
+    assert shadowed.fixes[0].command == ("env", "-u", "LD_LIBRARY_PATH", "python")
+    assert OLD in shadowed.fixes[0].text
+
+
+def test_the_wheel_that_the_metadata_asks_for_is_named() -> None:
+    fix = check_of("cudnn-missing", having(pytorch(load("libcudnn.so.9")))).fixes[0]
+    assert fix.command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
+
+
+def test_an_extension_does_not_repeat_what_its_framework_lacks() -> None:
+    gone = load("libcufft.so.11")
+    extension = Framework(source="elf x", name="torchvision", version="0.20.1", extends="torch", loads=(gone,))
+    found = checks_of("cuda-library-missing", having(pytorch(gone), extension))
+    assert [each.status for each in found if each.status != "pass"] == ["fail"]
