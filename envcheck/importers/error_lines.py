@@ -37,6 +37,7 @@ _IN_ANY_CASE = (
     r"\bversions? .{1,80} but \b",
     r"\b(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|\bfile (?:exists|too short)\b",
     r"\bdev/shm|shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
+    r"\bwas(?: not|n't) build\b|\bmultiple \w+ packages\b|\bno ffi handler\b|\balready exists\b|\bbuilt for:",
     r"\bno device\b|\binvalid (?:literal|device)\b|libcuda reported version",
     r"\bwithout (?:any )?mig\b|\bno (?:mig |gpu )?instances\b|nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
 )

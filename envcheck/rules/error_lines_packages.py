@@ -68,6 +68,12 @@ PACKAGES: tuple[ErrorLine, ...] = (
     ),
     *said(
         "framework-ran",
+        "cupy-multiple-packages",
+        r"multiple CuPy packages are installed in your environment",
+        status="warn",
+    ),
+    *said(
+        "framework-ran",
         "jax-plugin-mismatch",
         r"\bplugin \S+ version \S+ is installed, but it is not compatible with the installed jaxlib",
         r"jaxlib (?:version )?\S+ is newer than and incompatible with jax(?: version)? ",

@@ -50,9 +50,9 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
         Of packages that are compiled against PyTorch (flash-attn, xformers, vLLM, DeepSpeed, apex,
         those of PyG …): whether every symbol that their compiled parts ask for is in the PyTorch
         beside them; which PyTorch their files name, or the label of their version (`torch2.5` and
-        `pt28` are in such); what their metadata requires; else what is known of the release. A package that
-        asks for a range which is met, and of which no symbol is missing, fits, whatever it was built
-        with.
+        `pt28` are in such); what their metadata requires; else what is known of the release. A package
+        that asks for a range which is met, and of which no symbol is missing, fits, whatever it was
+        built with.
 
     Why it matters
         PyTorch's C++ interface changes with every release, and with the C++ ABI of the build. An

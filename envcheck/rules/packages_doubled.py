@@ -131,7 +131,18 @@ def _several_cupys(environment: Environment, _facts: Facts) -> bool:
     return bool(_doubled(environment, _CUPY))
 
 
-@rule(layer="framework", scope="env", per="environment", arises=_several_cupys, explains=("requirement-broken",))
+def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_several_cupys,
+    remedy=_keep_one,
+    explains=("requirement-broken",),
+)
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other.
 

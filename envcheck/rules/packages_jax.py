@@ -10,7 +10,6 @@ from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.compat.package_needs import admits, bounds_on, marks_of, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.fits import sentence
 from envcheck.rules.framework_facts import machine, of
 from envcheck.rules.install import How, install
 from envcheck.rules.trial_facts import ran_on_gpu
@@ -83,7 +82,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     return Outcome(
         status="note" if works else found[0].status,
         title="JAX's packages do not belong together" if _PAIR in found[0].reason else "Two CUDA plug-ins of JAX",
-        message=" ".join(sentence(each.reason) for each in found),
+        message=" ".join(f"{each.reason}." for each in found),
         evidence=tuple(dict.fromkeys(part for each in found for part in each.evidence)),
         sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
         decided_by="declared",

@@ -9,7 +9,6 @@ from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.compat.package_needs import admits, bounds_on, marks_of, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.fits import sentence
 from envcheck.rules.framework_facts import machine, of
 from envcheck.rules.install import How, install
 from envcheck.rules.trial_facts import imported, ran_on_gpu
@@ -88,7 +87,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
     return Outcome(
         status=first.status,
         title=f"NumPy {numpy.version} is not one that {first.name} was made for"[: 80 - len(more)] + more,
-        message=" ".join(sentence(each.reason) for each in wrong[:8]),
+        message=" ".join(f"{each.reason}." for each in wrong[:8]),
         evidence=(seen(_NUMPY, numpy, "version"), *(part for each in wrong[:8] for part in each.evidence)),
         sources=tuple(dict.fromkeys(source for each in wrong for source in each.sources)),
         decided_by="declared",

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from envcheck.checks import STATUSES, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.fits import sentence
 from envcheck.rules.framework_facts import of
 from envcheck.rules.install import How, install
 from envcheck.rules.packages_beside_torch import (
@@ -118,7 +117,7 @@ def told(wrong: Iterable[Misfit], torch: Framework, facts: Facts, how: str) -> O
     return Outcome(
         status=first.status,
         title=f"{title[: 80 - len(more)]}{more}",
-        message=" ".join(sentence(each.reason) for each in found[:8]),
+        message=" ".join(f"{each.reason}." for each in found[:8]),
         evidence=tuple(part for each in found[:8] for part in each.evidence),
         fixes=fixes,
         sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),

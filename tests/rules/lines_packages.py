@@ -8,8 +8,8 @@ EXAMPLES: dict[str, list[str]] = {
             "incompatible"
         ),
         (
-            "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA versions. PyTorch has "
-            "CUDA Version=12.1 and torchvision has CUDA Version=11.8."
+            "RuntimeError: Detected that PyTorch and torchvision were compiled with different CUDA versions. "
+            "PyTorch has CUDA Version=12.1 and torchvision has CUDA Version=11.8."
         ),
         "RuntimeError: Detected that PyTorch and TorchAudio were compiled with different CUDA versions.",
         "torchvision 0.15.0+cu117 requires torch==2.0.0, but you have torch 1.13.1 which is incompatible.",
@@ -41,6 +41,9 @@ EXAMPLES: dict[str, list[str]] = {
         "OSError: libbitsandbytes_cuda117.so: cannot open shared object file: No such file or directory",
         "Could not find the bitsandbytes CUDA binary at PosixPath('/v/bitsandbytes/libbitsandbytes_cuda126.so')",
         "    xFormers wasn't build with CUDA support",
+    ],
+    "cupy-multiple-packages": [
+        "  CuPy may not function correctly because multiple CuPy packages are installed in your environment:",
     ],
     "jax-plugin-mismatch": [
         (

@@ -7,7 +7,7 @@ import pytest
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.error_lines import ERROR_LINES, LONGEST, named_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
-from tests.rules import lines_libraries, lines_platforms
+from tests.rules import lines_libraries, lines_packages, lines_platforms
 from tests.rules.machines import (
     but,
     cause,
@@ -170,7 +170,7 @@ CORE: dict[str, list[str]] = {
     "thermal-throttled": ["        SW Thermal Slowdown         : Active"],
 }
 
-FAMILIES = (CORE, lines_platforms.EXAMPLES, lines_libraries.EXAMPLES)
+FAMILIES = (CORE, lines_platforms.EXAMPLES, lines_libraries.EXAMPLES, lines_packages.EXAMPLES)
 """Further families have their lines in files of their own (``lines_*.py``)."""
 
 
@@ -265,6 +265,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
     assert rule is not None
     assert found.id == f"{problem}@machine"
     assert found.status == {
+        "cupy-multiple-packages": "warn",
         "driver-older-than-toolkit": "note",
         "gpu-memory-exhausted": "note",
         "power-throttled": "warn",
@@ -280,7 +281,14 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
 @pytest.mark.parametrize(
     "problem",
     sorted(
-        set(EXAMPLES) - {"driver-older-than-toolkit", "gpu-memory-exhausted", "power-throttled", "thermal-throttled"}
+        set(EXAMPLES)
+        - {
+            "cupy-multiple-packages",
+            "driver-older-than-toolkit",
+            "gpu-memory-exhausted",
+            "power-throttled",
+            "thermal-throttled",
+        }
     ),
 )
 def test_the_cause_of_a_met_line_is_its_rule(problem: str) -> None:
