@@ -61,6 +61,7 @@ LIBRARIES: tuple[ErrorLine, ...] = (
         "framework-ran",
         "library-shadowed",
         r"cuDNN version incompatibility: PyTorch was compiled\s+against",
+        rf"symbol \w+,? version lib{_CUDA}\.so\S* not defined in file",
     ),
     *said(
         "framework-ran",
@@ -136,7 +137,7 @@ LIBRARIES: tuple[ErrorLine, ...] = (
     *said(
         "framework-ran",
         "toolkit-lacks-gpu",
-        r"nvcc fatal\s*: Unsupported gpu architecture",
+        r"nvcc fatal\s*: (?:Unsupported gpu architecture|Value '(?:sm|compute)_\w+' is not defined)",
         r"Unknown CUDA arch \(\S+\) or GPU not supported",
     ),
     *said(
@@ -156,6 +157,12 @@ LIBRARIES: tuple[ErrorLine, ...] = (
         r"(?:could not|cannot|can't|failed to|unable to) (?:find|locate|detect) (?:the )?`?nvcc\b",
         r"nvcc was not found|Failed to find nvcc|Are you sure your environment has nvcc available",
         r"Failed to detect a default CUDA architecture|No CMAKE_CUDA_COMPILER could be found",
+    ),
+    *said(
+        "framework-ran",
+        "cuda-library-missing",
+        rf"dso_loader\.cc.*{_library(_CUDA)}\S*.{{0,120}}{_GONE}",
+        status="warn",
     ),
     *said("framework-ran", "cudnn-missing", *_missing(r"cudnn(?:_\w+?)?"), r"Cannot load cudnn shared library"),
     *said(

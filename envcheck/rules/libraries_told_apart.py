@@ -16,6 +16,7 @@ from envcheck.rules.libraries_wheels import cuda_of_wheel, family_of_wheel
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
+_MISSING_KIND = {kind: f"{kind}-missing" for kind in ("cudnn", "tensorrt", "nccl")} | {"cuda": "cuda-library-missing"}
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _STATED = ", as stated"
 
@@ -32,9 +33,10 @@ def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Tables) -
 
 
 def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Tables) -> str:
-    wanted = next((name for name in names_in(text) if name.kind), None)
+    wanted = _wanted(text)
     if wanted is None:
         return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
+    problem = problem if problem == "library-not-found" else _MISSING_KIND[wanted.kind]
     if any(_is_copy(library, wanted) for library in _libraries(snapshot)):
         return "library-not-found"
     if wanted.kind == "cudnn":
@@ -42,6 +44,13 @@ def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Tables) ->
     if wanted.kind == "cuda":
         return "cuda-major-mismatch" if _other_cuda(wanted, snapshot, tables) else problem
     return problem
+
+
+def _wanted(text: str) -> LibraryName | None:
+    """The library that is missing: of several that a line names, the one of which it is said."""
+    head, said, _ = text.partition(": cannot open")
+    names = names_in(head)
+    return next(iter(reversed(names) if said else names), None)
 
 
 def _is_copy(library: Library, wanted: LibraryName) -> bool:

@@ -22,6 +22,7 @@ EXAMPLES: dict[str, list[str]] = {
     ],
     "library-shadowed": [
         "RuntimeError: cuDNN version incompatibility: PyTorch was compiled  against (8, 3, 2) but found (8, 0, 3)",
+        "ImportError: libcublas.so.11: symbol cublasLtX, version libcublasLt.so.11 not defined in file libcublasLt.so",
     ],
     "cudnn-too-old": [
         "cuda_dnn.cc:427] Loaded runtime CuDNN library: 8.5.0 but source was compiled with: 8.6.0.",
@@ -116,6 +117,7 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Library libcublas.so.12 is not found or cannot be loaded",
         "Could not load dynamic library 'cudart64_110.dll'; dlerror: cudart64_110.dll not found",
         "Could not find cufft64_10.dll",
+        "dso_loader.cc:64] Could not load dynamic library 'libcudart.so.11.0'; dlerror: libcudart.so.11.0: not found",
     ],
     "library-not-found": [
         "operation cusparseGetProperty(MAJOR_VERSION, &major) failed: The cuSPARSE library was not found.",

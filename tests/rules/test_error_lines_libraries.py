@@ -60,6 +60,7 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
             "library-not-found",
         ),
         (f"ImportError: libnccl.so.2: {MISSING}", "nccl-missing"),
+        (f"Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: {MISSING}", "cuda-library-missing"),
         ("undefined symbol: ncclMemFree", "nccl-version-mismatch"),
         (
             "nvidia-nccl-cu11==2.14.3\nnvidia-nccl-cu12==2.27.3\nundefined symbol: ncclMemFree",
