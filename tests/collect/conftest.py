@@ -17,6 +17,7 @@ from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
 from envcheck.events import Event
 from envcheck.snapshot import ProbeRun, Snapshot
+from tests.collect.trying import Machine
 
 TEST_MARK = "ENVCHECK_TEST_OF_COLLECT"
 
@@ -76,6 +77,11 @@ class Probes:
 @pytest.fixture
 def probes(tmp_path: Path) -> Probes:
     return Probes(tmp_path / "probes")
+
+
+@pytest.fixture
+def machine(probes: Probes) -> Machine:
+    return Machine(probes)
 
 
 @pytest.fixture(autouse=True)
