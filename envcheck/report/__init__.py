@@ -17,8 +17,14 @@ FORMATS: Mapping[str, str] = {
     "json": "the whole report",
     "speed": "the measured figures, each beside what was to be expected",
     "summary": "one line of JSON under 8 kB, without the snapshot",
+    "markdown": "for an issue or a chat: verdict, cause, fix, stack, findings, versions",
+    "html": "a page in one file that loads nothing: the stack, findings, figures as bars",
+    "junit": "XML for continuous integration: a test case for each check",
 }
 """Formats and what each is; the format NAME is rendered by ``envcheck.report.NAME.render``."""
+
+SHARED = frozenset({"markdown", "html", "svg"})
+"""Formats that are meant for others: names of users and machines are left out of them unless asked for."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +42,28 @@ class Options:
     """Print ASCII characters only."""
     home: str = ""
     """Folder that is shown as ``~``; empty for none."""
+    redact: bool | None = None
+    """Whether names and identifiers give way to pseudonyms; None: in the formats that are meant to be shared."""
+    homes: tuple[str, ...] = ()
+    """Home folders whose owners are to be hidden by it."""
 
 
 def render(report: Report, form: str, options: Options | None = None) -> str:
-    """``report`` in the format ``form``, ending in a newline; raise UsageError when there is no such format."""
+    """``report`` in the format ``form``, ending in a newline; raise UsageError when there is no such format.
+
+    Values that look secret are masked in every format.
+    """
     if form not in FORMATS:
         raise UsageError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
     module = importlib.import_module(f"{__name__}.{form}")
-    text: str = module.render(report, options or Options())
+    chosen = options or Options()
+    text: str = module.render(_fit_to_show(report, form, chosen), chosen)
     return text
+
+
+def _fit_to_show(report: Report, form: str, options: Options) -> Report:
+    from envcheck.redact import mask_secrets, redact
+
+    if form in SHARED if options.redact is None else options.redact:
+        return redact(report, options.homes)
+    return mask_secrets(report)

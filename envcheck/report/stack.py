@@ -36,9 +36,15 @@ class Row:
 
 def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = False) -> list[Line]:
     """The rows; ``place_told`` when the judged environment is already named above them."""
+    rows = stack_rows(report, room.gpus, place_told=place_told)
+    return [line for row in rows for line in _row_lines(row, pen, room)]
+
+
+def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[Row]:
+    """The rows with their whole texts; at most ``gpus`` are about GPUs."""
     container = _container(report)
-    rows = [
-        *_gpu_rows(report, room.gpus, with_container=container is None),
+    return [
+        *_gpu_rows(report, gpus, with_container=container is None),
         _row("Driver", _in_layers(report, "driver", "kernel"), _driver_text(report), report, "driver"),
         _row("Toolkit", _in_layers(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
         *([] if place_told else _python_rows(report)),
@@ -47,7 +53,6 @@ def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = Fals
         *([container] if container else []),
         *_required(report),
     ]
-    return [line for row in rows for line in _row_lines(row, pen, room)]
 
 
 def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, section: str) -> Row:

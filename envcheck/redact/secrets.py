@@ -1,0 +1,60 @@
+"""What looks like a secret: values under telling names, credentials in addresses, and keys of well-known shapes."""
+
+from __future__ import annotations
+
+import re
+
+MASK = "***"
+
+_TELLING = r"TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|PASSWORD|CREDENTIALS?|AUTHORIZATION|(?:API|ACCESS|PRIVATE|SECRET)_?KEY"
+_NAME = re.compile(rf"{_TELLING}|AUTH|(?:^|_)KEY(?:$|_)|(?:^|_)PW(?:$|_)|DSN$", re.IGNORECASE)
+_HARMLESS = re.compile(r"TOKENIZERS_|^NCCL_|_AUTHOR$", re.IGNORECASE)
+
+_ASSIGNED = re.compile(
+    rf"""(?P<name>[A-Za-z_][\w.-]*?(?:{_TELLING}|_KEY|_AUTH)S?["']?\s*[=:]\s*|
+         \b(?:TOKEN|SECRET|PASSW(?:OR)?D|PASSPHRASE|API_?KEY)["']?\s*[=:]\s*|
+         --?(?:token|password|passwd|secret|api-key)[=\s]\s*|
+         \bBearer\s+)
+        (?P<quote>["']?)(?P<value>[^\s"',;&]+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""``HF_TOKEN=…``, ``password: …``, ``--token …``, ``Authorization: Bearer …`` within a text."""
+
+_LOGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)(?P<login>[^\s/@\"'<>]+)@")
+
+_SHAPES = re.compile(
+    r"""(?<![\w-])(?:
+        hf_[A-Za-z0-9]{16,} | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,} |
+        sk-[\w-]{20,} | nvapi-[\w-]{20,} | pypi-AgE[\w-]{20,} | xox[abprs]-[\w-]{10,} | (?:AKIA|ASIA)[0-9A-Z]{16} |
+        eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}
+    )(?![\w-])""",
+    re.VERBOSE,
+)
+
+_HINTS = re.compile(
+    r"token|secret|passw|passphrase|credential|authori|key|auth|bearer|://|"
+    r"hf_|gh[pousr]_|github_|glpat-|sk-|nvapi-|pypi-|xox|AKIA|ASIA|eyJ",
+    re.IGNORECASE,
+)
+"""Every text that the other patterns change has one of these; most have none, and are passed over at once."""
+
+
+def masked(text: str) -> str:
+    """``text`` with every secret in it replaced by ``***``."""
+    if _HINTS.search(text) is None:
+        return text
+    text = _LOGIN.sub(rf"\g<scheme>{MASK}@", text)
+    text = _ASSIGNED.sub(_assigned, text)
+    return _SHAPES.sub(MASK, text)
+
+
+def masked_value(name: str, value: str) -> str:
+    """``value`` of a variable called ``name``."""
+    if value and _NAME.search(name) and not _HARMLESS.search(name):
+        return MASK
+    return masked(value)
+
+
+def _assigned(match: re.Match[str]) -> str:
+    harmless = _HARMLESS.search(match["name"]) or match["value"].startswith(MASK)
+    return match[0] if harmless else f"{match['name']}{match['quote']}{MASK}"

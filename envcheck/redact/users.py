@@ -1,0 +1,110 @@
+"""Names of users: found by the places where home folders lie, replaced wherever they stand in a path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from envcheck.checks import Report
+from envcheck.redact.walk import rewritten
+
+_SYSTEM = re.compile(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
+_NOBODY = frozenset(
+    (
+        *("root", "user", "users", "shared", "public", "common", "admin", "runner", "jenkins", "vagrant", "docker"),
+        *("ubuntu", "debian", "centos", "fedora", "ec2-user", "conda", "python", "torch", "cuda", "nvidia"),
+        *("data", "work", "src", "app", "home", "scratch", "projects", "envs", "local"),
+    )
+)
+"""Names that tell of nobody, or mean something else in a path: replaced only where a home folder must lie."""
+
+_STOP = r"/\\\s:;,'\"()<>|\[\]"
+_HOME = re.compile(
+    rf"""(?P<place>
+            /(?:home\d*|homes|people|scratch\d*|netscratch)/(?:(?:users?|staff|students?|people|faculty)/)?
+            (?:[A-Za-z0-9]/)?
+          | [/\\]+[Uu]sers[/\\]+ )
+        (?P<name>(?<=sers[/\\])[^{_STOP}]+(?:\x20[^{_STOP}]+){{0,3}}(?=[/\\]) | [^{_STOP}]+)""",
+    re.VERBOSE,
+)
+_PATH = re.compile(r"(?<![\w.~-])/[^\s:;,'\"()<>|\[\]]+")
+_PSEUDONYM = re.compile(r"user\d*\Z")
+_PACKAGES = ("site-packages", "dist-packages", "lib", "pkgs")
+
+
+class Users:
+    """The users of one report and their pseudonyms: ``user``, ``user2`` …"""
+
+    def __init__(self, report: Report, homes: Iterable[str] = ()) -> None:
+        self._homes = tuple(home.rstrip("/") for home in homes if home.startswith("/") and home.count("/") > 1)
+        owners = [home.rpartition("/")[2] for home in self._homes]
+        listing = report.snapshot.environments if report.snapshot else None
+        judged = [found.key for found in (listing.items if listing else ()) if found.judged]
+        first = [*owners, *(name for key in judged for name in _names(key))]
+        self._known = _pseudonyms([*first, *sorted(_all_names(report))])
+        self._personal = {name: known for name, known in self._known.items() if name.lower() not in _NOBODY}
+        self._words = _words(self._personal)
+
+    def hide(self, text: str) -> str:
+        """``text`` with every user's name in it replaced."""
+        if "/" not in text and "\\" not in text and "@" not in text:
+            return text
+        for home in self._homes:
+            if home in text and _HOME.match(home) is None:
+                own = re.compile(rf"(?<![\w./~-]){re.escape(home)}(?![\w.-])")
+                text = own.sub(f"/home/{self._known[home.rpartition('/')[2]]}", text)
+        text = _HOME.sub(self._at_home, text)
+        if self._words is None or self._words.search(text) is None:
+            return text
+        return _PATH.sub(self._in_path, self._words.sub(self._named, text))
+
+    def _at_home(self, match: re.Match[str]) -> str:
+        place = re.sub(r"/[A-Za-z0-9]/\Z", "/u/", match["place"])
+        return place + self._known.get(match["name"], "user")
+
+    def _named(self, match: re.Match[str]) -> str:
+        """``ada@`` and ``~ada``; within paths ``_in_path`` decides."""
+        before, after = match.string[: match.start()], match.string[match.end() :]
+        return self._personal[match[0]] if before.endswith("~") or after.startswith("@") else match[0]
+
+    def _in_path(self, match: re.Match[str]) -> str:
+        if _SYSTEM.match(match[0]):
+            return match[0]
+        parts = match[0].split("/")
+        ends = min((parts.index(name) for name in _PACKAGES if name in parts), default=len(parts))
+        return "/".join([*(self._personal.get(part, part) for part in parts[:ends]), *parts[ends:]])
+
+
+def _names(text: str) -> Iterator[str]:
+    return (match["name"] for match in _HOME.finditer(text))
+
+
+def _all_names(report: Report) -> set[str]:
+    found: set[str] = set()
+
+    def look(text: str) -> str:
+        if "/" in text or "\\" in text:
+            found.update(_names(text))
+        return text
+
+    rewritten(report, look, lambda _, value: look(value))
+    return found
+
+
+def _pseudonyms(names: Iterable[str]) -> dict[str, str]:
+    ordered = list(dict.fromkeys(names))
+    taken = {name for name in ordered if _PSEUDONYM.match(name)}
+    known = {name: name for name in taken}
+    number = 1
+    for name in ordered:
+        while (pseudonym := "user" if number == 1 else f"user{number}") in taken:
+            number += 1
+        if name not in known:
+            known[name] = pseudonym
+            taken.add(pseudonym)
+    return known
+
+
+def _words(names: Iterable[str]) -> re.Pattern[str] | None:
+    ordered = sorted((name for name in names if not _PSEUDONYM.match(name)), key=lambda name: (-len(name), name))
+    return re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, ordered))})(?![\w-])") if ordered else None

@@ -1,0 +1,72 @@
+"""Rewrite the texts of a record and of all that it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+Change = Callable[[str], str]
+ChangeNamed = Callable[[str, str], str]
+"""From the name and the value of an entry of a mapping (a variable) to its new value."""
+
+_OURS = frozenset({"rule", "primary", "schema_version", "version", "unit", "precision"})
+"""Fields that hold envcheck's own words or versions: nothing in them is anybody's name."""
+
+
+def rewritten(record: T, change: Change, change_named: ChangeNamed) -> T:
+    """``record`` with every text changed; the same object where nothing changed. Keys and enumerated words stay."""
+    found: T = _record(record, change, change_named)
+    return found
+
+
+def _record(record: Any, change: Change, change_named: ChangeNamed) -> Any:
+    changed = {}
+    kind: Any = type(record)
+    for name in _fields(kind):
+        value = getattr(record, name)
+        new = _value(value, change, change_named)
+        if new is not value:
+            changed[name] = new
+    return msgspec.structs.replace(record, **changed) if changed else record
+
+
+def _value(value: Any, change: Change, change_named: ChangeNamed) -> Any:
+    if isinstance(value, str):
+        new = change(value)
+        return value if new == value else new
+    if isinstance(value, msgspec.Struct):
+        return _record(value, change, change_named)
+    if isinstance(value, tuple):
+        items = tuple([_value(item, change, change_named) for item in value])
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    if isinstance(value, dict):
+        entries = {key: _entry(key, inner, change, change_named) for key, inner in value.items()}
+        return value if all(entries[key] is inner for key, inner in value.items()) else entries
+    return value
+
+
+def _entry(key: str, value: Any, change: Change, change_named: ChangeNamed) -> Any:
+    if not isinstance(value, str):
+        return _value(value, change, change_named)
+    new = change_named(key, value)
+    return value if new == value else new
+
+
+@cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    """The fields of ``kind`` that may hold text that is not envcheck's own."""
+    return tuple(name for name, hint in get_type_hints(kind).items() if name not in _OURS and _may_hold_text(hint))
+
+
+def _may_hold_text(hint: Any) -> bool:
+    if get_origin(hint) is Literal:
+        return False
+    arguments = [argument for argument in get_args(hint) if argument is not Ellipsis]
+    if arguments:
+        return any(_may_hold_text(argument) for argument in arguments)
+    return hint not in (int, float, bool, type(None))

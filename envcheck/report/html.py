@@ -1,0 +1,259 @@
+"""The report as a page in one file: no script, nothing loaded from anywhere, light and dark.
+
+The stack is drawn as a tower that stands on the GPU; every status has a sign and a word beside its colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from envcheck.checks import STATUSES, Check, Fix, Report, Status
+from envcheck.redact import is_redacted
+from envcheck.report import Options
+from envcheck.report.command import shell_line
+from envcheck.report.deaths import DIED, probe_name, probe_sentence
+from envcheck.report.essentials import distributions, made_by, versions
+from envcheck.report.findings import Finding, Outline
+from envcheck.report.fixes import ACTIONS
+from envcheck.report.head import evidence_text
+from envcheck.report.html_speed import figures
+from envcheck.report.html_style import STYLE
+from envcheck.report.markup import Markup, chip, join, link, tag
+from envcheck.report.stack import Row, stack_rows
+from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.tail import count_text, not_tried
+
+SIGNS: dict[Status, tuple[str, str]] = {
+    "fail": ("✕", "FAIL"),
+    "warn": ("!", "WARN"),
+    "unknown": ("?", "not known"),
+    "note": ("i", "note"),
+    "pass": ("✓", "ok"),
+    "skipped": ("\N{EN DASH}", "not judged"),
+}
+"""The sign and the word of each status."""
+
+_GPUS, _CHECKS, _ROWS = 64, 1000, 300
+"""Most of each that are shown."""
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_WHO = {"user": "", "root": "As root: ", "cluster-admin": "By the cluster's administrator: "}
+
+
+def render(report: Report, _options: Options) -> str:
+    """``report`` as an HTML document."""
+    outline = Outline(report)
+    body = join(
+        [
+            _hero(outline),
+            *_section("The stack", _tower(report)),
+            *_section("Findings", *_findings(outline)),
+            *_section("Performance", *figures(report)),
+            *_section("Details", *_details(report)),
+            _footer(report),
+        ]
+    )
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="referrer", content="no-referrer"),
+        tag("title", f"envcheck: {report.headline}"[:120]),
+        Markup(f"<style>{STYLE}</style>"),
+    )
+    page = tag("html", head, tag("body", tag("main", body)), lang="en")
+    return f"<!DOCTYPE html>\n{page}\n"
+
+
+def _section(title: str, *parts: Markup) -> list[Markup]:
+    return [tag("section", tag("h2", title), *parts)] if any(parts) else []
+
+
+def status_chip(status: Status) -> Markup:
+    """``✓ ok``."""
+    return chip(status, *SIGNS[status])
+
+
+def _hero(outline: Outline) -> Markup:
+    """The verdict, and what to do."""
+    report = outline.report
+    finding = outline.findings[0] if outline.findings and report.verdict in ("fail", "warn") else None
+    word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, SIGNS[report.verdict][1])
+    about = ", ".join(filter(None, (report.host, report.created.replace("T", " ")[:19] + " UTC", count_text(report))))
+    parts = [
+        chip(report.verdict, SIGNS[report.verdict][0], word),
+        tag("h1", _titled(finding) if finding else report.headline),
+        tag("p", about, class_="meta"),
+    ]
+    if finding:
+        parts += [_body(finding, outline), *_consequences(outline, finding)]
+    elif report.ask:
+        parts.append(tag("p", f"To find out next: {', '.join(report.ask[:8])}"))
+    return tag("div", *parts, class_=f"card hero {report.verdict}")
+
+
+def _titled(finding: Finding) -> str:
+    numbers = gpu_numbers(finding.checks) if len(finding.checks) > 1 else ""
+    return finding.lead.title + (f" ({numbers})" if numbers else "")
+
+
+def _tower(report: Report) -> Markup:
+    """The highest floor on top, the GPU at the bottom."""
+    rows = stack_rows(report, _GPUS)
+    floors = [_floor(row) for row in reversed(_in_order(_labelled(rows)))]
+    return tag("div", *floors, tag("div", "each floor stands on those below it", class_="ground"), class_="tower")
+
+
+def _labelled(rows: Sequence[Row]) -> list[Row]:
+    """Rows without a label continue the one above; in a tower each needs its own."""
+    named: list[Row] = []
+    for row in rows:
+        above = named[-1].label if named else ""
+        label = row.label or ("GPU" if above == "GPU" else "Elsewhere")
+        named.append(Row(label, row.status, row.text))
+    return named
+
+
+def _in_order(rows: Sequence[Row]) -> list[Row]:
+    """From the ground up: the container, told last in a list, stands between the driver and what is in it."""
+    inside = [row for row in rows if row.label not in ("GPU", "Driver", "Container")]
+    return [
+        *(row for row in rows if row.label in ("GPU", "Driver")),
+        *(row for row in rows if row.label == "Container"),
+        *inside,
+    ]
+
+
+def _floor(row: Row) -> Markup:
+    return tag("div", tag("b", row.label), status_chip(row.status), tag("span", row.text), class_=f"floor {row.status}")
+
+
+def _findings(outline: Outline) -> list[Markup]:
+    """All but the one in the verdict."""
+    first = 1 if outline.report.verdict in ("fail", "warn") else 0
+    told = [*outline.findings[first:], *outline.unknowns, *outline.notes]
+    cards = [_card(finding, outline) for finding in told[:_ROWS]]
+    dead = [run for run in outline.report.probes if run.status in DIED]
+    cards += [
+        tag("article", status_chip("unknown"), " ", probe_sentence(run), class_="card finding unknown")
+        for run in dead[:_ROWS]
+    ]
+    return cards
+
+
+def _card(finding: Finding, outline: Outline) -> Markup:
+    head = tag(
+        "header", status_chip(finding.status), tag("h3", _titled(finding)), tag("span", finding.rule, class_="rule")
+    )
+    parts = [head, _body(finding, outline), *_consequences(outline, finding)]
+    return tag("article", *parts, class_=f"card finding {finding.status}")
+
+
+def _body(finding: Finding, outline: Outline) -> Markup:
+    check = finding.lead
+    about = subject_line(finding.checks, outline.report)
+    told: list[tuple[str, list[Markup]]] = [
+        ("about", [tag("p", about)] if about else []),
+        ("seen", [_evidence(check)] if check.evidence else []),
+        ("why", [tag("p", check.message)] if check.message.strip(" .") not in ("", check.title.strip(" .")) else []),
+        ("lacks", [tag("p", ", ".join(missing.fact for missing in check.missing))] if check.missing else []),
+        ("fix", _fixes(check)),
+        ("docs", _sources(check)),
+        ("rule", [tag("p", tag("code", f"envcheck rule {check.rule}"))]),
+    ]
+    return tag("dl", *(part for label, inside in told if inside for part in (tag("dt", label), tag("dd", *inside))))
+
+
+def _evidence(check: Check) -> Markup:
+    items = []
+    for found in check.evidence[:_ROWS]:
+        source = tag("span", f" ({found.source})", class_="meta") if found.source else Markup()
+        items.append(tag("div", tag("span", evidence_text(found)), source))
+    return join(items)
+
+
+def _fixes(check: Check) -> list[Markup]:
+    ordered = sorted(check.fixes, key=lambda fix: list(_WHO).index(fix.who))
+    if not ordered and check.action in ACTIONS:
+        return [tag("p", ACTIONS[check.action].capitalize())]
+    return [part for fix in ordered for part in _fix(fix)]
+
+
+def _fix(fix: Fix) -> Iterable[Markup]:
+    yield tag("p", f"{_WHO[fix.who]}{fix.text}")
+    if fix.command:
+        line = shell_line(fix.command)
+        # Half a command can do harm: it is shown whole or not at all.
+        yield tag("pre", Markup(tag("code", line))) if len(line) <= 2000 else tag("p", "(a command too long to show)")
+    if fix.risk:
+        yield tag("p", f"Risk: {fix.risk}", class_="risk")
+
+
+def _sources(check: Check) -> list[Markup]:
+    return [
+        tag("p", link(source.title, source.address), tag("span", f" (read {source.read})" if source.read else ""))
+        for source in check.sources
+    ]
+
+
+def _consequences(outline: Outline, finding: Finding) -> list[Markup]:
+    follows = outline.consequences(finding)
+    if not follows:
+        return []
+    items = [
+        tag("li", status_chip(found.status), " ", _titled(found), " ", tag("span", found.rule, class_="rule"))
+        for found in follows[:_ROWS]
+    ]
+    return [tag("p", "Follows from it:", class_="meta"), tag("ul", *items)]
+
+
+def _details(report: Report) -> list[Markup]:
+    installed = distributions(judged_environment(report))
+    facts = [(label, "", text) for label, text in versions(report)[:_ROWS]]
+    probes = [(probe_name(run), run.status, f"{run.seconds:.2f} s {run.detail}") for run in report.probes[:_ROWS]]
+    variables = report.snapshot.variables.values if report.snapshot and report.snapshot.variables else {}
+    values = [(name, "", value) for name, value in list(variables.items())[:_ROWS]]
+    checks = sorted(report.checks, key=lambda check: STATUSES.index(check.status))[:_CHECKS]
+    return [
+        *_folded("Versions", [_table(facts)] if facts else []),
+        *_folded("Python packages that decide", [tag("pre", "  ".join(installed[:_ROWS]))] if installed else []),
+        *_folded(f"All checks: {count_text(report)}", [tag("table", *map(_check_row, checks))] if checks else []),
+        *_folded("Environment variables", [_table(values)] if values else []),
+        *_folded("Probes", [_table(probes)] if probes else []),
+    ]
+
+
+def _folded(title: str, inside: Sequence[Markup]) -> list[Markup]:
+    return [tag("details", tag("summary", title), tag("div", *inside, class_="inside"))] if inside else []
+
+
+def _table(rows: Iterable[tuple[str, str, str]]) -> Markup:
+    return tag(
+        "table",
+        *(
+            tag("tr", tag("td", name, class_="name"), *([tag("td", word)] if word else []), tag("td", told))
+            for name, word, told in rows
+        ),
+    )
+
+
+def _check_row(check: Check) -> Markup:
+    ignored = f" (ignored: {check.ignored.reason})" if check.ignored else ""
+    return tag(
+        "tr",
+        tag("td", status_chip(check.status), class_="word"),
+        tag("td", tag("code", check.id), class_="name"),
+        tag("td", check.title + ignored),
+    )
+
+
+def _footer(report: Report) -> Markup:
+    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
+    parts = [
+        made_by(report),
+        f"assumed: {assumed}" if assumed else "",
+        f"rows laid over the matrix: {', '.join(report.overlays)}" if report.overlays else "",
+        not_tried(report).rstrip("."),
+        "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
+    ]
+    return tag("footer", "; ".join(part for part in parts if part))

@@ -1,0 +1,184 @@
+"""The report for an issue or a chat, in GitHub's Markdown: what matters on top, the rest folded away.
+
+Every text from the machine is cleaned, cut and escaped: it can make no heading, link, image, table cell or mention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from envcheck.checks import STATUSES, Check, Fix, Report, Status
+from envcheck.redact import HOME, is_redacted
+from envcheck.report import Options
+from envcheck.report.deaths import dead_probes, probe_sentence
+from envcheck.report.essentials import distributions, made_by, versions
+from envcheck.report.findings import Finding, Outline
+from envcheck.report.fixes import ACTIONS
+from envcheck.report.head import evidence_text
+from envcheck.report.marks import block, code, fence, prose
+from envcheck.report.pen import WORDS
+from envcheck.report.stack import stack_rows
+from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.tail import count_text, not_tried
+
+_GPUS, _FINDINGS, _FIXES, _EVIDENCE, _ROWS, _PROBES = 8, 12, 3, 5, 60, 6
+"""Most of each that are shown."""
+_LONGEST_COMMAND = 2000
+_ICONS: dict[Status, str] = {
+    "fail": "\N{CROSS MARK}",
+    "warn": "\N{WARNING SIGN}\N{VARIATION SELECTOR-16}",
+    "unknown": "\N{BLACK QUESTION MARK ORNAMENT}",
+    "note": "\N{INFORMATION SOURCE}\N{VARIATION SELECTOR-16}",
+    "pass": "\N{WHITE HEAVY CHECK MARK}",
+    "skipped": "\N{EN DASH}",
+}
+_WORDS = WORDS | {"unknown": "not known", "skipped": ""}
+_WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}
+
+
+def render(report: Report, options: Options) -> str:
+    """``report`` as Markdown of less than 60,000 characters, which is what an issue takes."""
+    outline = Outline(report)
+    home = HOME if is_redacted(report) else options.home
+    parts = [
+        _verdict(outline),
+        *_cause(outline),
+        _stack(report),
+        *_findings(outline),
+        *_folded("Versions", _versions(report)),
+        *_folded(f"Checks: {count_text(report)}", _checks(report)),
+        _footer(report),
+    ]
+    return "\n\n".join(_with_tilde(part, home) for part in parts if part) + "\n"
+
+
+def _with_tilde(part: str, home: str) -> str:
+    """``~`` for the home folder, but in commands: a shell does not expand it within quotes."""
+    return part.replace(f"{home}/", "~/") if home and not part.startswith("```") else part
+
+
+def _verdict(outline: Outline) -> str:
+    report = outline.report
+    finding = outline.findings[0] if outline.findings else None
+    title = finding.lead.title if finding and report.verdict in ("fail", "warn") else report.headline
+    word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, WORDS[report.verdict])
+    return f"### {_ICONS[report.verdict]} {word}: {prose(title)}"
+
+
+def _cause(outline: Outline) -> list[str]:
+    """The first finding: what was seen, why it matters, how to mend it, where that is documented."""
+    if not outline.findings or outline.report.verdict not in ("fail", "warn"):
+        return []
+    finding = outline.findings[0]
+    check = finding.lead
+    lines = [f"Cause: {code(check.rule)}", ""]
+    about = subject_line(finding.checks, outline.report)
+    lines += [f"- about {code(about)}"] if about else []
+    lines += [f"- seen: {code(evidence_text(found))}" for found in check.evidence[:_EVIDENCE]]
+    lines += [f"- why: {prose(check.message)}"] if check.message.strip(" .") not in ("", check.title) else []
+    return ["\n".join(lines), *_fixes(check), *_documented(check), *_consequences(outline, finding)]
+
+
+def _fixes(check: Check) -> list[str]:
+    ordered = sorted(check.fixes, key=lambda fix: list(_WHO).index(fix.who))
+    if not ordered:
+        action = ACTIONS.get(check.action)
+        return [f"**Fix:** {action}"] if action else []
+    return [part for fix in ordered[:_FIXES] for part in _fix(fix)]
+
+
+def _fix(fix: Fix) -> list[str]:
+    words = prose(f"{_WHO[fix.who]}{fix.text}")
+    risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
+    return [f"**Fix:** {words}{risk}", *([fence(fix.command, _LONGEST_COMMAND)] if fix.command else [])]
+
+
+def _documented(check: Check) -> list[str]:
+    links = [
+        f"[{prose(source.title)}](<{source.address}>)"
+        for source in check.sources
+        if source.address.startswith("https://") and source.address.isascii() and not set(source.address) & set("<> \\")
+    ]
+    return [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
+
+
+def _consequences(outline: Outline, finding: Finding) -> list[str]:
+    follows = outline.consequences(finding)
+    if not follows:
+        return []
+    return ["Follows from it:\n" + "\n".join(_item(found) for found in follows[:_FINDINGS])]
+
+
+def _item(finding: Finding) -> str:
+    numbers = gpu_numbers(finding.checks) if len(finding.checks) > 1 else ""
+    told = f" ({prose(numbers)})" if numbers else ""
+    return (
+        f"- {_ICONS[finding.status]} {_WORDS[finding.status]}: {prose(finding.lead.title)}{told} {code(finding.rule)}"
+    )
+
+
+def _stack(report: Report) -> str:
+    rows = [
+        f"| {prose(row.label)} | {_ICONS[row.status]} {_WORDS[row.status]} | {prose(row.text)} |"
+        for row in stack_rows(report, _GPUS)
+    ]
+    return "\n".join(["| | | |", "|---|---|---|", *rows])
+
+
+def _findings(outline: Outline) -> list[str]:
+    """What else was found, could not be judged, or is worth saying."""
+    first = 1 if outline.report.verdict in ("fail", "warn") else 0
+    told = [*outline.findings[first:], *outline.unknowns, *outline.notes]
+    lines = [_item(finding) for finding in told[:_FINDINGS]]
+    lines += [f"- {len(told) - _FINDINGS} more"] if len(told) > _FINDINGS else []
+    dead = dead_probes(outline.report)
+    lines += [f"- {_ICONS['unknown']} {prose(probe_sentence(run))}" for run in dead[:_PROBES]]
+    lines += [f"- {len(dead) - _PROBES} more probes that died"] if len(dead) > _PROBES else []
+    return ["**Also**\n\n" + "\n".join(lines)] if lines else []
+
+
+def _folded(title: str, body: str) -> list[str]:
+    if not body:
+        return []
+    return [f"<details><summary>{prose(title)}</summary>\n\n{body}\n\n</details>"]
+
+
+def _versions(report: Report) -> str:
+    told = versions(report)
+    lines = [f"- {prose(label)}: {code(text)}" for label, text in told[:_ROWS]]
+    installed = distributions(judged_environment(report))
+    shown = [block(text) for text in installed[: 2 * _ROWS]]
+    more = [f"{len(installed) - len(shown)} more"] if len(installed) > len(shown) else []
+    return "\n".join(lines) + ("\n\n```text\n" + "\n".join([*shown, *more]) + "\n```" if shown else "")
+
+
+def _checks(report: Report) -> str:
+    """Every check, the most pressing first; those that passed or were skipped by their names alone."""
+    pressing = [check for check in report.checks if check.status not in ("pass", "skipped")]
+    pressing.sort(key=lambda check: STATUSES.index(check.status))
+    rows = [f"| {_WORDS[check.status]} | {code(check.id)} | {prose(check.title)} |" for check in pressing[:_ROWS]]
+    table = "\n".join(["| | | |", "|---|---|---|", *rows]) if rows else ""
+    more = f"{len(pressing) - _ROWS} more" if len(pressing) > _ROWS else ""
+    quiet = [_names(report, "pass", "Passed"), _names(report, "skipped", "Skipped")]
+    return "\n\n".join(part for part in (table, more, *quiet) if part)
+
+
+def _names(report: Report, status: Status, label: str) -> str:
+    rules: Sequence[str] = list(dict.fromkeys(check.rule for check in report.checks if check.status == status))
+    more = f" and {len(rules) - 2 * _ROWS} more" if len(rules) > 2 * _ROWS else ""
+    return f"{label}: {_listed(rules[: 2 * _ROWS])}{more}" if rules else ""
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(code(name, 80) for name in names)
+
+
+def _footer(report: Report) -> str:
+    assumed = ", ".join(f"{name} {value}".rstrip() for name, value in list(report.assumed.items())[:_FINDINGS])
+    parts = [
+        prose(made_by(report)),
+        prose(f"assumed: {assumed}") if assumed else "",
+        prose(not_tried(report).rstrip(".")),
+        "names and identifiers are replaced" if is_redacted(report) else "",
+    ]
+    return f"<sub>{'; '.join(part for part in parts if part)}</sub>"

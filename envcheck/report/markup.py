@@ -1,0 +1,55 @@
+"""HTML that is safe by construction: whatever is not a tag made here is text, cleaned, cut and escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from envcheck.report.clean import clean
+
+LONGEST = 2000
+"""Characters of one foreign text that are shown."""
+
+_VOID = frozenset({"meta", "br", "hr"})
+
+
+class Markup(str):
+    """HTML that was made by ``tag``."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str | Markup, **attributes: str) -> Markup:
+    """An element; the names of attributes are ours (``class_`` is ``class``), their values may be anybody's."""
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value), quote=True)}"'
+        for key, value in attributes.items()
+        if value
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{told}>")
+    return Markup(f"<{name}{told}>{join(children)}</{name}>")
+
+
+def join(children: Iterable[str | Markup]) -> Markup:
+    """Several in a row."""
+    return Markup("".join(child if isinstance(child, Markup) else text(child) for child in children))
+
+
+def text(foreign: str, most: int = LONGEST) -> Markup:
+    """``foreign`` as text."""
+    left_out = len(foreign) - most
+    shown = clean(foreign[:most]) + (f" … ({left_out:,} more characters)" if left_out > 0 else "")
+    return Markup(escape(shown, quote=True))
+
+
+def link(title: str, address: str) -> Markup:
+    """A link to a page, where ``address`` is one that can be trusted to be no more than that; else both as text."""
+    if not address.startswith("https://") or clean(address, ascii_only=True) != address or len(address) > LONGEST:
+        return join([title, f" ({address})" if address else ""])
+    return tag("a", title, href=address, rel="noreferrer noopener")
+
+
+def chip(status: str, sign: str, word: str) -> Markup:
+    """A status by its sign and word; the colour says it a third time."""
+    return tag("span", tag("i", sign, aria_hidden="true"), f" {word}", class_=f"chip {status}")
