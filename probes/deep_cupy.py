@@ -56,7 +56,7 @@ def _runtime(cupy: Any) -> str:
 
 def _nccl(cupy: Any) -> str | None:
     nccl = getattr(cupy.cuda, "nccl", None)  # left out of builds, and where the library is not found
-    return decode(int(nccl.get_version()), 2) if hasattr(nccl, "get_version") else None
+    return decode(int(nccl.get_version()), 2) if nccl is not None and hasattr(nccl, "get_version") else None
 
 
 SUBJECT = Subject(
