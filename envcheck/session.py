@@ -4,75 +4,45 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from envcheck import __version__
 from envcheck.assume import assume, assumes_machine
-from envcheck.checks import Report, Scope, Tool
-from envcheck.collect.bench_plan import Bench
+from envcheck.checks import Report, Tool
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
 from envcheck.compat.complete import complete
 from envcheck.compat.load import matrix_date, tables
-from envcheck.components import Component
 from envcheck.errors import UsageError
 from envcheck.events import Event, Interrupted, Judged, OnEvent, ignore
 from envcheck.exitcode import ExitCode
 from envcheck.join_loads import join_loads
 from envcheck.merge import merge
 from envcheck.observed_loads import observed_loads
+from envcheck.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
+from envcheck.request import Request as Request  # noqa: PLC0414
 from envcheck.require import require, validate
 from envcheck.rules.api import Rule
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.evaluate import evaluate
-from envcheck.snapshot import Measurement, ProbeRun, Snapshot
-from envcheck.verdict import FailOn, conclude
+from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.verdict import conclude
 
 if TYPE_CHECKING:
     from envcheck.collect.deep import Deep
-
-ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
 
 _FILES_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries"})
 """Sections that stay this machine's own when its GPUs and driver are assumed."""
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be checked, and how."""
+def check(request: Request, on_event: OnEvent = ignore, should_stop: Callable[[], bool] = lambda: False) -> Report:
+    """Examine this machine and judge it; raise UsageError when the request cannot be carried out.
 
-    scopes: frozenset[Scope] = ALL_SCOPES
-    python: tuple[str, ...] = ()
-    """Interpreters or environment folders to examine; empty: choose as documented."""
-    all_envs: bool = False
-    """Whether to examine every environment in the known places too; the judged one stays the first."""
-    assume: tuple[Component, ...] = ()
-    require: tuple[Component, ...] = ()
-    only: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-    """Names of rules."""
-    fail_on: FailOn = "fail"
-    timeout: float | None = None
-    """Seconds for the whole run."""
-    deep: bool = False
-    """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
-    bench: Bench | None = None
-    """What is to be measured, if anything."""
-    baseline: tuple[Measurement, ...] = ()
-    """Figures to compare the measured ones with."""
-    force: bool = False
-    """Try things also on a GPU that is at work."""
-    overlays: tuple[str, ...] = ()
-    """Folders of rows that are laid over the matrix; the last outranks."""
-    cwd: str = "."
-    variables: Mapping[str, str] = {}
-    root: str = "/"
-
-
-def check(request: Request, on_event: OnEvent = ignore) -> Report:
-    """Examine this machine and judge it; raise UsageError when the request cannot be carried out."""
+    Soon after ``should_stop`` says so every child is ended, and what came in until then is judged.
+    """
     started = time.monotonic()
     stopped: list[Interrupted] = []
 
@@ -80,11 +50,13 @@ def check(request: Request, on_event: OnEvent = ignore) -> Report:
         stopped.extend([event] if isinstance(event, Interrupted) else [])
         on_event(event)
 
-    snapshot = gather_here(request, watched)
+    snapshot = gather_here(request, watched, should_stop)
     return judge(snapshot, request, on_event, started=started, interrupted=bool(stopped))
 
 
-def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
+def gather_here(
+    request: Request, on_event: OnEvent = ignore, should_stop: Callable[[], bool] = lambda: False
+) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
     specs, left_out = _plan(request)
@@ -94,6 +66,7 @@ def gather_here(request: Request, on_event: OnEvent = ignore) -> Snapshot:
         scopes=request.scopes,
         on_event=on_event,
         deadline_s=request.timeout,
+        should_stop=should_stop,
         deep=_deep(request),
         bench=request.bench,
     )
@@ -162,7 +135,8 @@ def _chosen_rules(request: Request) -> list[Rule]:
 def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     """The probes that may look, and a row for each that may not because something else is assumed."""
     # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
-    order = sorted(all_probes(), key=lambda spec: spec.kind not in ("file", "driver"))
+    asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
+    order = sorted(asked, key=lambda spec: spec.kind not in ("file", "driver"))
     reasons = {spec: _assumed_away(spec, request) for spec in order}
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(

@@ -60,6 +60,15 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
         return "warn" if self.share >= WARN * self.low else "fail"
 
 
+_WITHOUT_CEILING = frozenset({"both-directions", "copy-latency"})
+"""Quantities that are measured, and have no row of efficiencies."""
+
+
+def quantities(tables: Tables) -> frozenset[str]:
+    """The names of what can be measured."""
+    return frozenset(row.quantity for row in tables.efficiencies) | _WITHOUT_CEILING
+
+
 def expectation(tables: Tables, gpu: Gpu, measured: Measurement) -> Expectation | str:
     """What was to be expected, or why nobody can say."""
     capability = ComputeCapability.parse(gpu.compute_capability)

@@ -28,6 +28,11 @@ _MOST_SOURCES = 2
 def render(answer: Answer, options: Options, overlays: Sequence[str] = ()) -> str:
     """``answer`` as text, ending in a newline; it says which of the ``overlays`` of the matrix decided."""
     pen = Pen(options)
+    return pen.show(answer_lines(answer, pen, overlays))
+
+
+def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list[Line]:
+    """The same as lines."""
     style = _WORDS[answer.verdict][1]
     lines: list[Line] = [(Span(answer.verdict.upper(), style),)]
     for reason in answer.reasons:
@@ -41,7 +46,7 @@ def render(answer: Answer, options: Options, overlays: Sequence[str] = ()) -> st
     if overlays:
         cited = [source for reason in answer.reasons for source in reason.sources]
         lines += [(), *overlay_lines(overlays, cited)]
-    return pen.show(lines)
+    return lines
 
 
 def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
