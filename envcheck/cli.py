@@ -57,7 +57,9 @@ def _end_children_on_termination() -> None:
 def _run(argv: Sequence[str]) -> int:
     from envcheck.options import parse
 
-    options = parse(argv or ["tui" if _on_a_terminal() else "check"], os.environ)
+    if not argv and _on_a_terminal():
+        return _tui(parse(["tui"], os.environ), asked_for=False)
+    options = parse(argv or ["check"], os.environ)
     if options.version:
         return _version()
     verbs = {
@@ -105,25 +107,46 @@ def _on_a_terminal() -> bool:
     return not plain and sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _tui(options: Namespace) -> int:
+def _tui(options: Namespace, *, asked_for: bool = True) -> int:
+    """The terminal application; where it cannot be had and was not ``asked_for``, the text report."""
+    try:
+        from envcheck.tui.app import EnvcheckApp
+    except ImportError as error:
+        if asked_for:
+            raise UsageError(
+                f"the terminal application cannot be loaded ({error}); envcheck check needs none"
+            ) from None
+        return _run(["check"])
     from envcheck.report import Options, render
-    from envcheck.report.read import read_report
-    from envcheck.session import Request
-    from envcheck.tui.app import EnvcheckApp
+    from envcheck.request import Request
 
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    page = Options(ascii=options.ascii or not unicode, home=os.environ.get("HOME", ""))
+    page = Options(
+        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),  # Textual takes the variable away
+        ascii=options.ascii or not unicode,
+        home=os.environ.get("HOME", ""),
+    )
     request = Request(
         python=tuple(options.python or ()),
+        baseline=_baseline(options),
         overlays=_overlays(options),
         cwd=_working_folder(),
         variables=dict(os.environ),
     )
-    saved = read_report(_read(options.saved)) if options.saved else None
-    report = EnvcheckApp(request, page, saved=saved).run()
+    application = EnvcheckApp(request, page, saved=_saved_report(options.saved) if options.saved else None)
+    try:
+        report = application.run()
+    finally:
+        application.end_session()
     if report is not None:
         print(render(report, "text", page), end="")
     return ExitCode.OK
+
+
+def _saved_report(name: str) -> Report:
+    from envcheck.report.read import read_report
+
+    return read_report(_read(name))
 
 
 def _bench(options: Namespace) -> int:
@@ -165,24 +188,23 @@ def _bench_request(options: Namespace, rules: Sequence[str]) -> Request:
 
 
 def _quantities(names: Sequence[str] | None) -> tuple[str, ...]:
+    from envcheck.compat.expected import quantities
     from envcheck.compat.load import tables
 
-    known = {row.quantity for row in tables().efficiencies} | _WITHOUT_CEILING
+    known = quantities(tables())
     for name in names or ():
         if name not in known:
             raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")
     return tuple(names or ())
 
 
-_WITHOUT_CEILING = frozenset({"both-directions", "copy-latency"})
-"""Quantities that are measured, and have no row of efficiencies."""
-
-
 def _baseline(options: Namespace) -> tuple[Measurement, ...]:
+    name = getattr(options, "baseline", None)
+    if not name:
+        return ()
     from envcheck.baseline import read
 
-    name = getattr(options, "baseline", None)
-    return read(_read(name), name) if name else ()
+    return read(_read(name), name)
 
 
 def _explain(options: Namespace) -> int:

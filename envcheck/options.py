@@ -154,6 +154,7 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
 def _add_tui_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--python", action="append", metavar="PATH", help="interpreter or environment folder to judge")
     verb.add_argument("--from", dest="saved", metavar="REPORT", help="look at a saved JSON report")
+    _add_baseline_option(verb)
     verb.add_argument("--ascii", action="store_true", help="show no character outside ASCII of envcheck's own")
     _add_overlay_option(verb)
 

@@ -2,58 +2,71 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import ClassVar
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, ClassVar
 
-import msgspec
 from rich.text import Text
-from textual import work
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.screen import Screen
 from textual.widgets import Footer, Input, OptionList, Static, TabbedContent, TabPane
 
-from envcheck.checks import Report
-from envcheck.collect.bench_plan import Bench
 from envcheck.errors import EnvcheckError
-from envcheck.output import write_whole
-from envcheck.report import Options, render
+from envcheck.report import Options
 from envcheck.report.pen import Pen
-from envcheck.session import Request
-from envcheck.tui.detail import Page, command_of, finding_page
-from envcheck.tui.facts import Facts
+from envcheck.tui.detail import Ask, Choose, Page
 from envcheck.tui.overview import Overview
-from envcheck.tui.paint import Paint
-from envcheck.tui.runs import Live, Work
-from envcheck.tui.speed import Speed
-from envcheck.tui.whatif import WhatIf
+from envcheck.tui.paint import THEMES, Paint, first_theme
+from envcheck.tui.plain import draw_scrollbars
+from envcheck.tui.sessions import Gather, Parts, Session, gather_here
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+    from envcheck.session import Request
+    from envcheck.tui.facts import Facts
+    from envcheck.tui.speed import Speed
+    from envcheck.tui.telemetry import Telemetry
+    from envcheck.tui.whatif import WhatIf
 
 TABS = ("overview", "performance", "matrix", "facts")
-_KEYS = """  1 2 3 4   overview, performance, matrix, facts
-  j k, arrows   up and down        enter   details of a finding
-  c   copy the command that mends it       r   examine again
-  d   deep: import each framework and let it compute on the GPU
-  b   measure the main figures             B   measure everything
-  e   save the report as JSON              s   save a picture of the screen (SVG)
-  /   search the facts                     q   leave
+_FOCUS = {
+    "overview": "#findings",
+    "performance": "#speed-page",
+    "matrix": "#ask-package",
+    "facts": "#facts-tree",
+}
+_TICK = 0.1
+_PATIENCE = 5.0
+"""Seconds that leaving waits for children to end."""
+_TIGHT = 30
+"""Rows below which blank ones between the parts are left out."""
+KEYS = """\
+1 2 3 4      overview, performance, matrix, facts
+j k, arrows  up and down            enter  all about a finding
+c            copy the command that mends it
+r            examine again; in the facts, on a probe: that probe alone
+d            deep: import each framework and let it compute on the GPU
+b  B         measure the main figures; measure everything
+x            cancel what is under way
+g  p         the GPUs; the environments, and judge another one
+e            export: JSON, Markdown, HTML, a picture ...
+o  =         open a saved report; compare with a saved report
+/            search the facts
+t            dark or light          ctrl+p  all commands
+q            leave
 
 Nothing is changed on this machine: fixes are shown, never run."""
 
-Start = Callable[[Request, Callable[[Work, Report | None, bool], None]], Report]
-"""Runs a session; ``Live`` by default, something that replays a report in tests."""
 
-
-def _live(request: Request, changed: Callable[[Work, Report | None, bool], None]) -> Report:
-    return Live(request, changed).run()
-
-
-class EnvcheckApp(App[Report]):
+class EnvcheckApp(App["Report"]):
     """The whole of it; its return value is the last report."""
 
     CSS_PATH = "envcheck.tcss"
     TITLE = "envcheck"
-    ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "quit"),
         Binding("question_mark", "keys", "keys"),
@@ -65,127 +78,282 @@ class EnvcheckApp(App[Report]):
         Binding("b", "bench(False)", "bench"),
         Binding("B", "bench(True)", "bench all", show=False),
         Binding("r", "again", "re-run"),
+        Binding("x", "cancel", "cancel", show=False),
+        Binding("ctrl+c", "cancel", "cancel", show=False, system=True),
         Binding("e", "export", "export"),
-        Binding("s", "picture", "picture", show=False),
+        Binding("g", "gpus", "GPUs", show=False),
+        Binding("p", "environments", "environments", show=False),
+        Binding("o", "open", "open", show=False),
+        Binding("equals_sign", "compare", "compare", show=False),
+        Binding("t", "look", "dark or light", show=False),
         Binding("slash", "search", "search"),
         Binding("escape", "leave_field", "leave the field", show=False),
     ]
 
     def __init__(
-        self, request: Request, options: Options, *, start: Start = _live, saved: Report | None = None
+        self,
+        request: Request,
+        options: Options,
+        *,
+        gather: Gather = gather_here,
+        saved: Report | None = None,
+        telemetry: Callable[[], Telemetry] | None = None,
+        variables: Mapping[str, str] = os.environ,
     ) -> None:
-        """``saved``: a report to look at, where nothing is to be examined at first."""
+        """``saved``: a report to look at, where nothing is to be examined. ``gather`` and ``telemetry`` stand in tests
+        for the machine.
+        """
         super().__init__()
-        self._request, self._page_options, self._start = request, options, start
-        self._saved = saved
-        self._busy = ""
-        self._shown_at = 0.0
-        self._state: Work | None = None
+        self._request, self._page_options, self._gather, self._telemetry = request, options, gather, telemetry
+        self._saved = saved is not None
+        self._session: Session | None = None
+        self._parts: Parts = {}
+        self._to_show = set(TABS)
         self.report: Report | None = saved
+        for theme in THEMES:
+            self.register_theme(theme)
+        if "TEXTUAL_THEME" not in variables:
+            self.theme = first_theme(variables)
+        self.set_class(options.ascii, "-ascii")
+        draw_scrollbars(ascii_only=options.ascii)
 
     def compose(self) -> ComposeResult:
         yield Static("envcheck", id="top")
         with TabbedContent(id="tabs"):
             with TabPane("1 Overview", id="overview"):
                 yield Overview(self._page_options)
-            with TabPane("2 Performance", id="performance"):
-                yield Speed(ascii_only=self._page_options.ascii)
-            with TabPane("3 Matrix", id="matrix"):
-                yield WhatIf(self._page_options)
-            with TabPane("4 Facts", id="facts"):
-                yield Facts()
+            yield TabPane("2 Performance", id="performance")
+            yield TabPane("3 Matrix", id="matrix")
+            yield TabPane("4 Facts", id="facts")
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
         self.query_one(TabbedContent).query_one("ContentTabs").can_focus = False
-        self.set_interval(0.2, self._tick)
-        if self._saved is not None:
-            self.call_after_refresh(self._finished, self._saved)
+        self.theme_changed_signal.subscribe(self, self._repaint)
+        self._heed_signals()
+        if self.report is not None:
+            self.call_after_refresh(self._show_all)
         else:
-            self._run(self._request, "examining")
+            self.call_after_refresh(self._run, self._request, "Examining this machine", {})
+        self.set_interval(_TICK, self._tick)
+
+    def _heed_signals(self) -> None:
+        """A terminal that goes away, or a polite kill, must end the children too."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
+                loop.add_signal_handler(number, lambda: self.run_worker(self.action_quit(), exit_on_error=False))
 
     @property
     def paint(self) -> Paint:
         """Colours for the theme as it is now."""
         return Paint(dark=self.current_theme.dark, ascii_only=self._page_options.ascii)
 
-    @work(thread=True, exclusive=True, group="session")
-    def _run(self, request: Request, doing: str) -> None:
-        """A session in a thread; the screen hears of it as it goes on."""
-        self._busy = doing
-        self._state = Work()
-        try:
-            report = self._start(request, self._changed)
-        except EnvcheckError as error:
-            self.call_from_thread(self._failed, str(error))
-            return
-        except Exception as error:  # noqa: BLE001 - a session that broke must not take the screen along
-            self.call_from_thread(self._failed, f"envcheck broke: {type(error).__name__}: {error}")
-            return
-        self.call_from_thread(self._finished, report)
+    @property
+    def overview(self) -> Overview:
+        """The first screen, also while something lies over it."""
+        return self.screen_stack[0].query_one(Overview)
 
-    def _changed(self, state: Work, report: Report | None, final: bool) -> None:  # noqa: FBT001
-        """Called from the session's threads."""
-        self._state = state
-        if report is not None and not final:
-            self.call_from_thread(self._on_the_way, report)
+    @property
+    def home(self) -> str:
+        """The user's home folder, to be shown as ``~``."""
+        return self._page_options.home
 
-    def _on_the_way(self, report: Report) -> None:
-        if self._busy and self.report is None:
-            self.query_one(Overview).show(report, self.paint, final=False)
+    # Sessions
 
-    def _finished(self, report: Report) -> None:
-        self._busy, self.report = "", report
-        self.query_one(Overview).show(report, self.paint, final=True)
-        self.query_one(Speed).show(report, self.paint)
-        self.query_one(Speed).say("")
-        self.query_one(Facts).show(report)
-        self.query_one(WhatIf).show(report)
-        if not isinstance(self.focused, Input):
-            self._focus_tab()
-        self._tick()
+    def _run(self, request: Request, doing: str, kept: Parts) -> None:
+        self._session = Session(request, doing, gather=self._gather, kept=kept)
+        self._session.start()
 
-    def _failed(self, words: str) -> None:
-        self._busy = ""
-        self.notify(words, severity="error", timeout=15, markup=False)
+    def _begin(self, request: Callable[[Request], Request], doing: str, kinds: Iterable[str] | None = ()) -> None:
+        """Start a session, keeping what probes of these ``kinds`` told (None: all probes)."""
+        if self._saved:
+            self.tell("this is a saved report: nothing is examined")
+        elif self._session is not None:
+            self.tell(f"{self._session.doing.lower()} is still under way (x cancels)")
+        else:
+            from envcheck.tui.sessions import kept_of
+
+            kept = self._parts if kinds is None else kept_of(self._parts, kinds)
+            self._run(request(self._request), doing, kept)
 
     def _tick(self) -> None:
-        """The line at the top: what is under way, or what the report is about."""
-        if self._busy and self._state is not None:
-            words = f"{self._busy}: {self._state.words()}"
-            if "measur" in self._busy:
-                self.query_one(Speed).say(words)
-        elif self.report is not None:
+        """Look in on the session, and say what is under way, or what the report is about."""
+        if not self._screen_stack or not self.screen_stack[0].query("#top"):
+            return  # the screen is being taken down
+        session = self._session
+        if session is not None:
+            news = session.news()
+            if session.over:
+                self._ended(session)
+            elif news is not None and self.report is None:
+                self.overview.show(news, self.paint, final=False)
+        self._say()
+
+    def _ended(self, session: Session) -> None:
+        self._session = None
+        if self._is_there("performance"):
+            self._speed.quiet()
+        if session.problem or session.report is None:
+            self.tell(session.problem, severity="error")
+            return
+        if session.stopped:
+            self.tell("cancelled")
+            if self.report is not None and not session.report.measurements:
+                return
+        self._parts, self.report = session.parts, session.report
+        self._show_all()
+
+    def _say(self) -> None:
+        session, pen = self._session, Pen(self._page_options)
+        if session is None:
             report = self.report
-            words = f"{report.host or ''}  {report.created}  {report.duration_s:.1f} s".strip()
+            told = [report.host or "", report.created, f"{report.duration_s:.1f} s"] if report else []
+            words = "  ".join(part for part in told if part)
         else:
-            words = ""
-        self.query_one("#top", Static).update(Text.assemble(("envcheck ", "bold"), Pen(self._page_options).text(words)))
+            words = f"{session.doing}: {session.work.words()}"
+            if self.report is None:
+                self.overview.show_work(session.doing, session.work, self.paint)
+            if session.request.bench is not None and self._is_there("performance"):
+                self._speed.say(session, self.report, self.paint)
+        top = self.screen_stack[0].query_one("#top", Static)
+        top.update(Text.assemble(("envcheck  ", "bold"), pen.text(words)))
+        if self._is_there("performance") and self._place == "performance":
+            self._speed.show_now(self.paint)
+
+    # What is shown
+
+    def _show_all(self) -> None:
+        self._to_show = set(TABS)
+        self._show(self._place)
+        if not isinstance(self.focused, Input) and len(self.screen_stack) == 1:
+            self._focus_tab()
+
+    def _show(self, place: str) -> None:
+        """Bring a screen up to date, if it is not."""
+        if self.report is None or place not in self._to_show or not self._is_there(place):
+            return
+        self._to_show.discard(place)
+        if place == "overview":
+            self.overview.show(self.report, self.paint, final=True)
+        elif place == "performance":
+            self._speed.show(self.report, self.paint)
+        elif place == "matrix":
+            self._what_if.show(self.report)
+        else:
+            self._facts.show(self.report)
+
+    def _repaint(self, _theme: object) -> None:
+        self._to_show |= {"overview", "performance"}
+        self._show(self._place)
+        if self._is_there("matrix"):
+            self._what_if.repaint(self.paint)
+        if self._is_there("facts"):
+            self._facts.repaint(self.paint)
+
+    async def _make(self, place: str) -> None:
+        """Build a screen when it is first looked at: the first one is to stand as soon as can be."""
+        pane = self.screen_stack[0].query_one(f"#{place}", TabPane)
+        if place == "performance":
+            from envcheck.tui.speed import Speed
+            from envcheck.tui.telemetry import Telemetry
+
+            await pane.mount(Speed((self._telemetry or Telemetry)()))
+        elif place == "matrix":
+            from envcheck.tui.whatif import WhatIf
+
+            await pane.mount(WhatIf(self._page_options, self.paint))
+        else:
+            from envcheck.tui.facts import Facts
+
+            await pane.mount(Facts(self.paint))
+
+    async def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
+        """Build, fill and focus what is now in front."""
+        place = event.pane.id or ""
+        if not self._is_there(place):
+            await self._make(place)
+        if self._is_there("performance"):
+            self._speed.watch_gpus(wanted=place == "performance" and self._may_watch())
+        self._show(place)
+        if not isinstance(self.focused, Input) or not self.focused.is_on_screen:
+            self.call_after_refresh(self._focus_tab)
+
+    def _may_watch(self) -> bool:
+        """Whether NVML answered here before: it is not tried where it hangs or would create device nodes."""
+        driver = self.report.snapshot.driver if self.report and self.report.snapshot else None
+        return not self._saved and driver is not None and driver.nvml is not None and driver.nvml.code == 0
+
+    def _is_there(self, place: str) -> bool:
+        return bool(self.screen_stack[0].query_one(f"#{place}", TabPane).children)
+
+    @property
+    def _place(self) -> str:
+        return self.screen_stack[0].query_one(TabbedContent).active or TABS[0]
+
+    @property
+    def _speed(self) -> Speed:
+        from envcheck.tui.speed import Speed
+
+        return self.screen_stack[0].query_one(Speed)
+
+    @property
+    def _what_if(self) -> WhatIf:
+        from envcheck.tui.whatif import WhatIf
+
+        return self.screen_stack[0].query_one(WhatIf)
+
+    @property
+    def _facts(self) -> Facts:
+        from envcheck.tui.facts import Facts
+
+        return self.screen_stack[0].query_one(Facts)
 
     def _focus_tab(self) -> None:
-        place = self.query_one(TabbedContent).active
-        wanted = {
-            "overview": "#findings",
-            "performance": "#speed-page",
-            "matrix": "#ask-package",
-            "facts": "#facts-tree",
-        }
-        self.query_one(wanted[place]).focus()
+        for widget in self.screen_stack[0].query(_FOCUS[self._place]):
+            widget.focus()
 
     def on_resize(self) -> None:
-        if self.report is not None and not self._busy:
-            self.call_after_refresh(lambda: self.query_one(Overview).show(self.report, self.paint, final=True))
+        """Lay out anew what depends on the width."""
+        for screen in self.screen_stack:
+            screen.set_class(self.size.height < _TIGHT, "-tight")
+        self.overview.set_class(self.size.height < _TIGHT, "-tight")
+        self._to_show |= {"overview", "performance"}
+        self.call_after_refresh(self._show, self._place)
 
     def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
-        self.query_one(Overview).show_detail(self.paint)
+        self.overview.show_detail(self.paint)
 
     def on_overview_chosen(self, event: Overview.Chosen) -> None:
         if self.report is not None:
-            self.push_screen(finding_page(event.check, self.report, Pen(self._page_options), self.paint))
+            from envcheck.tui.pages import finding_lines
+
+            report, finding = self.report, event.finding
+            self._page(finding.rule, lambda pen: finding_lines(finding, report, pen))
+
+    def on_speed_wanted(self) -> None:
+        self.action_bench(full=False)
+
+    def _page(self, title: str, lines: Callable[[Pen], object]) -> None:
+        """Open a page of lines."""
+
+        def laid_out(columns: int) -> Text:
+            options = Options(width=columns, ascii=self._page_options.ascii, home=self._page_options.home)
+            return self.paint.lines(lines(Pen(options)))  # type: ignore[arg-type]
+
+        self.push_screen(Page(title, laid_out))
+
+    def tell(self, words: str, *, severity: str = "information") -> None:
+        """A word at the edge of the screen, cleaned and never read as markup."""
+        told = Pen(self._page_options).text(words)
+        self.notify(told, severity=severity, timeout=8, markup=False)  # type: ignore[arg-type]
+
+    # Keys
 
     def action_tab(self, name: str) -> None:
         self.query_one(TabbedContent).active = name
-        self.call_after_refresh(self._focus_tab)
+        if self._is_there(name):
+            self.call_after_refresh(self._focus_tab)
 
     def action_move(self, lines: int) -> None:
         focused = self.focused
@@ -196,58 +364,152 @@ class EnvcheckApp(App[Report]):
             focused.scroll_relative(y=lines, animate=False)
 
     def action_keys(self) -> None:
-        self.push_screen(Page("keys", Text(_KEYS)))
+        self.push_screen(Page("keys", lambda _columns: Text(KEYS)))
 
     def action_copy(self) -> None:
         """Copy the command; it is shown too, for terminals that do not let programs copy."""
-        check = self.query_one(Overview).selected
+        from envcheck.tui.choices import command_of
+
+        check = self.overview.selected
         command = command_of(check) if check is not None else ""
         if not command:
-            self.notify("there is no command that mends this", markup=False)
+            self.tell("there is no command that mends this")
             return
         self.copy_to_clipboard(command)
-        self.push_screen(Page("copied; if your terminal does not allow it, select it here", Text(command)))
+        self.push_screen(Page("copied; where the terminal does not allow it, select it here", lambda _: Text(command)))
 
     def action_again(self) -> None:
-        self._start_run(self._request, "examining")
+        probe = self._facts.probe if self._place == "facts" else None
+        if probe is None:
+            self._begin(lambda request: request, "Examining again")
+        else:
+            self._begin(lambda request: _probe_alone(request, probe), f"Running probe {probe}", None)
 
     def action_deep(self) -> None:
-        self._start_run(msgspec.structs.replace(self._request, deep=True), "trying frameworks")
+        import msgspec
+
+        self._begin(lambda request: msgspec.structs.replace(request, deep=True), "Trying frameworks", ("bench",))
 
     def action_bench(self, full: bool) -> None:  # noqa: FBT001
-        self.action_tab("performance")
-        self._start_run(msgspec.structs.replace(self._request, bench=Bench(full=full)), "measuring")
+        import msgspec
 
-    def _start_run(self, request: Request, doing: str) -> None:
-        if self._busy:
-            self.notify(f"{self._busy} is still under way", markup=False)
-        elif self._saved is not None:
-            self.notify("this is a saved report: nothing is examined", markup=False)
+        from envcheck.collect.bench_plan import Bench
+
+        bench = Bench(full=full)
+        if self._is_there("performance"):
+            try:
+                bench = self._speed.wanted(full=full)
+            except EnvcheckError as error:
+                self.tell(str(error), severity="warning")
+                return
+        self.action_tab("performance")
+        self._begin(lambda request: msgspec.structs.replace(request, bench=bench), "Measuring", ("deep",))
+
+    def action_cancel(self) -> None:
+        if self._session is None:
+            self.tell("nothing is under way; q leaves")
         else:
-            self._run(request, doing)
+            self._session.stop()
+
+    def action_gpus(self) -> None:
+        from envcheck.tui.choices import gpu_lines, gpu_rows
+
+        report = self.report
+        if report is None or not (rows := gpu_rows(report, self.paint)):
+            self.tell("no GPU is known")
+            return
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                self._page(f"GPU {number}", lambda pen: gpu_lines(report, number, pen))
+
+        self.push_screen(Choose("GPUs", rows), chosen)
+
+    def action_environments(self) -> None:
+        import msgspec
+
+        from envcheck.tui.choices import environment_rows
+
+        keys, rows = environment_rows(self.report, self.paint) if self.report else ((), ())
+
+        def chosen(number: int | None) -> None:
+            if number is None:
+                return
+            if number == len(keys):
+                self._request = msgspec.structs.replace(self._request, all_envs=True)
+            else:
+                self._request = msgspec.structs.replace(self._request, python=(keys[number],))
+            self._begin(lambda request: request, "Examining again")
+
+        further = self.paint.text("look for environments in all known places", "dim")
+        self.push_screen(Choose("environments; enter judges one", [*rows, further]), chosen)
 
     def action_export(self) -> None:
-        self._write("json", "report.json", lambda report: render(report, "json"))
+        from envcheck.tui.export import CHOICES, export
 
-    def action_picture(self) -> None:
-        self._write("SVG", "screen.svg", lambda _report: self.export_screenshot())
-
-    def _write(self, kind: str, ending: str, made: Callable[[Report], str]) -> None:
-        """Write into the working folder and say where."""
         if self.report is None:
-            self.notify("there is no report yet", markup=False)
+            self.tell("there is no report yet")
             return
-        path = Path.cwd() / f"envcheck-{time.strftime('%Y%m%d-%H%M%S')}-{ending}"
-        try:
-            write_whole(path, made(self.report))
-        except EnvcheckError as error:
-            self.notify(str(error), severity="error", markup=False)
-        else:
-            self.notify(f"{kind} written to {path}", timeout=10, markup=False)
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                self.run_worker(export(self, list(CHOICES)[number]), exit_on_error=False)
+
+        rows = [self.paint.text(f"{name:<10} {told}") for name, told in CHOICES.items()]
+        self.push_screen(Choose("export into the working folder", rows), chosen)
+
+    async def show_report(self, report: Report) -> None:
+        """Show another report in place of the present one until the next refresh (for a picture of it)."""
+        self.report = report
+        self._show_all()
+        await asyncio.sleep(_TICK)
+
+    def action_open(self) -> None:
+        from envcheck.tui.choices import read_saved
+
+        def named(name: str | None) -> None:
+            if name is None:
+                return
+            try:
+                self.report = read_saved(name)
+            except EnvcheckError as error:
+                self.tell(str(error), severity="error")
+                return
+            self._saved = True
+            self._show_all()
+
+        if self._session is not None:
+            self.tell(f"{self._session.doing.lower()} is still under way (x cancels)")
+            return
+        self.push_screen(Ask("open a saved report", "path of a report that --format json wrote"), named)
+
+    def action_compare(self) -> None:
+        from envcheck.tui.choices import compared
+
+        def named(name: str | None) -> None:
+            if name is None or self.report is None:
+                return
+            try:
+                text = compared(name, self.report, self._page_options)
+            except EnvcheckError as error:
+                self.tell(str(error), severity="error")
+                return
+            paint = self.paint
+            lines = text.splitlines()
+            self.push_screen(Page("compared", lambda _: Text("\n").join([paint.text(line) for line in lines])))
+
+        self.push_screen(Ask("compare with an earlier report", "path of a report that --format json wrote"), named)
+
+    def action_look(self) -> None:
+        self.theme = THEMES[self.current_theme.dark].name
 
     def action_search(self) -> None:
         self.query_one(TabbedContent).active = "facts"
-        self.call_after_refresh(lambda: self.query_one("#facts-search").focus())
+        self.set_timer(_TICK / 2, lambda: self._focus_on("#facts-search"))
+
+    def _focus_on(self, wanted: str) -> None:
+        for widget in self.screen_stack[0].query(wanted):
+            widget.focus()
 
     def action_leave_field(self) -> None:
         if isinstance(self.focused, Input):
@@ -255,5 +517,45 @@ class EnvcheckApp(App[Report]):
         else:
             self._focus_tab()
 
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: what the keys do, in words, and what Textual offers."""
+        yield SystemCommand("Examine again", "Run all probes (r)", self.action_again)
+        yield SystemCommand("Try frameworks", "Import each and let it compute on the GPU (d)", self.action_deep)
+        yield SystemCommand("Measure", "The main figures (b)", lambda: self.action_bench(full=False))
+        yield SystemCommand("Measure everything", "Some minutes (B)", lambda: self.action_bench(full=True))
+        yield SystemCommand("Cancel", "End what is under way (x)", self.action_cancel)
+        yield SystemCommand("Export", "JSON, Markdown, HTML, a picture (e)", self.action_export)
+        yield SystemCommand("Open a saved report", "(o)", self.action_open)
+        yield SystemCommand("Compare with a saved report", "(=)", self.action_compare)
+        yield SystemCommand("GPUs", "One by one (g)", self.action_gpus)
+        yield SystemCommand("Environments", "Judge another one (p)", self.action_environments)
+        yield from (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
+
     async def action_quit(self) -> None:
+        """Leave, once the children of a session have ended."""
+        session = self._session
+        if session is not None:
+            session.stop()
+            for _ in range(round(_PATIENCE / _TICK)):
+                if session.over:
+                    break
+                await asyncio.sleep(_TICK)
         self.exit(self.report)
+
+    def end_session(self) -> None:
+        """Whatever ended the application: end the children too."""
+        if self._session is not None:
+            self._session.stop()
+            self._session.join(_PATIENCE)
+
+
+def _probe_alone(request: Request, probe: str) -> Request:
+    """A request for one probe, of whatever kind."""
+    import msgspec
+
+    from envcheck.collect.bench_plan import Bench
+    from envcheck.collect.catalog import all_probes
+
+    kind = next((spec.kind for spec in all_probes() if spec.name == probe), "file")
+    bench = Bench() if kind == "bench" else None
+    return msgspec.structs.replace(request, probes=(probe,), deep=kind == "deep", bench=bench)

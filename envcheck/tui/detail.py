@@ -1,56 +1,107 @@
-"""One finding whole: evidence, explanation, fixes, sources; its command alone for copying; what its rule means."""
+"""What opens over the screen: a page of text, a list to choose from, a line to fill in."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
-from textual.containers import VerticalScroll
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
 
-from envcheck.checks import Check, Report
-from envcheck.report.clean import clean
-from envcheck.report.command import shell_line
-from envcheck.report.pen import Pen, Span
-from envcheck.report.verbose import check_lines
-from envcheck.rules.catalog import find_rule
-from envcheck.tui.paint import Paint
+WIDEST = 100
+_FRAME = 6
 
 
 class Page(ModalScreen[None]):
-    """A text over the screen, that any of the usual keys closes."""
+    """A text over the screen, laid out anew for each width; any of the usual keys closes it."""
 
-    BINDINGS = [
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss", "close"),
         Binding("j,down", "scroll_page(1)", "down", show=False),
         Binding("k,up", "scroll_page(-1)", "up", show=False),
+        Binding("pagedown,space", "scroll_page(10)", "down", show=False),
+        Binding("pageup", "scroll_page(-10)", "up", show=False),
+        Binding("c", "app.copy", "copy fix", show=False),
     ]
 
-    def __init__(self, title: str, text: Text) -> None:
+    def __init__(self, title: str, text: Callable[[int], Text]) -> None:
+        """``text`` gives what is shown within a number of columns."""
         super().__init__()
         self._title, self._text = title, text
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(id="page") as page:
-            page.border_title = self._title
+        with VerticalScroll(id="page", classes="window") as page:
+            page.border_title = Text(self._title).markup
             page.border_subtitle = "esc closes"
-            yield Static(self._text)
+            yield Static(self._laid_out(), id="page-text")
+
+    def on_resize(self) -> None:
+        self.query_one("#page-text", Static).update(self._laid_out())
+
+    def _laid_out(self) -> Text:
+        return self._text(min(WIDEST, self.app.size.width * 9 // 10) - _FRAME)
 
     def action_scroll_page(self, lines: int) -> None:
         self.query_one("#page", VerticalScroll).scroll_relative(y=lines, animate=False)
 
 
-def finding_page(check: Check, report: Report, pen: Pen, paint: Paint) -> Page:
-    """The details of a check, and below them what its rule says."""
-    lines = [*check_lines(check, report, pen)]
-    rule = find_rule(check.rule)
-    if rule is not None:
-        told = [(Span(pen.text(line) if line.strip() else "", "dim"),) for line in rule.documentation.splitlines()]
-        lines += [(), (Span(f"envcheck rule {rule.name}", "title"),), *told]
-    return Page(clean(check.rule, ascii_only=pen.ascii), paint.lines(lines))
+class Choose(ModalScreen[int | None]):
+    """A list over the screen; answers the number of the row that was chosen, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "close"),
+        Binding("j", "move(1)", "down", show=False),
+        Binding("k", "move(-1)", "up", show=False),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[Text]) -> None:
+        super().__init__()
+        self._title, self._rows = title, rows
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="choose", classes="window") as window:
+            window.border_title = Text(self._title).markup
+            window.border_subtitle = "enter chooses, esc closes"
+            yield OptionList(*(Option(row) for row in self._rows), id="choices")
+
+    def on_mount(self) -> None:
+        self.query_one("#choices").focus()
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.dismiss(event.option_index)
+
+    def action_move(self, lines: int) -> None:
+        listing = self.query_one("#choices", OptionList)
+        if lines > 0:
+            listing.action_cursor_down()
+        else:
+            listing.action_cursor_up()
 
 
-def command_of(check: Check) -> str:
-    """The command of its first fix that has one, as a shell line; empty when none has."""
-    return next((shell_line(fix.command, ascii_only=False) for fix in check.fixes if fix.command), "")
+class Ask(ModalScreen[str | None]):
+    """A line to fill in; answers it, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "close")]
+
+    def __init__(self, title: str, placeholder: str) -> None:
+        super().__init__()
+        self._title, self._placeholder = title, placeholder
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="ask", classes="window") as window:
+            window.border_title = Text(self._title).markup
+            window.border_subtitle = "enter goes on, esc closes"
+            yield Input(placeholder=self._placeholder, id="answer", compact=True)
+
+    def on_mount(self) -> None:
+        self.query_one("#answer").focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.dismiss(event.value.strip() or None)

@@ -1,85 +1,113 @@
-"""What was measured: for each GPU the figures as bars, against the ceiling and the band of sound GPUs."""
+"""The second screen: what to measure, how far it is, the GPUs at the moment, and what was measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
-from textual.widgets import Static
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.message import Message
+from textual.widgets import Input, Label, Static
 
-from envcheck.checks import Report
-from envcheck.compat.expected import Expectation, expectation
-from envcheck.compat.load import tables
-from envcheck.report.clean import clean
-from envcheck.rules.measured import called_measurement, quantity, spread
-from envcheck.snapshot import Gpu, Measurement
+from envcheck.errors import UsageError
 from envcheck.tui.paint import Paint
+from envcheck.tui.telemetry import Telemetry
 
-_NAME, _VALUE, _BAR = 38, 14, 24
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+    from envcheck.collect.bench_plan import Bench
+    from envcheck.tui.sessions import Session
+
 _EMPTY = """Nothing was measured yet.
 
   b  measures the main figures, in about ten seconds on each GPU
   B  measures everything: some minutes
+  x  cancels; what was measured until then is shown
 
 GPUs that others use are left alone. Nothing is changed: no clock, no limit, no mode."""
 
 
 class Speed(Vertical):
-    """The figures of a report."""
+    """The figures of a report, and the way to them."""
 
-    def __init__(self, *, ascii_only: bool) -> None:
+    class Wanted(Message):
+        """Enter in a field: measure."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
         super().__init__(id="speed-body")
-        self._ascii = ascii_only
+        self._telemetry = telemetry
 
     def compose(self) -> ComposeResult:
+        with Horizontal(id="speed-form"):
+            yield Label("GPUs ")
+            yield Input(placeholder="all, or 0,2", id="speed-gpus", compact=True)
+            yield Label("  figures ")
+            yield Input(placeholder="all, or gemm,device-memory-copy …", id="speed-only", compact=True)
         yield Static("", id="speed-state")
+        yield Static("", id="speed-now")
         with VerticalScroll(id="speed-page"):
             yield Static(_EMPTY, id="speed-text")
 
-    def say(self, words: str) -> None:
-        """What is under way."""
-        self.query_one("#speed-state", Static).update(Text(clean(words, ascii_only=self._ascii)))
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Wanted())
+
+    def on_unmount(self) -> None:
+        self._telemetry.stop()
+
+    def wanted(self, *, full: bool) -> Bench:
+        """What the fields ask for; raise UsageError for a GPU or a figure that cannot be."""
+        from envcheck.collect.bench_plan import Bench
+        from envcheck.compat.expected import quantities
+        from envcheck.compat.load import tables
+
+        known = quantities(tables())
+        gpus, only = (
+            [part for part in self.query_one(name, Input).value.replace(",", " ").split() if part != "all"]
+            for name in ("#speed-gpus", "#speed-only")
+        )
+        wrong = [part for part in gpus if not part.isdecimal()]
+        if wrong:
+            raise UsageError(f"{wrong[0]!r} is no number of a GPU")
+        unknown = [part for part in only if part not in known]
+        if unknown:
+            raise UsageError(f"there is no quantity {unknown[0]!r}; choose from {', '.join(sorted(known))}")
+        return Bench(full=full, gpus=tuple(map(int, gpus)), only=tuple(only))
+
+    def say(self, session: Session, report: Report | None, paint: Paint) -> None:
+        """How far a session is that measures: all of it, and a line for each GPU."""
+        gpus = report.snapshot.gpus.items if report and report.snapshot and report.snapshot.gpus else ()
+        numbers = {gpu.uuid: f"GPU {gpu.index}" for gpu in gpus}
+        told = [f"{session.doing}: {session.work.counted()}   (x cancels)"]
+        told += [
+            f"  {numbers.get(probe.gpu or '', ''):<7} {probe.name:<18} {probe.seconds:5.1f} s  {probe.text}"
+            for probe in session.work.running
+        ]
+        self.query_one("#speed-state", Static).update(Text("\n").join([paint.text(line, "note") for line in told]))
+
+    def quiet(self) -> None:
+        """Nothing is measured."""
+        self.query_one("#speed-state", Static).update("")
+
+    def watch_gpus(self, *, wanted: bool) -> None:
+        """Read the GPUs' clocks and such from now on, or no longer."""
+        if wanted:
+            self._telemetry.start()
+        else:
+            self._telemetry.stop()
+
+    def show_now(self, paint: Paint) -> None:
+        """The GPUs at the moment."""
+        from envcheck.tui.sparks import trace_lines
+
+        traces = [trace for trace in self._telemetry.traces if trace.clock]
+        if traces:
+            self.query_one("#speed-now", Static).update(trace_lines(traces, self.size.width, paint))
 
     def show(self, report: Report, paint: Paint) -> None:
         """The figures of ``report``, if it has any."""
-        if not report.measurements:
-            return
-        self.query_one("#speed-text", Static).update(Text("\n", no_wrap=True).join(list(self._lines(report, paint))))
+        from envcheck.tui.figures import Figures
 
-    def _lines(self, report: Report, paint: Paint) -> Iterator[Text]:
-        gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
-        for gpu in gpus:
-            figures = [measured for measured in report.measurements if measured.gpu == gpu.uuid]
-            if figures:
-                yield Text(clean(f"GPU {gpu.index}  {gpu.name or ''}", ascii_only=self._ascii), "bold")
-                yield from (self._line(gpu, measured, report, paint) for measured in figures)
-                yield Text("")
-
-    def _line(self, gpu: Gpu, measured: Measurement, report: Report, paint: Paint) -> Text:
-        text = Text(f"  {clean(called_measurement(measured), ascii_only=self._ascii)[:_NAME]:<{_NAME}} ")
-        if measured.value is None:
-            return text.append(clean(measured.missing or "not measured", ascii_only=self._ascii), "dim")
-        text.append(f"{quantity(measured.value, measured.unit):>{_VALUE}}  ", "bold")
-        found = expectation(tables(report.overlays), gpu, measured)
-        if isinstance(found, str):
-            return text.append(f"not judged: {clean(found, ascii_only=self._ascii)}", "dim")
-        self._bar(text, found, paint)
-        text.append(f" {found.share:4.0%}")
-        if measured.verification is not None and not measured.verification.right:
-            text.append("  WRONG RESULT", paint.colour("fail"))
-        loose = spread(measured.samples)
-        return text.append(f"  spread {loose:.0%}", "dim") if loose > 0.02 else text
-
-    def _bar(self, text: Text, found: Expectation, paint: Paint) -> None:
-        """The share as a bar; a mark stands where the band of sound GPUs begins."""
-        full, empty, mark = ("#", ".", "|") if self._ascii else ("█", "░", "┃")
-        colour = paint.colour({"pass": "pass", "warn": "warn", "fail": "fail"}.get(found.judgement, "unknown"))  # type: ignore[arg-type]
-        reached = round(min(found.share, 1.0) * _BAR)
-        edge = min(round(found.low * _BAR), _BAR - 1)
-        for place in range(_BAR):
-            if place == edge:
-                text.append(mark, "bold")
-            else:
-                text.append(full if place < reached else empty, colour if place < reached else "dim")
+        text = Figures(report, paint, max(60, self.size.width - 1)).text() if report.measurements else Text(_EMPTY)
+        self.query_one("#speed-text", Static).update(text)

@@ -1,0 +1,112 @@
+"""Releases x CUDA builds of a framework, each held against one machine: which of them fit here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from envcheck.compat.load import tables
+from envcheck.compat.question import ask
+from envcheck.components import parse_components
+from envcheck.errors import EnvcheckError
+
+if TYPE_CHECKING:
+    from envcheck.compat.tables import ReleaseRow, TorchRow
+
+_NEWEST = 16
+"""Releases in the grid."""
+
+Cell = Literal["fits", "no", "?", ""]
+_CELLS: dict[str, Cell] = {"compatible": "fits", "incompatible": "no"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """``cells[row][column]``, and what puts a cell's build into the question."""
+
+    name: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+    stated: tuple[tuple[str, ...], ...]
+
+
+def grid(name: str, fixed: Sequence[str], overlays: Sequence[str] = ()) -> Grid | None:
+    """The grid of ``name``; None where the matrix has no releases of it."""
+    found = tables(tuple(overlays))
+    if name == "torch":
+        return _torch(found.torch[-_NEWEST:][::-1], fixed, overlays)
+    rows = [row for row in found.releases if row.name == name and _single(row)]
+    return _releases(name, rows, fixed, overlays) if rows else None
+
+
+def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
+    """What there is a grid of."""
+    found = tables(tuple(overlays))
+    return "torch", *sorted({row.name for row in found.releases if _single(row)})
+
+
+def _torch(rows: Sequence[TorchRow], fixed: Sequence[str], overlays: Sequence[str]) -> Grid:
+    tags = sorted({_tag(build.cuda) for row in rows for build in row.builds if build.cuda}, key=_by_number)
+    built = {
+        (row.version, _tag(build.cuda))
+        for row in rows
+        for build in row.builds
+        if build.cuda and build.os == "linux" and build.machine == "x86_64"
+    }
+    releases = tuple(row.version for row in rows)
+    stated = tuple(
+        tuple(f"torch=={release}+{tag}" if (release, tag) in built else "" for tag in tags) for release in releases
+    )
+    return _judged("torch", releases, tuple(tags), stated, fixed, overlays)
+
+
+def _releases(name: str, rows: Sequence[ReleaseRow], fixed: Sequence[str], overlays: Sequence[str]) -> Grid:
+    """Other frameworks: their releases by the CUDA that they were built with."""
+    versions = sorted({_single(row) for row in rows}, key=_by_number)[:_NEWEST]
+    tags = sorted({row.build or _tag(row.cuda or "") for row in rows}, key=_by_number)
+    stated = []
+    for version in versions:
+        built = {row.build or _tag(row.cuda or ""): row.build for row in rows if _single(row) == version}
+        stated.append(
+            tuple(f"{name}=={version}{f'+{built[tag]}' if built[tag] else ''}" if tag in built else "" for tag in tags)
+        )
+    return _judged(name, tuple(versions), tuple(tags), tuple(stated), fixed, overlays)
+
+
+def _judged(
+    name: str,
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+    stated: tuple[tuple[str, ...], ...],
+    fixed: Sequence[str],
+    overlays: Sequence[str],
+) -> Grid:
+    cells = tuple(tuple(_cell([*fixed, text], overlays) if text else "" for text in line) for line in stated)
+    return Grid(name, rows, columns, cells, stated)
+
+
+def _single(row: ReleaseRow) -> str:
+    """The release of a row that speaks of one, or of one series (``==2.16.*``); else empty."""
+    versions = row.versions.removeprefix("==").removesuffix(".*")
+    return versions if row.versions.startswith("==") and not set(versions) & set("<>=,|*! ") else ""
+
+
+def _tag(cuda: str) -> str:
+    return f"cu{cuda.replace('.', '')}" if cuda else "any"
+
+
+def _by_number(text: str) -> list[int]:
+    """Newest first."""
+    numbers = "".join(character if character.isdecimal() else " " for character in text)
+    return [-int(number) for number in numbers.split()] or [1]
+
+
+def _cell(stated: Sequence[str], overlays: Sequence[str]) -> Cell:
+    try:
+        components = tuple(one for text in stated for one in parse_components(text))
+        verdict = ask(tables(tuple(overlays)), components).verdict
+    except EnvcheckError:
+        return "?"
+    return _CELLS.get(verdict, "?")
