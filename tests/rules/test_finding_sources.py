@@ -17,9 +17,12 @@ from tests.rules import (
     test_rules_software,
     test_rules_trial,
 )
-from tests.rules.machines import error, judge
+from tests.rules.machines import error, h200, judge, machine, with_venv
+from tests.rules.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
 from tests.rules.test_error_lines import EXAMPLES
 from tests.rules.test_rule_catalog import NAMES
+from tests.rules.test_rules_distributions import environment, wheel
+from tests.rules.test_rules_speed import eight, measured, run
 from tests.rules.test_whole_machines import BROKEN, HEALTHY
 
 MODULES = (
@@ -37,11 +40,20 @@ MODULES = (
 FINDINGS = ("fail", "warn", "note")
 
 
+def measured_machines() -> Iterator[Snapshot]:
+    yield measured(memory_copy(1e12), gemm(value=1e14), to_gpu(1e9), to_peer(1e10), gemm("fp8", verification=wrong()))
+    yield eight(820e12, 815e12, 700e12, 830e12)
+    yield measured(memory_copy(4.0e12), baseline=(memory_copy(4.3e12),))
+    yield machine(runs=(run("timed-out", "timed out after 60 s", gpu=h200().uuid),))
+
+
 def every_machine() -> Iterator[Snapshot]:
     yield from HEALTHY.values()
     yield from (snapshot for snapshot, _ in BROKEN.values())
     for module in MODULES:
         yield from (snapshot for _, _, snapshot, _ in module.CASES)
+    yield from measured_machines()
+    yield with_venv(machine(), environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
     yield from (error(line) for lines in EXAMPLES.values() for line in lines)
 
 
