@@ -68,6 +68,7 @@ def _run(argv: Sequence[str]) -> int:
         "tui": _tui,
         "explain": _explain,
         "rule": _rule,
+        "diff": _diff,
         "schema": _schema,
         "matrix": _matrix,
     }
@@ -279,6 +280,24 @@ def _overlays(options: Namespace) -> tuple[str, ...]:
     return overlay_folders(options.matrix, os.environ)
 
 
+def _diff(options: Namespace) -> int:
+    from envcheck.diff import diff
+    from envcheck.redact import redact
+    from envcheck.report import diff_json, diff_text
+    from envcheck.report.read import read_report
+
+    if options.files.count("-") > 1:
+        raise UsageError("only one report can be read from stdin")
+    reports = [(name, read_report(_read(name))) for name in options.files]
+    if options.redact:
+        reports = [(name, redact(report, _homes())) for name, report in reports]
+    found = diff(reports)
+    renderer = diff_json if options.format == "json" else diff_text
+    print(renderer.render(found, _shown(options)), end="")
+    sys.stdout.flush()
+    return ExitCode.OK if found.result == "same" else ExitCode.FOUND
+
+
 def _schema(options: Namespace) -> int:
     import json
 
@@ -350,8 +369,9 @@ def _deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> i
     from envcheck.output import write_whole
     from envcheck.report import Options, render
 
+    shown = Options(verbose=options.verbose, redact=options.redact, homes=_homes())
     for target in targets:
-        write_whole(target.path, render(report, target.format, Options(verbose=options.verbose)))
+        write_whole(target.path, render(report, target.format, shown))
     print(render(report, options.format or "text", _shown(options)), end="")
     sys.stdout.flush()
     return report.exit_code
@@ -367,7 +387,14 @@ def _shown(options: Namespace) -> ReportOptions:
         quiet=getattr(options, "quiet", False),
         ascii=options.ascii or not unicode,
         home=os.environ.get("HOME", ""),
+        redact=getattr(options, "redact", None),
+        homes=_homes(),
     )
+
+
+def _homes() -> tuple[str, ...]:
+    """The home folder whose owner is to be hidden by redaction."""
+    return tuple(filter(None, (os.environ.get("HOME"),)))
 
 
 def _color(options: Namespace) -> bool:

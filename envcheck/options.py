@@ -61,10 +61,22 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     _add_output_options(explain)
     rule = verbs.add_parser("rule", help="what a check means, why it matters, how to fix it, its sources")
     rule.add_argument("name", nargs="?", metavar="NAME", help="name of the rule; without it, the list")
+    diff = verbs.add_parser(
+        "diff",
+        help="what changed between saved reports",
+        epilog="Exit status: 0 nothing that both know differs, 1 something does, 2 wrong usage.",
+    )
+    diff.add_argument(
+        "files", nargs="+", metavar="REPORT", help="saved JSON reports, one of them - for stdin; the first is the basis"
+    )
+    diff_page = _add_page_options(diff, ("text", "json"))
+    diff_page.add_argument("-v", "--verbose", action="store_true", help="also every check that came or went unharmed")
+    diff_page.add_argument("-q", "--quiet", action="store_true", help="do not say what was not compared")
+    _add_redact_option(diff_page, "default: no; reports that were redacted match those that were not")
     schema = verbs.add_parser("schema", help="print the JSON Schema of an output")
-    schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default) or fit")
+    schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit or diff")
     matrix = verbs.add_parser("matrix", help="what fits together, without a machine")
-    for verb in (check, bench, tui, explain, *_add_matrix_verbs(matrix)):
+    for verb in (check, bench, tui, explain, diff, *_add_matrix_verbs(matrix)):
         _read_variables(verb, variables)
     return parser
 
@@ -208,7 +220,8 @@ def _add_judging_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_output_options(verb: argparse.ArgumentParser) -> None:
-    group = _add_page_options(verb, ("text", "json", "summary"))
+    group = _add_page_options(verb, ("text", "json", "summary", "markdown", "html", "junit"))
+    _add_redact_option(group, "default: in markdown and html; secrets are masked always")
     group.add_argument(
         "-o",
         "--output",
@@ -218,6 +231,15 @@ def _add_output_options(verb: argparse.ArgumentParser) -> None:
     )
     group.add_argument("-v", "--verbose", action="store_true", help="every check with its evidence, fixes and sources")
     group.add_argument("-q", "--quiet", action="store_true", help="print only the verdict and its cause")
+
+
+def _add_redact_option(group: argparse._ActionsContainer, default: str) -> None:
+    group.add_argument(
+        "--redact",
+        action=argparse.BooleanOptionalAction,
+        help="pseudonyms for hosts, users, home folders, network addresses, GPU UUIDs and serial numbers, or not "
+        f"({default})",
+    )
 
 
 def _add_page_options(verb: argparse.ArgumentParser, formats: Sequence[str]) -> argparse._ArgumentGroup:
@@ -252,6 +274,8 @@ def _from_variable(verb: argparse.ArgumentParser, action: argparse.Action, varia
         if text.lower() not in ("1", "true", "yes", "0", "false", "no"):
             raise UsageError(f"{variable}={text}: write 1 or 0")
         on = text.lower() in ("1", "true", "yes")
+        if isinstance(action, argparse.BooleanOptionalAction):
+            return on
         return action.const if on else verb.get_default(action.dest)
     values = text.split(_LIST_SEPARATOR) if isinstance(action, argparse._AppendAction) else [text]  # noqa: SLF001
     if action.choices is not None and text not in action.choices:

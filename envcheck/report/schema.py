@@ -8,9 +8,10 @@ import msgspec
 
 from envcheck.checks import SCHEMA_VERSION, Report
 from envcheck.compat.question.answer import Answer
+from envcheck.diff import Diff
 from envcheck.errors import UsageError
 
-SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer}
+SCHEMAS: dict[str, type[msgspec.Struct]] = {"report": Report, "fit": Answer, "diff": Diff}
 """The outputs that have a schema."""
 
 

@@ -1,0 +1,111 @@
+"""What changed between saved reports: the facts that matter, the checks, and the measured figures. Pure functions.
+
+Things are matched by what lasts: GPUs by UUID, else by bus id; environments by their folder, the judged one with the
+judged one wherever it lies; figures by GPU and quantity. What only one of two reports knows is no difference but said
+to be not compared; that something is gone is concluded only from a complete list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from envcheck.checks import SCHEMA_VERSION, Report, Tool, Verdict
+from envcheck.diff.facts import compare_facts
+from envcheck.diff.match import Match, match
+from envcheck.diff.outcome import compare_checks, compare_figures
+from envcheck.diff.record import Change, Note
+from envcheck.errors import UsageError
+from envcheck.redact import is_redacted, redact
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """A report that was compared."""
+
+    name: str
+    """The file, or ``-``."""
+    created: str
+    host: str | None
+    verdict: Verdict
+    headline: str
+    tool: Tool
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The first report and a further one, by their places in ``Diff.reports``."""
+
+    first: int
+    second: int
+    changes: tuple[Change, ...]
+    not_compared: tuple[Note, ...] = ()
+
+
+class Diff(msgspec.Struct, frozen=True, kw_only=True):
+    """Several reports, each compared with the first."""
+
+    schema_version: str = SCHEMA_VERSION
+    result: Literal["same", "different"]
+    reports: tuple[Compared, ...]
+    comparisons: tuple[Comparison, ...]
+
+
+def diff(reports: Sequence[tuple[str, Report]]) -> Diff:
+    """Compare each further report with the first; raise UsageError for fewer than two, or where nothing is comparable.
+
+    Where one of them was redacted all are, so that their names match.
+    """
+    if len(reports) < 2:
+        raise UsageError("diff compares reports: name two or more")
+    if any(is_redacted(report) for _, report in reports):
+        reports = [(name, redact(report)) for name, report in reports]
+    for name, report in reports:
+        if report.snapshot is None and not report.checks:
+            raise UsageError(f"{name} holds neither facts nor checks: there is nothing to compare")
+    (_, first), *others = reports
+    comparisons = tuple(_comparison(first, other, place) for place, (_, other) in enumerate(others, 1))
+    changed = any(comparison.changes for comparison in comparisons)
+    return Diff(
+        result="different" if changed else "same",
+        reports=tuple(_compared(name, report) for name, report in reports),
+        comparisons=comparisons,
+    )
+
+
+def compare(first: Report, second: Report, names: tuple[str, str] = ("first", "second")) -> Diff:
+    """Two reports, by these names."""
+    return diff(((names[0], first), (names[1], second)))
+
+
+def _compared(name: str, report: Report) -> Compared:
+    return Compared(
+        name=name,
+        created=report.created,
+        host=report.host,
+        verdict=report.verdict,
+        headline=report.headline,
+        tool=report.tool,
+    )
+
+
+def _comparison(first: Report, second: Report, place: int) -> Comparison:
+    found = [*_told(first, second, match(first, second))]
+    return Comparison(
+        first=0,
+        second=place,
+        changes=tuple(entry for entry in found if isinstance(entry, Change)),
+        not_compared=tuple(entry for entry in found if isinstance(entry, Note)),
+    )
+
+
+def _told(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
+    if first.verdict != second.verdict:
+        yield Change(section="verdict", what="verdict", kind="changed", before=first.verdict, after=second.verdict)
+    yield from compare_facts(first, second, matched)
+    yield from compare_checks(first, second, matched)
+    yield from compare_figures(first, second, matched)
+    ours, theirs = ((report.tool.version, report.tool.matrix) for report in (first, second))
+    if ours != theirs:
+        told = " and ".join(f"envcheck {version} with the matrix of {matrix}" for version, matrix in (ours, theirs))
+        yield Note(section="checks", why=f"made by {told}: checks may differ for that alone")

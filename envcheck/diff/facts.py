@@ -1,0 +1,228 @@
+"""The facts of two machines, or of one at two times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from envcheck.checks import Report
+from envcheck.diff.match import Match
+from envcheck.diff.record import Change, Facts, Note, Section, came_and_went, changed
+from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
+
+_GIB = 1 << 30
+_OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
+_PACKAGED = ("wheel", "conda", "driver")
+"""Origins of libraries whose versions are those of a distribution or of the driver, and told there."""
+
+
+def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
+    """System, driver, GPUs, toolkits, libraries, environments and variables."""
+    ours, theirs = first.snapshot or Snapshot(), second.snapshot or Snapshot()
+    yield from _section("system", ours, theirs, "platform", _system)
+    yield from _section("driver", ours, theirs, "driver", _driver)
+    yield from changed("driver", "", _module(ours), _module(theirs))
+    yield from _gpus(ours, theirs, matched)
+    yield from _listed("toolkits", ours.toolkits, theirs.toolkits, _toolkits)
+    yield from _listed("libraries", ours.libraries, theirs.libraries, _libraries)
+    yield from changed("libraries", "", _declared(ours), _declared(theirs))
+    yield from _environments(ours, theirs, matched)
+    yield from _variables(ours, theirs, matched)
+
+
+def _section(
+    section: Section, ours: Snapshot, theirs: Snapshot, name: str, told: Callable[[Any], Facts]
+) -> Iterator[Change | Note]:
+    before, after = getattr(ours, name), getattr(theirs, name)
+    yield from _only_one(section, before, after)
+    if before is not None and after is not None:
+        yield from changed(section, "", told(before), told(after))
+
+
+def _only_one(section: Section, before: object, after: object) -> Iterator[Note]:
+    if (before is None) != (after is None):
+        yield Note(section=section, why=f"only the {'second' if before is None else 'first'} report looked at it")
+
+
+def _system(platform: Any) -> Facts:
+    return {
+        "system": platform.distribution_title or platform.distribution or platform.os,
+        "machine": platform.machine,
+        "kernel": platform.kernel_release,
+        "libc": platform.libc,
+        "container": platform.container,
+        "virtualization": platform.virtualization,
+        "processors": _number(platform.cpus),
+        "memory": _gib(platform.memory),
+        "shared memory": _gib(platform.shared_memory),
+        "Windows": platform.windows_build,
+        "L4T": platform.tegra_release,
+    }
+
+
+def _driver(driver: Any) -> Facts:
+    start = driver.cuda_init
+    return {
+        "installed": _yes(driver.installed),
+        "release": driver.release,
+        "CUDA": driver.cuda,
+        "cuInit": f"{start.code} {start.name}".strip() if start else None,
+        "devices that CUDA shows": _number(driver.cuda_devices),
+    }
+
+
+def _module(snapshot: Snapshot) -> Facts:
+    module = snapshot.kernel.nvidia if snapshot.kernel else None
+    if module is None:
+        return {}
+    return {
+        "kernel module loaded": _yes(module.loaded),
+        "kernel module": module.version,
+        "flavour of the kernel module": module.flavour,
+    }
+
+
+def _gpus(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
+    yield from _only_one("gpus", ours.gpus, theirs.gpus)
+    for before, after in matched.gpus:
+        yield from changed("gpus", called(before), _gpu(before, matched), _gpu(after, matched))
+    if ours.gpus is None or theirs.gpus is None:
+        return
+    left, new = matched.gpus_left
+    names: list[Facts] = [{called(gpu): gpu.name for gpu in gpus} for gpus in (left, new)]
+    complete = (ours.gpus.complete, theirs.gpus.complete)
+    yield from came_and_went("gpus", "", names[0], names[1], complete=complete)
+    if (left and not complete[1]) or (new and not complete[0]):
+        yield Note(section="gpus", why="a list of GPUs is not complete: none is said to be gone or new")
+
+
+def called(gpu: Gpu) -> str:
+    """``GPU 0 at 0000:06:00.0``."""
+    number = f"GPU {gpu.index}" if gpu.index is not None else "GPU"
+    return f"{number} at {gpu.pci_bus_id}" if gpu.pci_bus_id else f"{number} {gpu.key}"
+
+
+def _gpu(gpu: Gpu, matched: Match) -> Facts:
+    ecc, power, pcie, remap = gpu.ecc, gpu.power, gpu.pcie, gpu.row_remap
+    links = [link.active for link in gpu.nvlinks or ()]
+    return {
+        # Of two machines every UUID differs, which is no news.
+        "UUID": gpu.uuid if matched.one_machine else None,
+        "model": gpu.name,
+        "compute capability": gpu.compute_capability,
+        "memory": _gib(gpu.memory.total if gpu.memory else None),
+        "VBIOS": gpu.vbios,
+        "GSP firmware": gpu.gsp_firmware,
+        "kernel driver": gpu.kernel_driver,
+        "compute mode": gpu.compute_mode,
+        "persistence mode": _yes(gpu.persistence_mode),
+        "recovery action": gpu.recovery_action,
+        "power limit": f"{power.limit:.0f} W" if power and power.limit is not None else None,
+        "ECC": _yes(ecc.enabled) if ecc else None,
+        "uncorrected memory errors": _number(ecc.aggregate_uncorrected) if ecc else None,
+        "row remapping pending": _yes(remap.pending) if remap else None,
+        "row remapping failed": _yes(remap.failed) if remap else None,
+        "MIG": _yes(gpu.mig.enabled) if gpu.mig else None,
+        "PCIe width": _number(pcie.width) if pcie else None,
+        "PCIe generation at most": _number(pcie.generation_max) if pcie else None,
+        "NVLinks active": str(links.count(True)) if gpu.nvlinks is not None else None,
+    }
+
+
+def _listed(
+    section: Section, ours: Listing[Any] | None, theirs: Listing[Any] | None, told: Callable[[Any], Facts]
+) -> Iterator[Change | Note]:
+    yield from _only_one(section, ours, theirs)
+    if ours is None or theirs is None:
+        return
+    before, after = told(ours.items), told(theirs.items)
+    yield from changed(section, "", before, after)
+    yield from came_and_went(section, "", before, after, complete=(ours.complete, theirs.complete))
+
+
+def _toolkits(items: Any) -> Facts:
+    return {toolkit.path: toolkit.version for toolkit in items}
+
+
+def _libraries(items: Any) -> Facts:
+    return {found.path: found.on_disk for found in items if found.origin not in _PACKAGED}
+
+
+def _declared(snapshot: Snapshot) -> Facts:
+    """Versions by the packages that own the files, for what does not say its own."""
+    items = snapshot.libraries.items if snapshot.libraries else ()
+    return {
+        f"{found.path}, by its package": found.declared
+        for found in items
+        if found.origin not in _PACKAGED and found.on_disk is None
+    }
+
+
+def _environments(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
+    yield from _only_one("environments", ours.environments, theirs.environments)
+    for before, after in matched.environments:
+        key = before.key
+        yield from changed("environments", key, {"python": before.python}, {"python": after.python})
+        names, others = _packages(before), _packages(after)
+        yield from changed("environments", key, names, others)
+        complete = (before.distributions_complete, after.distributions_complete)
+        yield from came_and_went("environments", key, names, others, complete=complete)
+        yield from changed("environments", key, _builds(before), _builds(after))
+        if not all(complete):
+            yield Note(section="environments", why=f"{key}: a list of distributions is not complete")
+    if ours.environments is not None and theirs.environments is not None:
+        left, new = ({found.key: found.python for found in side} for side in matched.environments_left)
+        complete = (ours.environments.complete, theirs.environments.complete)
+        yield from came_and_went("environments", "", left, new, complete=complete)
+
+
+def _packages(environment: Environment) -> dict[str, str | None]:
+    """Versions of distributions; of frameworks their full versions."""
+    versions: dict[str, set[str]] = {}
+    for found in environment.distributions or ():
+        versions.setdefault(found.name, set()).add(found.version)
+    told: dict[str, str | None] = {name: " and ".join(sorted(found)) for name, found in versions.items()}
+    frameworks = environment.frameworks.items if environment.frameworks else ()
+    return told | {framework.name: framework.version for framework in frameworks if framework.version}
+
+
+def _builds(environment: Environment) -> Facts:
+    """What the frameworks were built with, and whether they ran."""
+    frameworks = environment.frameworks.items if environment.frameworks else ()
+    return {what: value for framework in frameworks for what, value in _build(framework).items()}
+
+
+def _build(framework: Framework) -> Facts:
+    trial = framework.trial
+    name = framework.name
+    return {
+        f"CUDA of {name}": framework.cuda,
+        f"cuDNN of {name}": framework.cudnn,
+        f"NCCL of {name}": framework.nccl,
+        f"{name} ran on the GPU": _yes(trial.ran_on_gpu) if trial else None,
+    }
+
+
+def _variables(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[Change | Note]:
+    before, after = ours.variables, theirs.variables
+    yield from _only_one("variables", before, after)
+    if before is None or after is None:
+        return
+    values: Facts = {name: value for name, value in before.values.items() if name not in _OF_ONE_PROCESS}
+    others: Facts = {
+        name: matched.as_first(value) for name, value in after.values.items() if name not in _OF_ONE_PROCESS
+    }
+    yield from changed("variables", "", values, others)
+    yield from came_and_went("variables", "", values, others, complete=(before.complete, after.complete))
+
+
+def _yes(value: bool | None) -> str | None:  # noqa: FBT001 - it is the fact itself
+    return None if value is None else "yes" if value else "no"
+
+
+def _number(value: int | None) -> str | None:
+    return None if value is None else f"{value}"
+
+
+def _gib(value: int | None) -> str | None:
+    return None if value is None else f"{value / _GIB:.0f} GiB"
