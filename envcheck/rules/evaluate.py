@@ -16,6 +16,7 @@ from envcheck.checks import Check, Layer, Scope, Source
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
+from envcheck.rules.framework_facts import leads
 from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
@@ -92,10 +93,12 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     """Confirm what the rule found about the framework that said so; else the rule has found it now.
 
     What is wrong with the machine is asked of the machine itself: a framework's word is only taken where that knows of
-    nothing that is wrong.
+    nothing that is wrong. What a package on top of frameworks lacks is no failure of the whole.
     """
-    met, subject = Met(said.line, said.evidence), _meant(rule, said.subject, facts)
+    subject = _meant(rule, said.subject, facts)
     about_machine = isinstance(subject, Snapshot)
+    line = said.line if about_machine or leads(said.subject.framework) else said.line._replace(status="warn")
+    met = Met(line, said.evidence)
     check = _check(rule, subject, _said(rule, met, facts), facts)
     if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
         check = msgspec.structs.replace(check, fixes=())
