@@ -36,7 +36,7 @@ TABS = ("overview", "performance", "matrix", "facts")
 _FOCUS = {
     "overview": "#findings",
     "performance": "#speed-page",
-    "matrix": "#ask-package",
+    "matrix": "#whatif-grid",
     "facts": "#facts-tree",
 }
 _TICK = 0.1
@@ -55,7 +55,7 @@ x            cancel what is under way
 g  p         the GPUs; the environments, and judge another one
 e            export: JSON, Markdown, HTML, a picture ...
 o  =         open a saved report; compare with a saved report
-/            search the facts
+/            search the facts; in the matrix: ask something else
 t            dark or light          ctrl+p  all commands
 q            leave
 
@@ -258,7 +258,7 @@ class EnvcheckApp(App["Report"]):
             from envcheck.tui.speed import Speed
             from envcheck.tui.telemetry import Telemetry
 
-            await pane.mount(Speed((self._telemetry or Telemetry)()))
+            await pane.mount(Speed((self._telemetry or Telemetry)(), self.paint))
         elif place == "matrix":
             from envcheck.tui.whatif import WhatIf
 
@@ -504,18 +504,18 @@ class EnvcheckApp(App["Report"]):
         self.theme = THEMES[self.current_theme.dark].name
 
     def action_search(self) -> None:
-        self.query_one(TabbedContent).active = "facts"
-        self.set_timer(_TICK / 2, lambda: self._focus_on("#facts-search"))
+        """To the field of the matrix, where that is in front; else to the one that searches the facts."""
+        wanted = "#ask-package" if self._place == "matrix" else "#facts-search"
+        if wanted == "#facts-search":
+            self.query_one(TabbedContent).active = "facts"
+        self.set_timer(_TICK / 2, lambda: self._focus_on(wanted))
 
     def _focus_on(self, wanted: str) -> None:
         for widget in self.screen_stack[0].query(wanted):
             widget.focus()
 
     def action_leave_field(self) -> None:
-        if isinstance(self.focused, Input):
-            self.set_focus(None)
-        else:
-            self._focus_tab()
+        self._focus_tab()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what the keys do, in words, and what Textual offers."""

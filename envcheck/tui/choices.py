@@ -101,9 +101,7 @@ def read_saved(name: str) -> Report:
 
 def compared(name: str, report: Report, options: Options) -> str:
     """What is otherwise than in the saved report ``name``, as text; raise UsageError."""
-    try:
-        from envcheck.diff import compare
-        from envcheck.report.diff_text import render
-    except ImportError:
-        raise UsageError("reports cannot be compared by this version") from None
-    return str(render(compare(read_saved(name), report), options))
+    from envcheck.diff import diff
+    from envcheck.report.diff_text import render_diff
+
+    return render_diff(diff([(name, read_saved(name)), ("what is shown", report)]), options)

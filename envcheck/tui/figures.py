@@ -67,7 +67,7 @@ class Figures:
 
     def _draw(self, text: Text, found: Expectation, check: Check | None) -> None:
         """The share as a bar; a mark stands where the band of sound GPUs begins."""
-        full, empty, mark = ("#", ".", "|") if self._paint.ascii else ("█", "░", "┃")
+        full, empty, mark = ("=", "-", "|") if self._paint.ascii else ("━", "─", "┃")
         status: Style = check.status if check else "skipped"
         reached = round(min(found.share, 1.0) * self._bar)
         edge = min(round(found.low * self._bar), self._bar - 1)
@@ -85,7 +85,7 @@ class Figures:
     def _remarks(self, measured: Measurement, check: Check | None) -> str:
         loose = spread(measured.samples)
         told = (
-            "not judged" if check is None or check.status == "unknown" else "",
+            "not judged" if check is None or check.status in ("unknown", "skipped") else "",
             _against(measured, self._earlier),
             f"spread {loose:.0%}" if loose > _WORTH_SAYING else "",
         )

@@ -34,18 +34,21 @@ class Speed(Vertical):
     class Wanted(Message):
         """Enter in a field: measure."""
 
-    def __init__(self, telemetry: Telemetry) -> None:
+    def __init__(self, telemetry: Telemetry, paint: Paint) -> None:
         super().__init__(id="speed-body")
-        self._telemetry = telemetry
+        self._telemetry, self._paint = telemetry, paint
+        self._report: Report | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="speed-form"):
             yield Label("GPUs ")
             yield Input(placeholder="all, or 0,2", id="speed-gpus", compact=True)
             yield Label("  figures ")
-            yield Input(placeholder="all, or gemm,device-memory-copy …", id="speed-only", compact=True)
-        yield Static("", id="speed-state")
-        yield Static("", id="speed-now")
+            yield Input(placeholder="all, or gemm,device-memory-copy", id="speed-only", compact=True)
+        for name in ("speed-state", "speed-now"):
+            line = Static("", id=name)
+            line.display = False
+            yield line
         with VerticalScroll(id="speed-page"):
             yield Static(_EMPTY, id="speed-text")
 
@@ -84,11 +87,13 @@ class Speed(Vertical):
             f"  {numbers.get(probe.gpu or '', ''):<7} {probe.name:<18} {probe.seconds:5.1f} s  {probe.text}"
             for probe in session.work.running
         ]
+        self.query_one("#speed-state").display = True
         self.query_one("#speed-state", Static).update(Text("\n").join([paint.text(line, "note") for line in told]))
 
     def quiet(self) -> None:
         """Nothing is measured."""
         self.query_one("#speed-state", Static).update("")
+        self.query_one("#speed-state").display = False
 
     def watch_gpus(self, *, wanted: bool) -> None:
         """Read the GPUs' clocks and such from now on, or no longer."""
@@ -102,12 +107,23 @@ class Speed(Vertical):
         from envcheck.tui.sparks import trace_lines
 
         traces = [trace for trace in self._telemetry.traces if trace.clock]
+        self.query_one("#speed-now").display = bool(traces)
         if traces:
             self.query_one("#speed-now", Static).update(trace_lines(traces, self.size.width, paint))
 
     def show(self, report: Report, paint: Paint) -> None:
         """The figures of ``report``, if it has any."""
+        self._report, self._paint = report, paint
+        if self.size.width:
+            self._lay_out()
+
+    def on_resize(self) -> None:
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        if self._report is None or not self._report.measurements:
+            return
         from envcheck.tui.figures import Figures
 
-        text = Figures(report, paint, max(60, self.size.width - 1)).text() if report.measurements else Text(_EMPTY)
-        self.query_one("#speed-text", Static).update(text)
+        columns = max(60, self.size.width - 1)
+        self.query_one("#speed-text", Static).update(Figures(self._report, self._paint, columns).text())

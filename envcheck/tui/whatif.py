@@ -107,14 +107,15 @@ class WhatIf(Vertical):
         if stated:
             self.query_one("#ask-package", Input).value = stated
 
-    @work(thread=True, exclusive=True, group="answer")
     def answer(self) -> None:
         """Put the question as it stands."""
         stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._stated(field))]
         package = self._stated("package")
-        width = self.query_one("#whatif-page").size.width - 2
-        text = self._answer_to([*stated, package] if package else stated, width)
-        self.app.call_later(self._put_answer, text)
+        self._find_answer([*stated, package] if package else stated, self.query_one("#whatif-page").size.width - 1)
+
+    @work(thread=True, exclusive=True, group="answer")
+    def _find_answer(self, stated: list[str], width: int) -> None:
+        self.app.call_later(self._put_answer, self._answer_to(stated, width))
 
     def _put_answer(self, text: Text) -> None:
         if self.is_attached:
@@ -156,6 +157,7 @@ class WhatIf(Vertical):
         table.add_columns(found.name, *found.columns)
         for release, cells in zip(found.rows, found.cells, strict=True):
             table.add_row(Text(release), *(self._paint.text(cell, _CELL_STYLES.get(cell, "")) for cell in cells))
+        self.call_after_refresh(self.answer)  # which has another width now
 
     def _own(self, words: str) -> str:
         return words.replace("…", "...") if self._options.ascii else words
