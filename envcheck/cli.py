@@ -293,7 +293,7 @@ def _diff(options: Namespace) -> int:
         reports = [(name, redact(report, _homes())) for name, report in reports]
     found = diff(reports)
     renderer = diff_json if options.format == "json" else diff_text
-    print(renderer.render(found, _shown(options)), end="")
+    print(renderer.render_diff(found, _shown(options)), end="")
     sys.stdout.flush()
     return ExitCode.OK if found.result == "same" else ExitCode.FOUND
 

@@ -73,11 +73,6 @@ def diff(reports: Sequence[tuple[str, Report]]) -> Diff:
     )
 
 
-def compare(first: Report, second: Report, names: tuple[str, str] = ("first", "second")) -> Diff:
-    """Two reports, by these names."""
-    return diff(((names[0], first), (names[1], second)))
-
-
 def _compared(name: str, report: Report) -> Compared:
     return Compared(
         name=name,

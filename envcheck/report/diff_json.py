@@ -9,6 +9,6 @@ from envcheck.report import Options
 from envcheck.report.encode import encode
 
 
-def render(found: Diff, _options: Options) -> str:
+def render_diff(found: Diff, _options: Options) -> str:
     """``found`` as indented JSON."""
     return msgspec.json.format(encode(found), indent=2) + "\n"

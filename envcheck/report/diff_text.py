@@ -30,7 +30,7 @@ _MOST = 12
 _NAME = 34
 
 
-def render(found: Diff, options: Options) -> str:
+def render_diff(found: Diff, options: Options) -> str:
     """``found`` as a page."""
     pen = Pen(options)
     lines = [line for comparison in found.comparisons for line in _comparison(found, comparison, pen, options)]
