@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from array import array
 from typing import Any
 
 from ._gpu_call import Unavailable, call, driver
@@ -96,7 +97,7 @@ class Caches:
             found = bench.rate("atomics", float(BLOCK) * rounds * grid, launch, PLAN, **facts)
             bench.device.fill(buffer, counters * 4, 0)
             launch()
-            total = sum(memoryview(bench.device.read(buffer, counters * 4)).cast("I"))
+            total = sum(_numbers(bench.device.read(buffer, counters * 4)))
         done = BLOCK * rounds * grid
         found["verification"] = _verification(total == done, done, "the sum of all counters, exactly")
         return found
@@ -144,6 +145,13 @@ def _facts(bench: Bench) -> Fields:
 
 def _verification(right: bool, checked: int, how: str) -> Fields:  # noqa: FBT001
     return {"source": "bench", "right": right, "checked": checked, "wrong": int(not right), "how": how}
+
+
+def _numbers(data: bytearray) -> array[int]:
+    """32-bit words."""
+    found = array("I")
+    found.frombytes(data)
+    return found
 
 
 def _handle(texture: Any) -> tuple[int, Any]:

@@ -59,6 +59,8 @@ class CublasLt:
             self._library = ctypes.CDLL(path)
         except OSError as error:
             raise Unavailable(f"cuBLASLt cannot be loaded: {error}") from error
+        if not hasattr(self._library, "cublasLtMatmulAlgoGetHeuristic"):
+            raise Unavailable(f"{path} is no cuBLASLt that proposes algorithms")
         self.path = path
         self._library.cublasLtGetVersion.restype = c_size_t
         self.handle = c_void_p()
@@ -78,21 +80,28 @@ class CublasLt:
 
 
 class Product:
-    """``result = left . right``, of operands with K contiguous; see ``kernels/gemm.cu`` for how they lie."""
+    """``result = left . right``; see ``kernels/gemm.cu`` for how the operands lie.
 
-    def __init__(self, library: CublasLt, kind: Kind, shape: tuple[int, int, int], unit_scale: int) -> None:
+    In the layout ``TN`` both have K contiguous, in ``NN`` the left one has M contiguous.
+    """
+
+    def __init__(
+        self, library: CublasLt, kind: Kind, shape: tuple[int, int, int], unit_scale: int, layout: str = "TN"
+    ) -> None:
         """``unit_scale`` is the address of a float 1.0 on the GPU, which FP8 wants."""
         m, n, k = shape
+        self.layout = layout
         self._library = library
         self._scalar = _SCALARS[kind.scale]
         self._description = c_void_p()
         library.ask("cublasLtMatmulDescCreate", byref(self._description), _COMPUTE[kind.compute], _TYPES[kind.scale])
-        self._set(_TRANSPOSE_LEFT, c_int32(_TRANSPOSED))
+        if layout == "TN":
+            self._set(_TRANSPOSE_LEFT, c_int32(_TRANSPOSED))
         if kind.operands == "fp8":
             self._set(_SCALE_LEFT, c_void_p(unit_scale))
             self._set(_SCALE_RIGHT, c_void_p(unit_scale))
             self._set(_FAST_ACCUMULATION, ctypes.c_int8(kind.fast))
-        self._left = self._layout(kind.operands, k, m)
+        self._left = self._layout(kind.operands, *((k, m) if layout == "TN" else (m, k)))
         self._right = self._layout(kind.operands, k, n)
         self._result = self._layout(kind.result, m, n)
 

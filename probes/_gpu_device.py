@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -30,6 +31,11 @@ def ordinals() -> dict[str, int]:
     newer = "cuDeviceGetUuid_v2" if hasattr(driver(), "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
     count = range(call("cuDeviceGetCount"))
     return {uuid_text(bytes(call(newer, call("cuDeviceGet", ordinal)).bytes)): ordinal for ordinal in count}
+
+
+def host_address(data: bytearray) -> int:
+    """Where the bytes lie."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(data))
 
 
 class Device:
@@ -131,6 +137,18 @@ class Device:
         data = bytearray(size)
         self.synchronize()
         call("cuMemcpyDtoH", data, address, size)
+        return data
+
+    def read_strided(self, address: int, size: int, stride: int, count: int) -> bytearray:
+        """``count`` pieces of ``size`` bytes, each ``stride`` bytes behind the last."""
+        data = bytearray(size * count)
+        kinds = driver().CUmemorytype
+        copy = driver().CUDA_MEMCPY2D()
+        copy.srcMemoryType, copy.srcDevice, copy.srcPitch = kinds.CU_MEMORYTYPE_DEVICE, address, stride
+        copy.dstMemoryType, copy.dstHost, copy.dstPitch = kinds.CU_MEMORYTYPE_HOST, host_address(data), size
+        copy.WidthInBytes, copy.Height = size, count
+        self.synchronize()
+        call("cuMemcpy2DUnaligned", copy)
         return data
 
     def write(self, address: int, data: bytes | bytearray) -> None:

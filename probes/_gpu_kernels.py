@@ -13,9 +13,8 @@ from ._gpu_nvrtc import CompileError, Nvrtc
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels")
 PREPARED = os.path.join(FOLDER, "prepared")
-"""Cubins and PTX made when the wheel was built: ``NAME.sm_90.cubin``, ``NAME.compute_75.ptx``."""
-SPECIFIC_FROM = 9
-"""From this major on there are instructions that only the ``a`` variant of an architecture has."""
+"""Cubins and PTX made when the wheel was built: ``gemm-KIND1-RESULT1.sm_90.cubin``, ``caches.compute_50.ptx``."""
+STANDARD = "--std=c++17"
 
 Argument = tuple[int | float, Any]
 """A value and its ctypes type."""
@@ -28,6 +27,10 @@ def pointer(address: int) -> Argument:
 def number(value: int) -> Argument:
     """A 64-bit integer."""
     return value, ctypes.c_longlong
+
+
+_COMPILED: dict[tuple[str, ...], bytes] = {}
+"""What this process compiled: the GPUs of a machine are mostly alike."""
 
 
 class Kernel:
@@ -65,17 +68,23 @@ class Compiler:
     def module(self, name: str, options: Sequence[str] = ()) -> bytes:
         """Code of ``kernels/NAME.cu`` for this GPU; raise Unavailable where there is neither compiler nor code."""
         if self._nvrtc is None:
-            return self._prepared(name)
+            return self._prepared(prepared_name(name, options))
+        key = (self._nvrtc.path, name, self._architecture(), *options)
+        if key not in _COMPILED:
+            _COMPILED[key] = self._compiled(self._nvrtc, name, options)
+        return _COMPILED[key]
+
+    def _compiled(self, nvrtc: Nvrtc, name: str, options: Sequence[str]) -> bytes:
         with open(os.path.join(FOLDER, f"{name}.cu"), encoding="utf-8") as file:
             source = file.read()
         try:
-            return self._nvrtc.cubin(source, f"{name}.cu", self._architecture(), ("--std=c++17", *options))
+            return nvrtc.cubin(source, f"{name}.cu", self._architecture(), (STANDARD, *options))
         except CompileError as error:
             raise Unavailable(f"{self.words} does not compile {name}.cu: {str(error)[:300]}") from error
 
     def _architecture(self) -> str:
         major, minor = self.capability
-        return f"sm_{major}{minor}{'a' if major >= SPECIFIC_FROM else ''}"
+        return f"sm_{major}{minor}"
 
     def _first(self, paths: Sequence[str]) -> Nvrtc | None:
         wanted = self.capability[0] * 10 + self.capability[1]
@@ -92,33 +101,36 @@ class Compiler:
         return None
 
     def _prepared(self, name: str) -> bytes:
-        """An exact cubin, else the newest PTX that is not newer than the GPU."""
+        """The cubin of this GPU's major for the nearest minor, else the newest PTX that is not newer than the GPU."""
         major, minor = self.capability
-        for variant in (f"sm_{major}{minor}a.cubin", f"sm_{major}{minor}.cubin"):
-            found = _file(f"{name}.{variant}")
-            if found:
-                return found
-        older = sorted((ptx for ptx in _ptx_of(name) if ptx <= major * 10 + minor), reverse=True)
-        if older:
-            return _file(f"{name}.compute_{older[0]}.ptx") + b"\0"
+        wanted = 10 * major + minor
+        cubins = [number for number in _prepared_for(name, ".sm_", ".cubin") if number // 10 == major]
+        nearest = max((number for number in cubins if number <= wanted), default=None)
+        if nearest is not None:
+            return _read(f"{name}.sm_{nearest}.cubin")
+        newest = max((number for number in _prepared_for(name, ".compute_", ".ptx") if number <= wanted), default=None)
+        if newest is not None:
+            return _read(f"{name}.compute_{newest}.ptx") + b"\0"
         why = "; ".join(self._reasons) or "no NVRTC was found"
-        raise Unavailable(f"no code of {name} for sm_{major}{minor}: {why}, and none was prepared")
+        raise Unavailable(f"no code of {name} for sm_{wanted}: {why}, and none was prepared")
 
 
-def _file(name: str) -> bytes:
-    try:
-        with open(os.path.join(PREPARED, name), "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
+def prepared_name(name: str, options: Sequence[str]) -> str:
+    """``gemm-KIND1-RESULT1`` for ``gemm`` with ``-DKIND=1 -DRESULT=1``."""
+    return "-".join([name, *(option.removeprefix("-D").replace("=", "") for option in options)])
 
 
-def _ptx_of(name: str) -> list[int]:
-    if not os.path.isdir(PREPARED):
-        return []
-    start, end = f"{name}.compute_", ".ptx"
-    names = [entry for entry in os.listdir(PREPARED) if entry.startswith(start) and entry.endswith(end)]
-    return [int(entry[len(start) : -len(end)]) for entry in names]
+def _read(name: str) -> bytes:
+    with open(os.path.join(PREPARED, name), "rb") as file:
+        return file.read()
+
+
+def _prepared_for(name: str, before: str, after: str) -> list[int]:
+    """The numbers between ``before`` and ``after`` in the names of what was prepared of ``name``."""
+    names = os.listdir(PREPARED) if os.path.isdir(PREPARED) else []
+    start = name + before
+    parts = [entry[len(start) : -len(after)] for entry in names if entry.startswith(start) and entry.endswith(after)]
+    return [int(part) for part in parts if part.isdecimal()]
 
 
 class Module:

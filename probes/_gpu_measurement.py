@@ -33,10 +33,15 @@ class Bench:
         """Whether a measurement was asked for; ``name`` may say more behind the measurement's name."""
         return not self.only or name.partition(" ")[0] in self.only
 
-    def rate(self, name: str, amount: float, work: Work, plan: Plan, **facts: Any) -> Fields:
-        """Time ``work``, which moves or computes ``amount``, and describe it; ``unit`` is among ``facts``."""
+    def rate(
+        self, name: str, amount: float, work: Work, plan: Plan, *, poison: Work | None = None, **facts: Any
+    ) -> Fields:
+        """Time ``work``, which moves or computes ``amount``, and describe it; ``unit`` is among ``facts``.
+
+        ``poison`` queues the overwriting of its output, which is done before each sample.
+        """
         with self.sampler.watch() as conditions:
-            seconds = timed(self.device, work, plan)
+            seconds = timed(self.device, work, plan, poison)
         return measurement(name, self.uuid, [amount / each for each in seconds], conditions=conditions, **facts)
 
 

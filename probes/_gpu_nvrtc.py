@@ -27,6 +27,8 @@ class Nvrtc:
             self._library = ctypes.CDLL(path)
         except OSError as error:
             raise Unavailable(f"NVRTC cannot be loaded: {error}") from error
+        if not hasattr(self._library, "nvrtcGetCUBIN"):
+            raise Unavailable(f"{path} compiles no cubins (NVRTC does since CUDA 11.1)")
         self.path = path
 
     @property

@@ -25,12 +25,12 @@ class Plan:
     most_runs: int = 1000
 
 
-def timed(device: Device, work: Work, plan: Plan) -> list[float]:
-    """Seconds of one run, once for each sample."""
+def timed(device: Device, work: Work, plan: Plan, before: Work | None = None) -> list[float]:
+    """Seconds of one run, once for each sample; ``before`` queues what precedes a sample and is not timed."""
     watch = Stopwatch(device)
     one = _warm(device, work, watch, plan)
     runs = max(1, min(plan.most_runs, round(plan.sample_seconds / max(one, 1e-7))))
-    return [_sample(work, watch, runs, plan.pause) for _ in range(plan.samples)]
+    return [_sample(work, watch, runs, plan.pause, before) for _ in range(plan.samples)]
 
 
 def _warm(device: Device, work: Work, watch: Stopwatch, plan: Plan) -> float:
@@ -47,9 +47,11 @@ def _warm(device: Device, work: Work, watch: Stopwatch, plan: Plan) -> float:
             return seconds
 
 
-def _sample(work: Work, watch: Stopwatch, runs: int, pause: float) -> float:
+def _sample(work: Work, watch: Stopwatch, runs: int, pause: float, before: Work | None) -> float:
     if pause:
         time.sleep(pause)
+    if before:
+        before()
     watch.start()
     for _ in range(runs):
         work()

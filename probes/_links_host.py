@@ -14,7 +14,7 @@ from ._gpu_time import Plan, timed
 from ._links_pattern import Pattern
 
 SIZE = 256 << 20
-PLAN = Plan(samples=7, sample_seconds=0.04, warmup_seconds=0.02)
+PLAN = Plan(samples=7, sample_seconds=0.02, warmup_seconds=0.01)
 SMALL = 16
 """Bytes of the copies whose latency is measured."""
 BATCH = 64

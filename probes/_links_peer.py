@@ -11,7 +11,7 @@ from ._links_host import Side
 from ._links_pattern import Pattern
 
 SIZE = 512 << 20
-PLAN = Plan(samples=7, sample_seconds=0.04, warmup_seconds=0.02)
+PLAN = Plan(samples=7, sample_seconds=0.015, warmup_seconds=0.01)
 ALREADY_ENABLED = 704
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -34,14 +36,17 @@ LONGEST_RUN = 0.05
 """Seconds that one product may take: where a GPU is slow in a precision, the matrices are smaller."""
 SHAPES = ((4096, 4096, 4096), (16384, 8192, 1024), (1024, 1024, 16384))
 """M, N, K of further products of ``--full``: small, flat, and long."""
+Way = tuple[Product, Heuristic]
+"""A product as its operands lie, and an algorithm for it."""
 POISON = 0xFF
 """NaN in every floating-point type."""
-BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.15)
+BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.06)
 """About ten products of the largest size after a rest: the clocks stay up, as in a program with pauses."""
 SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
-TRIAL = Plan(samples=3, sample_seconds=0.004, warmup_seconds=0.0, pause=0.03)
-FINAL = Plan(samples=4, sample_seconds=0.006, warmup_seconds=0.0, pause=0.1)
-FINALISTS = 3
+PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
+TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02)
+FINAL = Plan(samples=3, sample_seconds=0.006, warmup_seconds=0.0, pause=0.06)
+FINALISTS = 2
 """Proposals that are tried a second time, with more rest: the first round is as much about heat as about them."""
 
 
@@ -81,7 +86,7 @@ class Runner:
         self._workspace = bench.device.allocate(WORKSPACE)
         self._one = bench.device.allocate(4)
         bench.device.write(self._one, bytes(ctypes.c_float(1.0)))
-        self._best: dict[tuple[str, tuple[int, int, int]], Heuristic] = {}
+        self._best: dict[tuple[str, tuple[int, int, int]], Way] = {}
         self._sides: dict[str, int] = {}
         self._modules: dict[tuple[str, ...], Module] = {}
 
@@ -94,23 +99,22 @@ class Runner:
         precision = PRECISIONS[name]
         m, n, k = shape
         with self._operands(precision, shape) as operands:
-            product = Product(self._library, precision.kind, shape, self._one)
-            algorithm = self._fastest(name, product, operands)
-            bench.device.fill(operands.addresses[2], m * n * precision.result_size, POISON)
+            product, algorithm = self._fastest(name, operands)
             found = bench.rate(
                 "gemm",
                 2.0 * m * n * k,
                 partial(self._run, product, algorithm, operands),
                 BURST if burst else SUSTAINED,
+                poison=lambda: bench.device.fill(operands.addresses[2], m * n * precision.result_size, POISON),
                 unit="OP/s" if name == "int8" else "FLOP/s",
                 method="cublasLt",
-                detail=f"cuBLASLt {self._library.version}",
+                detail=f"cuBLASLt {self._library.version}, {product.layout}",
                 library=self._library.path,
                 precision=name,
                 shape=list(shape),
                 burst=burst,
             )
-            found["verification"] = self._verified(precision, operands)
+            found["verification"] = self._verified(precision, replace(operands, layout=product.layout))
         return found
 
     def _verified(self, precision: Precision, operands: Operands) -> Fields:
@@ -126,21 +130,29 @@ class Runner:
     def _run(self, product: Product, algorithm: Heuristic, operands: Operands) -> None:
         product.run(algorithm, operands.addresses, self._workspace, int(self._bench.device.stream))
 
-    def _fastest(self, name: str, product: Product, operands: Operands) -> Heuristic:
+    def _fastest(self, name: str, operands: Operands) -> Way:
         """Time what cuBLASLt proposes and keep the best; its own first choice is not always that."""
-        known = self._best.get((name, operands.shape))
-        if known is not None:
-            return known
-        self._first(product, name)
-        proposed = list(product.algorithms())
-        first = sorted(proposed, key=lambda each: self._seconds(product, each, operands, TRIAL))
-        best = min(first[:FINALISTS], key=lambda each: self._seconds(product, each, operands, FINAL))
-        self._best[name, operands.shape] = best
-        return best
+        if (name, operands.shape) not in self._best:
+            kind = PRECISIONS[name].kind
+            layouts = PRECISIONS[name].layouts
+            products = [Product(self._library, kind, operands.shape, self._one, layout) for layout in layouts]
+            self._first(products[0], name)
+            proposed = [(product, algorithm) for product in products for algorithm in product.algorithms()]
+            first = sorted(proposed, key=lambda way: self._seconds(way, operands, TRIAL))
+            best = min(first[:FINALISTS], key=lambda way: self._seconds(way, operands, FINAL))
+            if self._seconds(best, operands, PROBING) == math.inf:
+                raise Unavailable(
+                    f"cuBLASLt {self._library.version} refused each algorithm that it proposed for {name}"
+                )
+            self._best[name, operands.shape] = best
+        return self._best[name, operands.shape]
 
-    def _seconds(self, product: Product, algorithm: Heuristic, operands: Operands, plan: Plan) -> float:
-        """The shortest sample: what a proposal can do, whatever held the clocks down meanwhile."""
-        return min(timed(self._bench.device, partial(self._run, product, algorithm, operands), plan))
+    def _seconds(self, way: Way, operands: Operands, plan: Plan) -> float:
+        """The shortest sample: what a proposal can do, whatever held the clocks down; infinite where it is refused."""
+        try:
+            return min(timed(self._bench.device, partial(self._run, *way, operands), plan))
+        except Unavailable:
+            return math.inf
 
     def _side(self, name: str) -> int:
         """The largest side whose product takes no longer than ``LONGEST_RUN``, judged by the smallest."""
@@ -148,7 +160,7 @@ class Runner:
             least = SIDES[-1]
             with self._operands(PRECISIONS[name], (least, least, least)) as operands:
                 product = Product(self._library, PRECISIONS[name].kind, operands.shape, self._one)
-                one = self._seconds(product, self._first(product, name), operands, TRIAL)
+                one = self._seconds((product, self._first(product, name)), operands, PROBING)
             fitting = (side for side in SIDES if one * (side / least) ** 3 <= LONGEST_RUN)
             self._sides[name] = next(fitting, least)
         return self._sides[name]

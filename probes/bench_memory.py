@@ -89,7 +89,8 @@ class Traffic:
             "burst": True,
         }
         name = f"device-memory-{kind}"
-        found = bench.rate(name, columns * self.buffers.size, lambda: self._launch(kind), PLAN, **facts)
+        work, poison = partial(self._launch, kind), partial(self._poison, kind)
+        found = bench.rate(name, columns * self.buffers.size, work, PLAN, poison=poison, **facts)
         found["verification"] = getattr(self, f"_verify_{kind}")()
         return found
 
@@ -100,10 +101,12 @@ class Traffic:
                 self._run("fill_double", pointer(address), number(buffers.pairs), (seed, ctypes.c_int))
         else:
             self._run("fill", pointer(buffers.addresses[0]), number(buffers.pairs), _word(SEED))
-        written = {"copy": 1, "triad": 0}.get(kind)
-        if written is not None:
-            device.fill(buffers.addresses[written], buffers.size, POISON)
         device.synchronize()
+
+    def _poison(self, kind: str) -> None:
+        written = {"copy": 1, "triad": 0, "write": 0}.get(kind)
+        if written is not None:
+            self.bench.device.fill(self.buffers.addresses[written], self.buffers.size, POISON)
 
     def _launch(self, kind: str) -> None:
         first, *others = self.buffers.addresses

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from envcheck.collect.attempt import About, row
 from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of
 from envcheck.collect.catalog import ProbeSpec
@@ -16,6 +18,8 @@ from envcheck.collect.loop import Loop
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Snapshot
 
+_QUICK_SECONDS = 45.0
+"""Allowed to a probe that measures the main figures only: that takes seconds, and one that hangs shows the earlier."""
 _CHILD_VARIABLES = {"CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "LAZY"}
 """Nothing that is compiled for a measurement is left behind."""
 
@@ -41,6 +45,8 @@ def run_bench(
     if not chosen.gpus:
         return
     asked = request_of(wish, chosen, gathered)
+    if not wish.full:
+        specs = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in specs]
     on_chip = [spec for spec in specs if spec.per == "gpu"]
     links = [spec for spec in specs if spec.per == "machine"]
     planned = [*(on_chip * len(chosen.gpus)), *links]

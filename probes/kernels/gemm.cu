@@ -1,7 +1,7 @@
 // Random operands for matrix products, and a check of every element of a result.
 //
-// Operands are filled from a hash of their index: uniform in [-1, 1), rounded to the type. Both lie row by row with K
-// contiguous: left is M x K, right is N x K; the result is column by column, result[i + j * M].
+// Operands are filled from a hash of their index: uniform in [-1, 1), rounded to the type. Right is N x K with K contiguous,
+// left is M x K with K contiguous (layout TN) or with M contiguous (NN); the result is column by column, result[i + j * M].
 // KIND chooses the operands' type: 0 fp64, 1 fp32, 2 fp16, 3 bf16, 4 fp8 (E4M3), 5 int8.
 // RESULT chooses the result's: 0 fp64, 1 fp32, 2 fp16, 3 bf16, 5 int32.
 
@@ -104,14 +104,20 @@ extern "C" __global__ void fill_random(Element *to, long long count, Word seed) 
 // short chunks are added in the operands' own type (exact, or within a few units in the last place of FP32), chunks
 // in FP64, so that a GPU with few FP64 units checks about as fast as one with many. Blocks of TILE x TILE threads.
 extern "C" __global__ void check_product(const Element *left, const Element *right, const Result *result, long long m,
-                                         long long n, long long k, double slope, double floor, Word *wrong) {
+                                         long long n, long long k, int rows_apart, double slope, double floor,
+                                         Word *wrong) {
     __shared__ Element rows[TILE][TILE + 1], columns[TILE][TILE + 1];
     const int x = threadIdx.x % TILE, y = threadIdx.x / TILE;
     const long long row = (long long)blockIdx.x * TILE + x, column = (long long)blockIdx.y * TILE + y;
     double total = 0.0;
     for (long long start = 0; start < k; start += TILE) {
-        const long long mine = (long long)blockIdx.x * TILE + y, inner = start + x;
-        rows[y][x] = mine < m && inner < k ? left[mine * k + inner] : (Element)0;
+        const long long inner = start + x;
+        if (rows_apart) {
+            const long long mine = (long long)blockIdx.x * TILE + y;
+            rows[y][x] = mine < m && inner < k ? left[mine * k + inner] : (Element)0;
+        } else {
+            rows[x][y] = row < m && start + y < k ? left[row + (start + y) * m] : (Element)0;
+        }
         columns[y][x] = column < n && inner < k ? right[column * k + inner] : (Element)0;
         __syncthreads();
         auto part = value_of(rows[x][0]) * value_of(columns[y][0]);

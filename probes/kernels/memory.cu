@@ -17,9 +17,15 @@ struct alignas(16) Pair {
 
 static __device__ __forceinline__ Word word(Word index, Word seed) { return index * STEP + seed; }
 
+#if __CUDA_ARCH__ >= 700
+#define LOAD "ld.global.nc.L1::no_allocate.v2.u64"
+#else
+#define LOAD "ld.global.nc.v2.u64"
+#endif
+
 static __device__ __forceinline__ Pair load(const Pair *from) {
     Pair value;
-    asm volatile("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(from));
+    asm volatile(LOAD " {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(from));
     return value;
 }
 

@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from envcheck.cli import _WITHOUT_CEILING
+from envcheck.compat.expected import _WITHOUT_CEILING
 from envcheck.compat.figures import Precision
 from envcheck.compat.load import tables
 from envcheck.compat.tables import EfficiencyRow, LinkRow
