@@ -91,14 +91,16 @@ def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit
         source=record.source_of("unresolved"),
     )
     parts = (seen(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
-    abi = any("cxx11" in name for name in names)
-    why = (
-        "it was compiled with the other of the two C++ ABIs (_GLIBCXX_USE_CXX11_ABI)"
-        if abi
-        else "it was compiled against another release, or another kind of build"
-    )
-    reason = f"{package.title} asks for symbols that torch {torch.version} does not have: {why}"
+    reason = f"{package.title} asks for symbols that torch {torch.version} does not have: {_why(record, torch, names)}"
     return Misfit(package, reason, (shown, *parts, *_versions(package, torch)), "fail")
+
+
+def _why(package: Framework, torch: Framework, names: tuple[str, ...]) -> str:
+    if torch.cpu_only and not package.cpu_only and any("cuda" in name.lower() for name in names):
+        return "it is built for CUDA, and this PyTorch for the CPU alone"
+    if any("cxx11" in name for name in names):
+        return "it was compiled with the other of the two C++ ABIs (_GLIBCXX_USE_CXX11_ABI)"
+    return "it was compiled against another release, or another kind of build"
 
 
 def _built(package: Package, torch: Framework) -> Misfit | None:

@@ -129,6 +129,11 @@ def test_the_other_abi_is_named() -> None:
     assert "_GLIBCXX_USE_CXX11_ABI" in check_of(EXTENSION, beside_torch(other)).message
 
 
+def test_a_pytorch_without_cuda_beside_an_extension_for_cuda() -> None:
+    cpu = on(having(torch("2.5.1+cpu", None), but(FLASH, unresolved=(SYMBOL,))))
+    assert "built for CUDA, and this PyTorch for the CPU alone" in check_of(EXTENSION, cpu).message
+
+
 def test_symbols_that_are_not_pytorchs_are_no_sign_of_another_pytorch() -> None:
     assert ids(beside_torch(but(FLASH, unresolved=("cublasLtMatmul",))), EXTENSION) == {"flash-attn": "pass"}
 

@@ -1,0 +1,249 @@
+"""Environments that are broken in the ways that people meet, each built from real wheels, and told apart.
+
+The whole command judges them as files, for a GPU and a driver that are assumed. Everything that a test installs lies
+below its own folder and goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.calling import envcheck
+from tests.lab.wheel_members import fetch
+
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="the wheels asked for are for x86_64"),
+]
+
+H100 = "gpu==H100,driver==580.65.06,os==linux"
+CPU_TORCH = "torch==2.13.0"
+BAD = ("fail", "warn")
+SECONDS = 600
+
+TOLD_APART = {
+    "nvidia-wheel-conflict",
+    "onnxruntime-cpu-and-gpu",
+    "torch-family-mismatch",
+    "cuda-major-mismatch",
+    "library-shadowed",
+    "libstdcxx-too-old",
+    "gpu-code-missing",
+    "jax-plugin-mismatch",
+}
+"""The findings that these environments are about."""
+
+
+class Broken:
+    """A virtual environment without pip, into which wheels are put without what they require."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.prefix = folder / ".venv"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.prefix], check=True)
+        self.variables: dict[str, str] = {}
+        self.checks: list[dict[str, Any]] = []
+
+    @property
+    def site(self) -> Path:
+        (found,) = self.prefix.glob("lib/python3*/site-packages")
+        return found
+
+    def install(self, *wheels: str) -> None:
+        """One after the other, as an environment grows."""
+        for wheel in wheels:
+            self._pip("--python", str(self.prefix), "install", wheel)
+
+    def place(self, name: str, version: str) -> None:
+        """A wheel of cuDNN, without the libraries that the first one loads."""
+        folder = f"{name.replace('-', '_')}-{version}.dist-info"
+        members = {f"{folder}/{each}": self.site / folder for each in ("METADATA", "RECORD", "WHEEL")}
+        members["nvidia/cudnn/lib/libcudnn.so.9"] = self.site / "nvidia" / "cudnn" / "lib"
+        for member, place in members.items():
+            file = fetch(f"{name}=={version}", "3.11", rf"^{re.escape(member)}$", self.folder / "members")
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, place / file.name)
+
+    def beside(self, wheel: str) -> Path:
+        """A wheel unpacked in a folder outside the environment."""
+        folder = self.folder / "elsewhere"
+        self._pip("install", "--target", str(folder), wheel)
+        return folder
+
+    def _pip(self, *words: str) -> None:
+        options = ("-q", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check")
+        command = [sys.executable, "-m", "pip", *words, *options]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+        if done.returncode != 0:
+            pytest.skip(f"pip {words[-1]}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+
+    def judge(self, assumed: str = H100) -> dict[str, Any]:
+        words = ("check", "--json", "--scope", "env", "--python", str(self.prefix), "--assume", assumed)
+        result = envcheck(*words, cwd=self.folder, **self.variables)
+        assert result.err == ""
+        report: dict[str, Any] = json.loads(result.out)
+        self.checks = report["checks"]
+        return report
+
+    def found(self, rule: str) -> dict[str, Any]:
+        """What fails or warns by that rule; of several the worst."""
+        bad = [check for check in self.checks if check["rule"] == rule and check["status"] in BAD]
+        assert bad, f"{rule} is not among {self.bad()}"
+        return min(bad, key=lambda check: BAD.index(check["status"]))
+
+    def bad(self) -> set[str]:
+        return {check["rule"] for check in self.checks if check["status"] in BAD}
+
+    def told(self) -> set[str]:
+        return self.bad() & TOLD_APART
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Iterator[Broken]:
+    yield Broken(tmp_path)
+    shutil.rmtree(tmp_path, ignore_errors=True)  # hundreds of megabytes, of which pytest would keep three
+
+
+def evidence(check: dict[str, Any]) -> str:
+    return "\n".join(f"{each['what']} {each['value']} {each['source']}" for each in check["evidence"])
+
+
+# --- two wheels in one place --------------------------------------------------------------------------------------
+
+
+def test_two_cudnn_wheels_in_one_folder(broken: Broken) -> None:
+    """Of hundreds of megabytes only the records and the first library move; both write that one."""
+    broken.place("nvidia-cudnn-cu12", "9.10.2.21")
+    broken.judge()
+    assert broken.told() == set()
+    broken.place("nvidia-cudnn-cu13", "9.12.0.46")
+    broken.judge()
+    check = broken.found("nvidia-wheel-conflict")
+    assert broken.told() == {"nvidia-wheel-conflict"}
+    assert "nvidia-cudnn-cu12" in evidence(check)
+    assert "nvidia-cudnn-cu13" in evidence(check)
+    assert f"{broken.site}/nvidia/cudnn/lib/libcudnn.so.9" in evidence(check)
+
+
+def test_nccl_of_two_majors_of_cuda_in_one_folder(broken: Broken) -> None:
+    broken.install("nvidia-nccl-cu12==2.18.1", "nvidia-nccl-cu13==2.27.7")
+    broken.judge()
+    check = broken.found("nvidia-wheel-conflict")
+    assert broken.told() == {"nvidia-wheel-conflict"}
+    assert f"{broken.site}/nvidia/nccl/lib/libnccl.so.2" in evidence(check)
+    assert check["fixes"][0]["command"]
+
+
+def test_the_cpu_package_of_onnxruntime_over_the_gpu_one_and_a_gpu_without_code(broken: Broken) -> None:
+    """First the GPU package alone, sound and then on a GPU that it has no code for; then the CPU package over it."""
+    broken.install("onnxruntime-gpu==1.15.1")
+    broken.judge()
+    assert broken.told() <= {"cuda-major-mismatch"}, "it wants CUDA 11, of which another major may be on this system"
+    broken.judge("gpu==Tesla K80,driver==470.256.02,os==linux")
+    assert "gpu-code-missing" in broken.told()
+    assert "sm_" in evidence(broken.found("gpu-code-missing"))
+
+    broken.install("onnxruntime==1.15.1")
+    report = broken.judge()
+    assert (report["primary"], broken.told()) == ("onnxruntime-cpu-and-gpu", {"onnxruntime-cpu-and-gpu"})
+    check = broken.found("onnxruntime-cpu-and-gpu")
+    assert str(broken.site) in evidence(check)
+    assert check["fixes"][0]["command"][-2:] == ["onnxruntime", "onnxruntime-gpu"]
+
+
+# --- one package made for another one -----------------------------------------------------------------------------
+
+
+def test_torchvision_of_another_torch(broken: Broken) -> None:
+    broken.install(CPU_TORCH, "torchvision==0.20.1")
+    broken.judge()
+    check = broken.found("torch-family-mismatch")
+    assert check["status"] == "fail"
+    assert "torch-family-mismatch" in broken.told()
+    assert f"{broken.site}/torchvision/_C.so" in evidence(check)
+    assert check["subject"]["key"].endswith(":torchvision")
+
+
+def test_torchvision_of_this_torch(broken: Broken) -> None:
+    """It fits, unless it is the build for CUDA: then it is told what really is wrong."""
+    broken.install(CPU_TORCH, "torchvision==0.28.0")
+    broken.judge()
+    messages = [check["message"] for check in broken.checks if check["rule"] == "torch-family-mismatch"]
+    assert all("the CPU alone" in message for message in messages if message)
+    (check,) = [check for check in broken.checks if check["id"] == f"torch-family-mismatch@{broken.prefix}:torchvision"]
+    assert (check["status"] == "pass") is ("torch-family-mismatch" not in broken.told())
+
+
+def test_an_extension_for_another_major_of_cuda(broken: Broken) -> None:
+    broken.install(CPU_TORCH, "torchaudio==2.5.1", "nvidia-cuda-runtime==13.0.96")
+    broken.judge()
+    check = broken.found("cuda-major-mismatch")
+    assert "libcudart.so.12" in json.dumps(check)
+    assert "libcudart.so.13" in json.dumps(check)
+
+
+def test_a_jax_plugin_of_another_jaxlib(broken: Broken) -> None:
+    broken.install("jax==0.5.0", "jaxlib==0.5.0", "jax-cuda12-plugin==0.4.35")
+    report = broken.judge()
+    assert "jax-plugin-mismatch" in broken.told()
+    check = broken.found("jax-plugin-mismatch")
+    assert check["status"] == "fail"
+    assert {"0.5.0", "0.4.35"} <= {each["value"] for each in check["evidence"]}
+    assert report["primary"] == "jax-plugin-mismatch"
+
+
+# --- what the loader finds ----------------------------------------------------------------------------------------
+
+
+def test_a_library_that_a_variable_puts_before_the_bundled_one(broken: Broken) -> None:
+    broken.install(CPU_TORCH, "torchaudio==2.5.1", "nvidia-cuda-runtime-cu12==12.4.127")
+    older = broken.beside("nvidia-cuda-runtime-cu12==12.1.105")
+    broken.judge()
+    assert "library-shadowed" not in broken.told()
+
+    broken.variables["LD_LIBRARY_PATH"] = str(older / "nvidia" / "cuda_runtime" / "lib")
+    broken.judge()
+    check = broken.found("library-shadowed")
+    assert str(older) in evidence(check)
+    assert f"{broken.site}/nvidia/cuda_runtime/lib/libcudart.so.12" in evidence(check)
+
+
+OLD_LIBRARY = """
+#include <stddef.h>
+void *_Znwm(size_t n) { return 0; }
+"""
+VERSIONS = "GLIBCXX_3.4 { global: _Znwm; local: *; };\nGLIBCXX_3.4.20 { } GLIBCXX_3.4;\nCXXABI_1.3 { };\n"
+
+
+def test_a_library_that_needs_a_newer_libstdcxx(broken: Broken) -> None:
+    """An old compiler's libstdc++ on LD_LIBRARY_PATH; a stand-in that has the old symbol versions and no more."""
+    compiler = shutil.which("gcc") or pytest.skip("there is no gcc here")
+    broken.install("onnxruntime==1.20.1")
+    broken.judge()
+    assert "libstdcxx-too-old" not in broken.bad()
+
+    old = broken.folder / "gcc-4.9" / "lib64"
+    old.mkdir(parents=True)
+    (old / "old.c").write_text(OLD_LIBRARY, encoding="utf-8")
+    (old / "old.map").write_text(VERSIONS, encoding="utf-8")
+    words = ("-shared", "-fPIC", "-fno-builtin", "-Wl,-soname,libstdc++.so.6", f"-Wl,--version-script={old}/old.map")
+    library = old / "libstdc++.so.6"
+    subprocess.run([compiler, *words, "-o", str(library), str(old / "old.c")], check=True, capture_output=True)
+    broken.variables["LD_LIBRARY_PATH"] = str(old)
+    broken.judge()
+    check = broken.found("libstdcxx-too-old")
+    assert check["status"] == "fail"
+    assert broken.told() == {"libstdcxx-too-old"}
+    assert str(library) in evidence(check)
+    assert "GLIBCXX_3.4.20" in evidence(check)
+    assert "off LD_LIBRARY_PATH" in check["fixes"][0]["text"]
