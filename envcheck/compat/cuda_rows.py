@@ -28,3 +28,17 @@ def admitted_toolkits(tables: Tables, spec: Specifier) -> list[CudaVersion]:
 def minor_compatible(cuda: CudaVersion) -> bool:
     """Whether a driver for any minor version of this major runs what was built with ``cuda``."""
     return cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY
+
+
+def may_exist(tables: Tables, cuda: CudaVersion) -> bool:
+    """Whether there is, or may come to be, a toolkit of this version: a tag such as cu999 names none."""
+    known = toolkits(tables)
+    return cuda in known or (bool(known) and cuda > known[-1] and cuda.major <= known[-1].major + 1)
+
+
+def around(tables: Tables, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion] | None:
+    """The toolkits before and after a version that only drivers report; None for any other version."""
+    row = cuda_row(tables, cuda)
+    known = toolkits(tables)
+    before, after = [one for one in known if one < cuda], [one for one in known if one > cuda]
+    return (before[-1], after[0]) if row and not row.toolkit and before and after else None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from envcheck.compat.cuda_rows import minor_compatible
 from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import CudaRow, DriverBranchRow, Os, Tables
 from envcheck.versions import CudaVersion, DriverRelease
 
@@ -19,6 +21,8 @@ class Minimum(NamedTuple):
     row: CudaRow
     disputed: str | None
     """A lower minimum that another document states."""
+    release: bool = False
+    """Whether it is that of one release of the minor."""
 
 
 def driver_runs_cuda(
@@ -28,42 +32,66 @@ def driver_runs_cuda(
     os: Os = "linux",
     *,
     speaks: CudaVersion | None = None,
+    release: Sequence[int] = (),
 ) -> Fit:
     """Whether ``driver`` runs what was built with ``cuda``.
 
     From CUDA 11 on the minimum of the major holds (minor-version compatibility), before that the exact version's.
-    ``speaks`` is what the driver itself reported, when it was asked; it decides where the data ends.
+    ``speaks`` is what the driver itself reported, when it was asked; it decides where the data ends. ``release`` are
+    the numbers of the toolkit's release, as in 9.2.148, where more than its minor is known.
     """
     if speaks is not None and speaks >= cuda:
         return conclude(tables, "compatible", f"driver {driver} speaks CUDA {speaks}, as new as CUDA {cuda}")
-    least = minimum_driver(tables, cuda, os)
+    least = minimum_driver(tables, cuda, os, release)
+    cuda_told = ".".join(map(str, release)) if least and least.release else str(cuda)
     if least is None:
         return _beyond_the_data(tables, driver, cuda, os)
     needed = DriverRelease.parse(least.driver)
     if needed is None or driver >= needed:
-        return conclude(tables, "compatible", f"CUDA {cuda} needs driver {least.driver}, this is {driver}", least.row)
+        return conclude(
+            tables, "compatible", f"CUDA {cuda_told} needs driver {least.driver}, this is {driver}", least.row
+        )
     disputed = DriverRelease.parse(least.disputed)
     change = f"driver >= {least.driver}"
     if disputed is not None and driver >= disputed:
         reason = f"NVIDIA's documents give both {least.disputed} and {least.driver} as minimum for CUDA {cuda}"
         return conclude(tables, "unknown", f"{reason}; this is {driver}", least.row, change=change)
-    reason = f"CUDA {cuda} needs driver {least.driver} or newer, this is {driver}"
+    reason = f"CUDA {cuda_told} needs driver {least.driver} or newer, this is {driver}"
     return conclude(tables, "incompatible", reason, least.row, change=change)
 
 
-def minimum_driver(tables: Tables, cuda: CudaVersion, os: Os = "linux") -> Minimum | None:
-    """The least driver for ``cuda``; a minor newer than the data has its major's; None where the data has none."""
+def minimum_driver(tables: Tables, cuda: CudaVersion, os: Os = "linux", release: Sequence[int] = ()) -> Minimum | None:
+    """The least driver for ``cuda``; a minor newer than the data has its major's; None where the data has none.
+
+    ``release`` are the numbers of its release, where more than the minor is known.
+    """
     rows = [(version, row) for row in tables.cuda if (version := CudaVersion.parse(row.version))]
     exact = [row for version, row in rows if version == cuda]
     newest = max((version for version, _ in rows), default=cuda)
     if not exact and cuda > newest and minor_compatible(cuda):
         exact = [row for version, row in rows if version == newest and version.major == cuda.major]
     for row in exact:
+        own = _of_release(row, release, os)
+        if own:
+            return Minimum(own, row, None, release=True)
         if os in _WINDOWS_DRIVERS and row.driver_windows:
             return Minimum(row.driver_windows, row, row.disputed_windows)
         if os == "linux" and row.driver_linux:
             return Minimum(row.driver_linux, row, row.disputed_linux)
     return None
+
+
+def _of_release(row: CudaRow, release: Sequence[int], os: Os) -> str | None:
+    """The minimum of the newest update that a release is not older than."""
+    numbers = tuple(release)
+    found = [
+        update
+        for update in row.updates
+        if (own := parse_version(update.release)) and len(numbers) >= len(own.numbers) and numbers >= own.numbers
+    ]
+    if not found or os == "macos":
+        return None
+    return found[-1].driver_windows if os in _WINDOWS_DRIVERS else found[-1].driver_linux
 
 
 def driver_speaks(tables: Tables, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:

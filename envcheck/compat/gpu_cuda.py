@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.compat.cuda_rows import cuda_row
+from envcheck.compat.cuda_rows import around, cuda_row
 from envcheck.compat.fit import Fit, conclude
 from envcheck.compat.gpu_code import capability_row, read_targets, runs_natively
 from envcheck.compat.tables import CudaRow, Tables
@@ -15,7 +15,9 @@ def cuda_targets(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> F
     """Whether nvcc of ``cuda`` accepts the GPU's own target; code for another one may still run on it."""
     row = cuda_row(tables, cuda)
     if row is None or not row.targets:
-        return conclude(tables, "unknown", f"the matrix does not know what CUDA {cuda} compiles for")
+        return _before_any(tables, gpu, cuda) or conclude(
+            tables, "unknown", f"the matrix does not know what CUDA {cuda} compiles for"
+        )
     if gpu.sm in row.targets:
         return conclude(tables, "compatible", f"CUDA {cuda} compiles for {gpu.sm}", row)
     former = next((other for other in tables.capabilities if other.renamed_to == str(gpu)), None)
@@ -62,6 +64,9 @@ def cuda_serves(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fi
     code for the GPU, so that this counts as incompatible.
     """
     fit = cuda_targets(tables, gpu, cuda)
+    beside = around(tables, cuda)
+    if beside and fit.verdict == "unknown":
+        return _between(tables, gpu, cuda, beside) or fit
     if not fit.bad:
         return fit
     serving = [target for target in targets_of(tables, cuda) if runs_natively(tables, target, gpu)]
@@ -72,3 +77,23 @@ def cuda_serves(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fi
         reason = f"{fit.reason}; of what is built with {cuda} only PTX could run there, and its libraries hold no code"
         return msgspec.structs.replace(fit, reason=reason)
     return fit
+
+
+def _before_any(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
+    """A version that only drivers report knows no GPU that later toolkits brought."""
+    row = cuda_row(tables, cuda)
+    having = [other for other in tables.cuda if gpu.sm in other.targets]
+    if row is None or row.toolkit or not having or cuda >= min(map(_version, having)):
+        return None
+    return _no_target(tables, gpu, row, having)
+
+
+def _between(
+    tables: Tables, gpu: ComputeCapability, cuda: CudaVersion, beside: tuple[CudaVersion, CudaVersion]
+) -> Fit | None:
+    """What holds for the toolkits on both sides of a version holds for it."""
+    before, after = (cuda_serves(tables, gpu, one) for one in beside)
+    if before.verdict != after.verdict or before.verdict == "unknown":
+        return None
+    reason = f"no toolkit is called CUDA {cuda}, it is what drivers report; {before.reason}, and so with {beside[1]}"
+    return msgspec.structs.replace(before, reason=reason, nearest_change="")

@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 from envcheck.compat.driver_cuda import branch_of
 from envcheck.compat.fit import Fit, FitVerdict, conclude
 from envcheck.compat.gpu_code import capability_row
+from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row, Tables
 from envcheck.versions import ComputeCapability, DriverRelease
 
@@ -37,8 +38,9 @@ def driver_drives(
     drives = f"driver {driver} drives {_named(gpu, architecture)}"
     return (
         _dropped(tables, gpu, driver, architecture)
-        or _before_the_data(tables, gpu, driver, os)
         or _not_yet(tables, gpu, driver, os, capability, architecture)
+        or _before_the_data(tables, gpu, driver, os)
+        or _before_the_model(tables, driver, os, model)
         or _wrong_flavour(tables, gpu, flavour, capability, architecture, model)
         or conclude(tables, "compatible", drives, capability, architecture)
     )
@@ -101,6 +103,30 @@ def _not_yet(
     known = os == "linux" or branch_of(tables, driver, os) is not None
     verdict: FitVerdict = "incompatible" if known else "unknown"
     return conclude(tables, verdict, reason, capability, architecture, change=f"driver >= {first}")
+
+
+def _before_the_model(tables: Tables, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
+    """Releases that know other GPUs of the generation, but not yet this model.
+
+    Branches are kept up side by side: one with a higher number than the first release may still be older.
+    """
+    firsts = [release for text in (model.first_drivers if model else ()) if (release := DriverRelease.parse(text))]
+    own = [release for release in firsts if release.branch == driver.branch]
+    least = own[0] if own else min(firsts, default=driver)
+    if model is None or os != "linux" or driver >= least:
+        return None
+    branch = branch_of(tables, driver, os)
+    reason = f"driver {driver} is older than {model.name}; {firsts[0]} is the first that drives it"
+    change = f"driver >= {least}"
+    if driver > firsts[0]:
+        reason = (
+            f"driver {driver} is older than {least}, the first of R{least.branch} that is known to drive {model.name}"
+        )
+        return conclude(tables, "unknown", reason, model, change=change)
+    if branch and branch.developer and parse_specifier(branch.developer).cover(Version(tuple(driver))) == "all":
+        reason = f"driver {driver} is a release for developers, which may drive {model.name} before {least} does"
+        return conclude(tables, "unknown", reason, model, branch, change=change)
+    return conclude(tables, "incompatible", reason, model, change=change)
 
 
 def _wrong_flavour(

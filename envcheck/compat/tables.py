@@ -94,10 +94,21 @@ class DriverBranchRow(Row, frozen=True, kw_only=True):
     kind: Literal["long-term", "production", "new-feature", "legacy"] | None = None
     ended: str | None = None
     """The day (or month) its support ended or ends."""
+    developer: str = ""
+    """Specifier of its releases for developers of Vulkan: their numbers do not tell which GPUs they drive."""
 
     @property
     def id(self) -> str:
         return f"driver/{self.branch}" if self.os == "linux" else f"driver/{self.branch}-{self.os}"
+
+
+class CudaUpdate(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A release of a CUDA minor whose least driver is another one than that of the releases before it."""
+
+    release: str
+    """Its three numbers, as in ``8.0.61``; what it says holds up to the next one."""
+    driver_linux: str | None = None
+    driver_windows: str | None = None
 
 
 class CudaRow(Row, frozen=True, kw_only=True):
@@ -110,6 +121,8 @@ class CudaRow(Row, frozen=True, kw_only=True):
     disputed_linux: str | None = None
     """A lower minimum that another of NVIDIA's documents states: between the two, nobody can tell."""
     disputed_windows: str | None = None
+    updates: tuple[CudaUpdate, ...] = ()
+    """The releases of the minor, oldest first, where their least drivers differ."""
     bundled_driver: str | None = None
     """Linux driver that its first release came with; it knows everything the toolkit can produce."""
     ptx: str | None = None
@@ -158,6 +171,9 @@ class GpuRow(Row, frozen=True, kw_only=True):
     sheet_confidence: Confidence = "high"
     """How sure the figures are (memory to power), where that differs from the rest."""
     kind: Literal["data-center", "workstation", "geforce", "tegra", "other"] | None = None
+    first_drivers: tuple[str, ...] = ()
+    """The first Linux release that drives it, and the first of each later branch that began without it; ascending.
+    Empty where the generation's first branch will do, or nobody tells."""
     open_module_only: bool = False
     """Whether it needs the open kernel module though other models of its compute capability do not."""
 

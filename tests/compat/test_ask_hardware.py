@@ -21,6 +21,8 @@ driver==410.48 cuda==10.0
 driver==396.26 cuda==9.2
 driver==384.81 cuda==9.0
 driver==375.26 cuda==8.0
+driver==367.48 cuda==8.0.44
+driver==396.37 cuda==9.2.148
 driver==580.65.06 cuda==13.0
 driver==580 cuda==13
 driver==565.57.01 cuda==12.7
@@ -47,6 +49,8 @@ gpu==B200 kernel-module==open
 gpu==GTX,1660 kernel-module==open
 cuda==11.8 gpu==RTX,4090
 cuda==12.8 gpu==RTX,5090
+cuda==12.7 gpu==H100
+driver==418.43 gpu==GTX,1660,Ti
 cuda==11.0 gpu==A100
 cuda==11.8 gpu==NVIDIA,H100,80GB,HBM3
 cuda==12.9 gpu==V100
@@ -85,6 +89,13 @@ driver==450.36.06 cuda==11.1
 driver==418.87.00 cuda==10.2
 driver==390.157 cuda==9.2
 driver==384.80 cuda==9.0
+driver==367.48 cuda==8.0.61
+driver==396.26 cuda==9.2.148
+driver==410.66 gpu==GTX,1660,Ti
+driver==352.99 gpu==GTX,1080
+cuda==12.7 gpu==RTX,5090
+cuda==12.7 gpu==K80
+nvcc==12.7 gpu==sm_120
 driver==575.57.08 cuda==13.0
 driver==570 cuda==13
 driver==470 cuda==13.9
@@ -227,3 +238,8 @@ def test_what_is_misspelt_is_guessed_at_but_not_answered() -> None:
     assert found.reasons[0].message == "the matrix has no component called trch; did you mean torch?"
     assert answer("frobnicator==1 gpu==H100").reasons[0].message.endswith("no component called frobnicator")
     assert answer("driver==v550.54.14 cuda==V12.4.131").verdict == "compatible"
+
+
+def test_a_release_of_a_toolkit_is_no_change_to_its_own_minor() -> None:
+    assert answer("driver==396.26 cuda==9.2.148").suggestions == ("driver >= 396.37", "cuda 9.2.88")
+    assert answer("gpu==RTX,5090 nvcc==12.6.20").suggestions == ("nvcc 12.8",)

@@ -45,6 +45,13 @@ pytorch==2.5.1 driver==550
 torch==2.5.1 triton==3.1.0
 torch==2.5.1 cudnn==9.1.0
 torch==2.5.1 cudnn==9.1.0.70
+torch==2.5.1+cu124 machine==x86_64
+torch==2.5.1+cu121 os==windows
+torch==2.13.0+cu132 machine==aarch64
+torch==2.5.1+cu124 os==wsl
+torch==2.5.1 os==linux
+torch==2.5.1 os==windows
+torch==2.5.1 machine==aarch64
 torch==2.5.1 nccl==2.21.5
 torch>=2.1 gpu==RTX,4090
 torch==2.11.0 driver==580.65.06
@@ -100,6 +107,11 @@ torch==2.5.1
 torch==99.0 driver==550
 torch==2.5.1+cu126 driver==550
 torch==2.5.1+cu126 gpu==H100
+torch==2.5.1+cu126 driver==470.57.02
+torch==2.5.1+cu999 driver==550.54.14
+torchvision==0.20.1+cu999 driver==550.54.14
+torch==2.5.1+cu124 machine==aarch64 os==windows
+torch==1.0.0 os==windows
 torch==2.7.0.dev20250131+cu128 gpu==RTX,5090
 torch==2.5.0a0+872d972e41.nv24.8 gpu==H100
 torch==2.5.1+rocm6.2 python==3.12
@@ -133,6 +145,14 @@ def test_the_build_is_named() -> None:
     assert "torch 2.5.1+cu118" in answer("torch==2.5.1 cuda==11.8").reasons[0].message
     assert "torch 2.5.1+cu124" in answer("torch==2.5.1 driver==550").reasons[0].message
     assert "there are cu124, cu121, cu118" in answer("torch==2.5.1 cuda==11.7").reasons[0].message
+
+
+def test_a_build_that_was_never_published_is_said_to_be_none() -> None:
+    found = answer("torch==2.5.1+cu999 driver==550.54.14")
+    assert found.reasons[0].message == "torch 2.5.1 has no build +cu999 for linux x86_64; there are cu124, cu121, cu118"
+    assert found.suggestions == ("torch 2.5.1+cu124", "torch 2.5.1+cu121", "torch 2.5.1+cu118")
+    assert answer("torch==2.5.1+cu126 driver==470.57.02").suggestions == ("torch 2.5.1+cu118",)
+    assert answer("torch==2.5.1+cu126 gpu==B200").suggestions == ()
 
 
 def test_the_wheel_on_pypi_is_said_to_be_assumed() -> None:

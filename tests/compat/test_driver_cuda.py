@@ -175,3 +175,30 @@ def test_a_driver_newer_than_the_data_speaks_no_less_than_the_newest(os: Os) -> 
     assert newest == max(spoken for row in MATRIX.drivers if (spoken := CudaVersion.parse(row.cuda)))
     assert speaks_at_least(MATRIX, release("550.54.14"), os) == cuda("12.4")
     assert speaks_at_least(MATRIX, release("300.10"), os) is None
+
+
+@pytest.mark.parametrize(
+    ("driver", "numbers", "os", "verdict"),
+    [
+        ("367.48", (8, 0, 44), "linux", "compatible"),
+        ("367.44", (8, 0, 44), "linux", "incompatible"),
+        ("367.48", (8, 0, 61), "linux", "incompatible"),
+        ("375.26", (8, 0, 61), "linux", "compatible"),
+        ("375.26", (8, 0, 61, 2), "linux", "compatible"),
+        ("367.48", (8, 0, 27), "linux", "unknown"),
+        ("367.48", (8, 0), "linux", "unknown"),
+        ("396.26", (9, 2, 88), "linux", "compatible"),
+        ("396.26", (9, 2, 148), "linux", "incompatible"),
+        ("396.26", (9, 2, 148, 1), "linux", "incompatible"),
+        ("397.44", (9, 2, 148), "windows", "incompatible"),
+        ("398.26", (9, 2, 148), "wsl", "compatible"),
+        ("418.39", (10, 1, 243), "linux", "compatible"),
+    ],
+)
+def test_releases_of_a_minor_have_minimums_of_their_own(
+    driver: str, numbers: tuple[int, ...], os: Os, verdict: str
+) -> None:
+    version = CudaVersion(*numbers[:2])
+    fit = driver_runs_cuda(MATRIX, release(driver), version, os, release=numbers)
+    assert fit.verdict == verdict, fit.reason
+    assert verdict == "unknown" or not fit.reason or str(version) in fit.reason

@@ -122,3 +122,34 @@ def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> Non
     gpu = ComputeCapability.parse(capability)
     assert gpu is not None
     assert module_drives(MATRIX, gpu, flavour).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("model", "driver", "os", "verdict"),
+    [
+        ("GTX 1660 Ti", "410.66", "linux", "incompatible"),
+        ("GTX 1660 Ti", "418.43", "linux", "compatible"),
+        ("L40S", "528.33", "windows", "compatible"),
+        ("GTX 1080", "352.99", "linux", "incompatible"),
+        ("GTX 1080 Ti", "375.39", "linux", "incompatible"),
+        ("RTX 3080 Ti", "460.80", "linux", "incompatible"),
+        ("RTX 3080 Ti", "460.84", "linux", "compatible"),
+        ("RTX 3080 Ti", "465.27", "linux", "unknown"),
+        ("RTX 3080 Ti", "465.31", "linux", "compatible"),
+        ("RTX 3080 Ti", "470.57.02", "linux", "compatible"),
+        ("L40S", "535.54.03", "linux", "incompatible"),
+        ("L40S", "535.104.05", "linux", "compatible"),
+        ("RTX 5070", "570.86.16", "linux", "incompatible"),
+        ("RTX 5070", "570.123.07", "linux", "unknown"),
+        ("H200", "550.54.15", "linux", "incompatible"),
+        ("H200", "550.90.07", "linux", "compatible"),
+        ("H200", "555.42.02", "linux", "unknown"),
+        ("RTX 4090", "520.56.06", "linux", "compatible"),
+    ],
+)
+def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os: Os, verdict: str) -> None:
+    row = find_gpu(MATRIX, model)
+    assert row is not None
+    fit = driver_drives(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
+    assert fit.verdict == verdict, fit.reason
+    assert fit.ok or row.first_drivers == () or fit.nearest_change.startswith("driver >= ")

@@ -69,6 +69,11 @@ def test_quantities_without_a_band_are_those_without_a_ceiling() -> None:
     assert not _WITHOUT_CEILING & {row.quantity for row in MATRIX.efficiencies}
 
 
+@pytest.mark.parametrize("name", sorted(_WITHOUT_CEILING))
+def test_what_has_no_ceiling_is_measured(name: str) -> None:
+    assert f'"{name}"' in PROBES
+
+
 def test_every_rule_on_figures_exists() -> None:
     assert all(find_rule(name) for name in MEASURED)
 

@@ -76,6 +76,18 @@ def test_a_disputed_minimum_is_the_lower_one() -> None:
             assert driver(row.disputed_windows) < driver(row.driver_windows)
 
 
+@pytest.mark.parametrize("field", ["driver_linux", "driver_windows"])
+def test_releases_of_a_minor_need_ever_newer_drivers(field: str) -> None:
+    for row in MATRIX.cuda:
+        releases = [Version(update.release) for update in row.updates]
+        assert all(f"{release.major}.{release.minor}" == row.version for release in releases)
+        assert releases == sorted(releases)
+        minima = [driver(getattr(update, field)) for update in row.updates]
+        assert minima == sorted(minima)
+        stated = {text for text in (getattr(row, field), getattr(row, f"disputed_{field.partition('_')[2]}")) if text}
+        assert not minima or minima[0] in map(driver, stated)
+
+
 def test_the_bundled_driver_runs_its_toolkit_and_grows() -> None:
     bundled = [(row, driver(row.bundled_driver)) for row in CUDA.values() if row.bundled_driver]
     assert [release for _, release in bundled] == sorted(release for _, release in bundled)
@@ -154,6 +166,19 @@ def test_branches_of_architectures_are_branches() -> None:
     for row in MATRIX.architectures:
         assert {row.first_branch, row.last_branch} - {None} <= branches
         assert (row.first_branch or 0) <= (row.last_branch or 9999)
+
+
+def test_first_drivers_ascend_by_branch_and_follow_the_generation() -> None:
+    assert sum(bool(row.first_drivers) for row in MATRIX.gpus) > 50
+    for row in MATRIX.gpus:
+        firsts = [driver(text) for text in row.first_drivers]
+        branches = [first.branch for first in firsts]
+        assert branches == sorted(set(branches)), row.id
+        architecture = next(one for one in MATRIX.architectures if row.compute_capability in one.capabilities)
+        capability = next(one for one in MATRIX.capabilities if one.capability == row.compute_capability)
+        least = capability.first_branch or architecture.first_branch or 0
+        assert all(branch >= least for branch in branches), row.id
+        assert set(branches) <= {one.branch for one in MATRIX.drivers if one.os == "linux"}, row.id
 
 
 def test_families_hold_the_capability_itself_and_newer_ones_of_its_major() -> None:

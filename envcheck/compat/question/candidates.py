@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from envcheck.compat.cuda_rows import may_exist
 from envcheck.compat.question.question import Question
 from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import Version, parse_specifier
@@ -47,7 +48,7 @@ def release_candidates(tables: Tables, question: Question, name: str, version: V
         rows = by_build.get(version.local)
         if rows:
             return [_candidate(name, version, version.local, rows, question)]
-        return _by_tag(name, version, shared, question)
+        return _by_tag(tables, name, version, shared, question)
     tags = [tag for tag in by_build if tag]
     if shared and not question.cuda:
         tags = []
@@ -69,10 +70,12 @@ def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow]
     return Candidate(name, label, tuple(whole), tuple(part))
 
 
-def _by_tag(name: str, version: Version, rows: Sequence[ReleaseRow], question: Question) -> list[Candidate]:
+def _by_tag(
+    tables: Tables, name: str, version: Version, rows: Sequence[ReleaseRow], question: Question
+) -> list[Candidate]:
     """A build that no row knows: what holds for the release holds for it, but not what holds for the build on PyPI."""
     cuda = CudaVersion.from_tag(version.local) if version.local.startswith("cu") else None
-    if cuda is None or not rows:
+    if cuda is None or not may_exist(tables, cuda) or not rows:
         return []
     plain = _candidate(name, version, version.local, rows, question)
     return [plain._replace(cuda=cuda)]

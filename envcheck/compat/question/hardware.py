@@ -29,7 +29,8 @@ def judge_hardware(tables: Tables, question: Question) -> Iterator[Judgement]:
     for name, members in (("cuda", question.cuda), ("nvcc", question.nvcc)):
         runner = runner_of(question)
         if members and runner:
-            fits = [(str(cuda), runs(tables, question, cuda)) for cuda in members]
+            release = question.versions[name][0].numbers if len(members) == 1 else ()
+            fits = [(str(cuda), runs(tables, question, cuda, release)) for cuda in members]
             yield Judgement((runner, name), agree(fits, question.labels[name]))
 
 
@@ -67,13 +68,13 @@ def runner_of(question: Question) -> str | None:
     return "driver" if question.drivers else None
 
 
-def runs(tables: Tables, question: Question, cuda: CudaVersion) -> Fit:
-    """Whether what was named runs programs built with ``cuda``; it must be named."""
+def runs(tables: Tables, question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> Fit:
+    """Whether what was named runs programs built with ``cuda`` (with this release of it); it must be named."""
     if question.compat and replaces_driver(tables, question, question.compat):
         return compat_runs(tables, question.compat, cuda)
     return _each(
         question.drivers,
-        lambda driver: driver_runs_cuda(tables, driver, cuda, question.os),
+        lambda driver: driver_runs_cuda(tables, driver, cuda, question.os, release=release),
         question.labels.get("driver", ""),
     )
 

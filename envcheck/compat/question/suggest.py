@@ -14,6 +14,7 @@ from envcheck.compat.question.judgement import Judgement
 from envcheck.compat.question.names import canonical, scheme
 from envcheck.compat.question.question import Question
 from envcheck.compat.question.rows import known_versions, rows_of
+from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.wording import readable
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import Os, Tables
@@ -40,6 +41,8 @@ def suggest(tables: Tables, components: Sequence[Component], decision: Decision)
     found: list[str] = []
     for place, component in enumerate(components):
         name = canonical(component.name)
+        if _no_such_build(name, decision):
+            found += _other_builds(tables, components, question, place)
         if name not in shared:
             continue
         if name == FORWARD and _fits(tables, [*components[:place], *components[place + 1 :]]):
@@ -51,6 +54,27 @@ def suggest(tables: Tables, components: Sequence[Component], decision: Decision)
                 found.append(_told(tables, question, components, place, value))
                 break
     return tuple(found)
+
+
+def _no_such_build(name: str, decision: Decision) -> bool:
+    """Whether all that is unknown is a build of PyTorch that was never published."""
+    open_ones = [judgement for judgement in decision.judgements if judgement.fit.verdict == "unknown"]
+    return (
+        name == TORCH
+        and decision.verdict == "unknown"
+        and any(judgement.about == (TORCH,) and judgement.fit.nearest_change for judgement in open_ones)
+    )
+
+
+def _other_builds(tables: Tables, components: Sequence[Component], question: Question, place: int) -> Iterator[str]:
+    """The builds of the named release with which everything fits; all of them, where nothing else is named."""
+    version = question.versions[TORCH][-1]
+    own = [row for row in tables.torch if row.version == str(version)]
+    for build in (build for row in own for build in builds(row, question.os, question.machine)):
+        value = f"{version}+{tag_of(build.cuda)}"
+        changed = [*components[:place], _exactly(components[place], value), *components[place + 1 :]]
+        if len(components) == 1 or _fits(tables, changed):
+            yield f"{TORCH} {value}"
 
 
 def superseded(tables: Tables, question: Question) -> tuple[str, ...]:
@@ -124,8 +148,13 @@ def _named_drivers(tables: Tables, question: Question) -> Iterator[str | None]:
 
 def _toolkits(name: str) -> Callable[[Tables, Question], Iterator[str]]:
     def write(tables: Tables, question: Question) -> Iterator[str]:
-        known = [str(version) for version in toolkits(tables)]
-        yield from _nearest(known, _older(known, question.versions[name][0]))
+        known, present = toolkits(tables), question.versions[name][0]
+        release = len(present.numbers) > len(known[0])
+        if release:
+            rows = [row for row in tables.cuda if row.version == f"{present.numbers[0]}.{present.numbers[1]}"]
+            yield from (update.release for row in rows for update in reversed(row.updates))
+        texts = [str(version) for version in known if not (release and version == present.numbers[:2])]
+        yield from _nearest(texts, _older(texts, present))
 
     return write
 

@@ -7,12 +7,13 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from envcheck.compat.cuda_rows import may_exist
 from envcheck.compat.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.question.candidates import Candidate, release_candidates
 from envcheck.compat.question.question import Question
 from envcheck.compat.question.wording import unknown_release
 from envcheck.compat.specifier import Version, parse_version
-from envcheck.compat.tables import ReleaseRow, Tables, TorchBuild, TorchRow
+from envcheck.compat.tables import Os, ReleaseRow, Tables, TorchBuild, TorchRow
 from envcheck.compat.torch_builds import builds, tag_of
 from envcheck.compat.torch_python import newest_python
 from envcheck.versions import CudaVersion
@@ -71,6 +72,7 @@ _Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
 
 
 def _tagged(tables: Tables, question: Question, row: TorchRow, tag: str) -> _Found:
+    """The build of a tag. Where all builds are known, another one is somebody's own, of which nothing is known."""
     if tag == "cpu":
         return [_without_cuda(row, question, tag)], None, ()
     known = builds(row, question.os, question.machine)
@@ -78,12 +80,17 @@ def _tagged(tables: Tables, question: Question, row: TorchRow, tag: str) -> _Fou
     found = [build for build in known if cuda and build.cuda == str(cuda)]
     if found:
         return [_of_build(row, found[0], question)], None, ()
-    reason = f"the matrix knows no build +{tag} of torch {row.version} for {_where(question)}{_there_are(known)}"
+    listed = bool(known) and row.all_builds
+    label = f"torch {row.version}"
+    reason = f"{label} has no build +{tag}" if listed else f"the matrix knows no build +{tag} of {label}"
+    change = f"{label}+{tag_of(known[0].cuda)}" if listed else ""
+    problem = conclude(tables, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change)
     if tag.startswith(_OTHER_MAKERS):
         unlisted = _without_cuda(row, question, tag)
     else:
-        unlisted = Candidate(NAME, f"torch {row.version}+{tag}", (_release(row, question),), cuda=cuda)
-    return [unlisted], conclude(tables, "unknown", reason, row), ()
+        own = cuda if cuda and not listed and may_exist(tables, cuda) else None
+        unlisted = Candidate(NAME, f"{label}+{tag}", (_release(row, question),), cuda=own)
+    return [unlisted], problem, ()
 
 
 def _tagged_cuda(tag: str) -> CudaVersion | None:
@@ -144,6 +151,8 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
     default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
     release = msgspec.structs.replace(
         _release(row, question),
+        os=(build.os,),
+        machine=(build.machine,),
         build=tag_of(build.cuda),
         cuda=build.cuda,
         targets=build.targets,
@@ -156,7 +165,17 @@ def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate
 
 def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
     release = msgspec.structs.replace(_release(row, question), build=tag, cuda="")
+    if tag == "cpu" and _has_cpu_build(row, question):
+        kind: Os = "windows" if question.os == "windows" else "linux"
+        release = msgspec.structs.replace(release, os=(kind,), machine=(question.machine,))
     return Candidate(NAME, f"torch {row.version}+{tag}", (release,))
+
+
+def _has_cpu_build(row: TorchRow, question: Question) -> bool:
+    """Whether a CPU build is known for the system in question: where there are CUDA builds, there is one too."""
+    return bool(builds(row, question.os, question.machine)) or (
+        question.os in ("linux", "wsl") and default_cuda(row, question) == ""
+    )
 
 
 def _release(row: TorchRow, question: Question) -> ReleaseRow:
