@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.fit import Fit
+from envcheck.compat.package_needs import release_fits, release_rows
 from envcheck.compat.torch_python import python_runs_torch
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.fits import does_not_fit
-from envcheck.rules.framework_facts import machine, named
+from envcheck.rules.framework_facts import leads, machine, named
+from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Environment
 
 
@@ -136,8 +139,21 @@ def _with_framework(facts: Facts) -> Environment | None:
     return next((other for other in others if other.frameworks and other.frameworks.items), None)
 
 
-def _is_torch(subject: FrameworkSubject, _facts: Facts) -> bool:
-    return subject.framework.name == "torch"
+def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
+    """Of PyTorch always asked; of others where their release's Pythons are known."""
+    framework = subject.framework
+    if framework.name == "torch" or not leads(framework):
+        return framework.name == "torch"
+    rows = release_rows(facts.tables, framework.name, framework.version or "", facts.driver_os, machine(facts))
+    return any("python" in row.needs for row in rows)
+
+
+def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
+    framework, python = subject.framework, subject.environment.python or ""
+    name, version, os = framework.name, framework.version or "", facts.driver_os
+    if name == "torch":
+        return python_runs_torch(facts.tables, version, python, os, machine(facts))
+    return release_fits(facts.tables, name, version, "python", python, os, machine(facts))
 
 
 @rule(
@@ -145,14 +161,14 @@ def _is_torch(subject: FrameworkSubject, _facts: Facts) -> bool:
     scope="env",
     per="framework",
     needs=("framework.version", "environment.python"),
-    arises=_is_torch,
+    arises=_pythons_are_known,
 )
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The Python version is none that the framework's release has wheels for.
 
     What it checks
-        The environment's Python against the versions for which the installed PyTorch release has
-        wheels on PyPI.
+        The environment's Python against the versions for which the installed release of PyTorch,
+        TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI.
 
     Why it matters
         A build made elsewhere, or carried over from another Python, may work or fail on import; its
@@ -164,12 +180,14 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
     Sources
         PyTorch release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
+        TensorFlow, tested builds: https://www.tensorflow.org/install/source#tested_build_configurations
     """
     framework, environment = subject.framework, subject.environment
-    version, python = framework.version or "", environment.python or ""
-    fit = python_runs_torch(facts.tables, version, python, facts.driver_os, machine(facts))
-    evidence = (seen("Python", environment, "python"), seen("torch", framework, "version"))
-    if fit.ok or framework.gpu_available:
+    fit = _python_fit(subject, facts)
+    if fit is None:
+        return None
+    evidence = (seen("Python", environment, "python"), seen(framework.name, framework, "version"))
+    if fit.ok or framework.gpu_available or imported(framework):
         return passed(f"{named(framework)} supports Python {environment.python}", *evidence)
     if not fit.bad:
         return None

@@ -45,6 +45,7 @@ NUMBA_ALONE = Framework(
     requires=("llvmlite<0.51,>=0.50",),
 )
 CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
 ]
@@ -332,3 +333,22 @@ def test_a_marker_that_is_not_known_decides_nothing() -> None:
 def test_nothing_is_missed_among_condas_packages() -> None:
     conda = having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),))
     assert status(REQUIREMENT, conda) == "pass"
+
+
+# --- Python -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "python", "expected"),
+    [
+        ("tensorflow", "2.15.0", "3.12.3", "warn"),
+        ("tensorflow", "2.15.0", "3.11.9", "pass"),
+        ("jax", "0.9.2", "3.9.1", "warn"),
+        ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
+        ("tensorflow", "99.0", "3.12.3", None),
+        ("flash-attn", "2.6.3", "2.7.18", None),
+    ],
+)
+def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
+    framework = Framework(source="wheel metadata", name=name, version=version, cpu_only=False)
+    assert status("python-unsupported", having(framework, python=python)) == expected

@@ -188,7 +188,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
         "python-unsupported",
         "another framework",
         with_venv(machine(), venv(Framework(name="jax", version="0.4.30"))),
-        (),
+        ("pass",),
     ),
     ("python-unsupported", "Python not known", with_venv(machine(), venv(torch(), python=None)), ("skipped",)),
     (
