@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
+from functools import partial
 from typing import Any
 
 from ._gpu_call import Unavailable, call, driver
@@ -92,7 +93,7 @@ class Caches:
         kernel = self.kernel("atomics")
         grid = bench.device.sms * kernel.blocks_per_sm(BLOCK)
         with bench.device.buffer(counters * 4) as buffer:
-            launch = lambda: kernel.launch(grid, BLOCK, pointer(buffer), _int(counters), _int(rounds))  # noqa: E731
+            launch = partial(kernel.launch, grid, BLOCK, pointer(buffer), _int(counters), _int(rounds))
             facts = {**_facts(bench), "unit": "OP/s", "size": counters * 4}
             found = bench.rate("atomics", float(BLOCK) * rounds * grid, launch, PLAN, **facts)
             bench.device.fill(buffer, counters * 4, 0)

@@ -60,7 +60,21 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
         return "warn" if self.share >= WARN * self.low else "fail"
 
 
-_WITHOUT_CEILING = frozenset({"both-directions", "copy-latency"})
+_WITHOUT_CEILING = frozenset(
+    {
+        "atomics",
+        "both-directions",
+        "copy-latency",
+        "kernel-launch",
+        "l2-read",
+        "latency-device-memory",
+        "latency-l1",
+        "latency-l2",
+        "launch-and-sync",
+        "shared-memory-read",
+        "texture-fetch",
+    }
+)
 """Quantities that are measured, and have no row of efficiencies."""
 
 

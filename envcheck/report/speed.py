@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from envcheck.checks import Check, Report
@@ -14,7 +15,11 @@ from envcheck.report.tail import count_text
 from envcheck.rules.measured import called_measurement, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
-_NAME, _STATUS, _VALUE = 40, 5, 14
+_NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
+"""Columns."""
+_LOOSE = 0.02
+"""Share by which samples may lie apart without a word."""
+_HEADING = "of ceiling"
 
 
 def render(report: Report, options: Options) -> str:
@@ -36,7 +41,9 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
         if not figures:
             continue
         yield ()
-        yield (Span(pen.clip(_title(gpu, figures), pen.width), "title"),)
+        place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2 + _SHARE - 1
+        title = pen.clip(_title(gpu, figures), place - 1)
+        yield (Span(title, "title"), Span(" " * (place - len(title) - len(_HEADING) + 1) + _HEADING, "dim"))
         for measured in figures:
             yield _row(measured, checks.get((gpu.key, measured_as(measured))), known, pen)
 
@@ -63,36 +70,51 @@ def _by_measurement(report: Report) -> dict[tuple[str, str], Check]:
 
 def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: Pen) -> Line:
     status = check.status if check else "skipped"
-    peer = next((f" to GPU {gpu.index}" for gpu in gpus if measured.peer and gpu.uuid == measured.peer), "")
-    name = pen.clip(called_measurement(measured) + peer, _NAME)
+    name = f"  {pen.clip(_name(measured, gpus), _NAME):<{_NAME}} "
     if measured.value is None:
-        return (
-            Span(f"  {name:<{_NAME}}"),
-            Span(f"{'-':<{_STATUS}}"),
-            Span(pen.clip(measured.missing or "", 60), "dim"),
-        )
+        room = pen.width - len(name) - _STATUS - 1
+        return (Span(name), Span(f"{'-':<{_STATUS}} "), Span(pen.clip(measured.missing or "", room), "dim"))
     value = f"{quantity(measured.value, measured.unit):>{_VALUE}}"
-    share = _share(check)
     wrong = measured.verification is not None and not measured.verification.right
-    told: Line = (
-        Span(f"  {name:<{_NAME}}"),
+    return (
+        Span(name),
         Span(f"{'WRONG' if wrong else WORDS[status]:<{_STATUS}} ", "fail" if wrong else status),
         Span(value),
-        Span(f"  {share}" if share else "", "dim"),
+        Span(_remarks(measured, check), "dim"),
     )
+
+
+def _name(measured: Measurement, gpus: Iterable[Gpu]) -> str:
+    """As it is called; for a pair of GPUs, the other one comes first."""
+    other = next((gpu.index for gpu in gpus if measured.peer and gpu.uuid == measured.peer), None)
+    return called_measurement(measured) if other is None else f"Copy to GPU {other}, {measured.variant}"
+
+
+def _remarks(measured: Measurement, check: Check | None) -> str:
+    """The share of the ceiling, and what is remarkable: what was expected, or how far the samples lie apart."""
     loose = spread(measured.samples)
-    return (*told, Span(f"  spread {loose:.0%}", "dim")) if loose > 0.02 else told
+    share, low = _share(check), _expected(check)
+    parts = [f"  {share:>{_SHARE}}"]
+    if low and check is not None and check.status != "pass":
+        parts.append(f"  expected {low}")
+    elif check is not None and check.status == "skipped":
+        parts.append("  not judged")
+    elif loose > _LOOSE:
+        parts.append(f"  spread {loose:.0%}")
+    return "".join(parts).rstrip()
 
 
 def _share(check: Check | None) -> str:
-    """``77% of the ceiling``, from the title of the check that judged it."""
-    if check is None:
-        return ""
-    expected = next((evidence.value for evidence in check.evidence if evidence.what == "expected"), "")
-    _, _, share = check.title.rpartition(", ")
-    if check.status == "pass":
-        return share
-    return f"expected {expected}" if expected else "not judged"
+    """``77%``, from what the check that judged it says."""
+    told = re.search(r"\b(\d+%) of the ceiling", f"{check.title} {check.message}") if check else None
+    return told[1] if told else ""
+
+
+def _expected(check: Check | None) -> str:
+    """``67%``, the least that was expected."""
+    evidence = check.evidence if check else ()
+    expected = next((found.value for found in evidence if found.what == "expected"), "")
+    return expected.partition(" ")[0]
 
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:

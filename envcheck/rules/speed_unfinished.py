@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence
-from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.machine import called
 from envcheck.snapshot import ProbeRun, Snapshot
 
@@ -11,16 +11,17 @@ _ON_REQUEST = ("--timeout", "not started:", "interrupted")
 """How the detail of a run begins that was cut short because the user wished it."""
 
 
-def _runs(snapshot: Snapshot) -> list[ProbeRun]:
-    """The runs of bench probes that were to measure something."""
-    return [run for run in snapshot.runs if run.name.startswith("bench_") and run.status not in ("skipped", "absent")]
+def _unfinished(snapshot: Snapshot) -> list[ProbeRun]:
+    """The runs of bench probes that were to measure something and did not end well."""
+    ends = ("ok", "skipped", "absent")
+    return [run for run in snapshot.runs if run.name.startswith("bench_") and run.status not in ends]
 
 
-def _was_measured(snapshot: Snapshot, _facts: Facts) -> bool:
-    return bool(_runs(snapshot))
+def _is_unfinished(snapshot: Snapshot, _facts: Facts) -> bool:
+    return bool(_unfinished(snapshot))
 
 
-@rule(layer="gpu", scope="node", arises=_was_measured, required=True)
+@rule(layer="gpu", scope="node", arises=_is_unfinished, required=True)
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """A measurement did not come to its end.
 
@@ -39,9 +40,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
     """
-    bad = [run for run in _runs(snapshot) if run.status != "ok"]
-    if not bad:
-        return passed("All measurements came to their end", decided_by="measured")
+    bad = _unfinished(snapshot)
     names = {gpu.uuid: called(gpu) for gpu in facts.gpus if gpu.uuid}
     evidence = tuple(
         Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad

@@ -1,0 +1,93 @@
+"""``envcheck bench`` and ``check --bench`` as a user calls them, where there is no GPU."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import envcheck
+from tests.gpu.conftest import _why_not
+
+pytestmark = pytest.mark.skipif(_why_not() is None, reason="a GPU is here: tests/gpu tries it")
+
+
+def test_without_a_gpu_nothing_is_judged(tmp_path: Path) -> None:
+    result = envcheck("bench", cwd=tmp_path)
+    assert result.status == 3
+    assert result.out.startswith("UNKNOWN  no verdict: CUDA shows no GPU")
+    assert result.err == ""
+
+
+def test_the_report_is_written_all_the_same(tmp_path: Path) -> None:
+    result = envcheck("bench", "--full", "--json", "-o", "speed:page.txt", cwd=tmp_path)
+    report = json.loads(result.out)
+    assert (report["verdict"], report["exit_code"], result.status) == ("unknown", 3, 3)
+    benches = [run for run in report["probes"] if run["name"].startswith("bench_")]
+    assert {run["status"] for run in benches} == {"skipped"}
+    assert len(benches) == 4
+    assert (tmp_path / "page.txt").read_text().startswith("UNKNOWN")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--quick", "--full"), "not allowed with"),
+        (("--only", "frobnication"), "there is no quantity 'frobnication'; choose from atomics, both-directions"),
+        (("--gpu", "zero"), "'zero' is no list of GPU indices"),
+        (("--timeout", "-1"), "not a number of seconds above 0"),
+        (("--baseline", "missing.json"), "cannot read missing.json"),
+        (("--fail-on", "note"), "invalid choice"),
+        (("--frobnicate",), "--frobnicate"),
+    ],
+)
+def test_bad_input_is_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    result = envcheck("bench", *arguments, cwd=tmp_path)
+    assert (result.status, result.out) == (2, "")
+    assert words in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_bad_baseline_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("{}")
+    result = envcheck("bench", "--baseline", "old.json", cwd=tmp_path)
+    assert result.status == 2
+    assert "old.json is no baseline" in result.err
+
+
+def test_no_baseline_is_written_of_nothing(tmp_path: Path) -> None:
+    result = envcheck("bench", "--save-baseline", "base.json", cwd=tmp_path)
+    assert result.status == 2
+    assert "no figure to compare with later" in result.err
+    assert result.out.startswith("UNKNOWN")
+    assert not (tmp_path / "base.json").exists()
+
+
+@pytest.mark.parametrize("name", ["l2-read", "gemm", "copy-latency", "latency-device-memory", "fma", "peer-to-peer"])
+def test_every_quantity_can_be_asked_for(name: str, tmp_path: Path) -> None:
+    assert envcheck("bench", "--only", name, cwd=tmp_path).status == 3
+
+
+def test_a_saved_report_cannot_be_measured(tmp_path: Path) -> None:
+    result = envcheck("check", "--bench", "--from", "saved.json", cwd=tmp_path)
+    assert result.status == 2
+    assert "--bench tries what is here" in result.err
+
+
+def test_check_with_bench_says_why_nothing_was_measured(tmp_path: Path) -> None:
+    report = json.loads(envcheck("check", "--bench", "--json", cwd=tmp_path).out)
+    details = {run["detail"] for run in report["probes"] if run["name"].startswith("bench_")}
+    assert details == {"CUDA shows no GPU that was asked for"}
+
+
+def test_check_alone_measures_nothing(tmp_path: Path) -> None:
+    report = json.loads(envcheck("check", "--json", cwd=tmp_path).out)
+    details = {run["detail"] for run in report["probes"] if run["name"].startswith("bench_")}
+    assert details == {"bench probes run only when they are asked for"}
+
+
+def test_help_names_the_options(tmp_path: Path) -> None:
+    page = envcheck("bench", "--help", cwd=tmp_path).out
+    for option in ("--quick", "--full", "--gpu", "--only", "--force", "--baseline", "--save-baseline", "--timeout"):
+        assert option in page

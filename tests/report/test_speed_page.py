@@ -1,0 +1,161 @@
+"""The page of measured figures: as recorded, within 80 columns, and honest about what is missing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from envcheck import session
+from envcheck.checks import Report
+from envcheck.collect.bench_plan import Bench
+from envcheck.report import Options, render
+from envcheck.rules.speed import MEASURED
+from envcheck.session import Request
+from envcheck.snapshot import Measurement, ProbeRun
+from tests.rules.machines import but, h200, machine
+from tests.rules.measurements import conditions, figure, gemm, memory_copy, memory_read, right, to_gpu, to_peer, wrong
+
+GOLDEN = Path(__file__).parent / "golden"
+REWRITE = bool(os.environ.get("ENVCHECK_REWRITE_GOLDEN"))
+WIDTH = 80
+
+
+def run(status: str = "ok", detail: str = "", **more: str) -> ProbeRun:
+    name = more.pop("name", "bench_gemm")
+    return ProbeRun(name=name, title="Matrix products (cuBLASLt)", status=status, detail=detail, **more)  # type: ignore[arg-type]
+
+
+def reported(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = (run(),)) -> Report:
+    here = [h200(number, sm_count=132) for number in range(gpus)]
+    snapshot = machine(*here, measurements=figures, runs=runs)
+    return session.judge(snapshot, Request(only=MEASURED, bench=Bench()))
+
+
+def quick(gpu: int = 0) -> list[Measurement]:
+    uuid = h200(gpu).uuid
+    return [
+        gemm("fp32", 51.1e12, gpu=uuid),
+        gemm(gpu=uuid),
+        gemm("fp8", 1580e12, gpu=uuid),
+        to_gpu(gpu=uuid),
+        memory_copy(gpu=uuid, verification=right()),
+        memory_read(gpu=uuid),
+    ]
+
+
+def healthy() -> Report:
+    return reported(*quick())
+
+
+def two_gpus() -> Report:
+    return reported(*quick(), to_peer(), *quick(1), gpus=2)
+
+
+def one_slow() -> Report:
+    hot = conditions(throttle={"sw_thermal_slowdown": 0.8})
+    slow = gemm(value=400e12, conditions=hot, samples=(300e12, 400e12, 420e12))
+    return reported(*quick()[:1], slow, *quick()[3:])
+
+
+def wrong_result() -> Report:
+    return reported(gemm(verification=wrong(3)), memory_copy())
+
+
+def partly() -> Report:
+    missing = but(gemm("fp8"), value=None, samples=(), verification=None, missing="no cuBLASLt was found " + "x" * 90)
+    odd = figure("latency-l2", 1.45e-7, "s", method="kernel", verification=right())
+    return reported(missing, odd, memory_copy(), runs=(run("timed-out", "timed out after 45 s while gemm fp32"),))
+
+
+def busy() -> Report:
+    detail = "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same"
+    return reported(runs=(run("skipped", detail, gpu=h200().uuid or ""),))
+
+
+def forced() -> Report:
+    return reported(*(but(each, conditions=conditions(utilisation_before=97.0)) for each in quick()))
+
+
+PAGES = {
+    page.__name__.replace("_", "-"): page for page in (healthy, two_gpus, one_slow, wrong_result, partly, busy, forced)
+}
+
+
+def page_of(report: Report, **options: bool) -> str:
+    return render(report, "speed", Options(**options))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_as_recorded(name: str) -> None:
+    text = page_of(PAGES[name]())
+    file = GOLDEN / f"speed-{name}.txt"
+    if REWRITE:
+        file.write_text(text)
+    assert text == file.read_text(), f"ENVCHECK_REWRITE_GOLDEN=1 writes {file.name} anew"
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_no_line_is_wider_than_the_page(name: str, *, ascii_only: bool) -> None:
+    text = page_of(PAGES[name](), ascii=ascii_only)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert not ascii_only or text.isascii()
+
+
+def test_nothing_is_said_of_frameworks() -> None:
+    assert "on paper" not in page_of(healthy())
+    assert "nothing was run" not in page_of(healthy())
+    assert page_of(healthy()).splitlines()[0].split() == [
+        "PASS",
+        "1",
+        "GPU",
+        "measured,",
+        "all",
+        "figures",
+        "as",
+        "expected",
+    ]
+
+
+def test_a_wrong_result_is_shouted() -> None:
+    text = page_of(wrong_result())
+    (row,) = [line for line in text.splitlines() if line.startswith("  BF16")]
+    assert "WRONG" in row
+    assert text.startswith("FAIL")
+
+
+def test_a_missing_value_is_no_number() -> None:
+    (row,) = [line for line in page_of(partly()).splitlines() if line.startswith("  FP8")]
+    assert " -  " in row
+    assert "no cuBLASLt was found" in row
+
+
+def test_what_was_not_judged_is_not_called_ok() -> None:
+    rows = [line for line in page_of(forced()).splitlines() if line.startswith("  ")]
+    assert not any(" ok " in row for row in rows if "B/s" in row or "FLOP/s" in row)
+
+
+def test_a_wide_spread_is_shown() -> None:
+    loose = memory_copy(4.3e12, samples=(4.0e12, 4.3e12, 4.4e12))
+    assert "spread 9%" in page_of(reported(loose))
+    assert "spread" not in page_of(healthy())
+
+
+def test_peers_are_named() -> None:
+    assert "to GPU 1" in page_of(two_gpus())
+
+
+def test_quiet_is_the_verdict_alone() -> None:
+    assert "TFLOP/s" not in page_of(healthy(), quiet=True)
+
+
+def test_colour_only_where_asked() -> None:
+    assert "\x1b[" not in page_of(one_slow())
+    assert "\x1b[" in page_of(one_slow(), color=True)
+
+
+def test_hostile_names_do_nothing_to_a_terminal() -> None:
+    figures = [but(memory_copy(), variant="\x1b[31m\n", detail="\x07", missing="\x1b]0;x\x07")]
+    assert "\x1b" not in page_of(reported(*figures))

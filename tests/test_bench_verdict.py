@@ -1,0 +1,118 @@
+"""What a report on measurements concludes: verdict, headline, exit status; also when it was interrupted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck import session
+from envcheck.checks import Report
+from envcheck.collect.bench_plan import Bench
+from envcheck.events import Interrupted, Judged, OnEvent
+from envcheck.rules.speed import MEASURED
+from envcheck.session import Request
+from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from tests.rules.machines import but, h200, machine
+from tests.rules.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
+
+MEASURES = Request(only=MEASURED, bench=Bench())
+BUSY = conditions(utilisation_before=97.0)
+
+
+def run(status: Any = "ok", detail: str = "", name: str = "bench_gemm") -> ProbeRun:
+    return ProbeRun(name=name, title="Matrix products", status=status, detail=detail, gpu=h200().uuid)
+
+
+def concluded(*figures: Measurement, gpus: int = 1, runs: tuple[ProbeRun, ...] = (run(),)) -> Report:
+    here = [h200(number, sm_count=132) for number in range(gpus)]
+    return session.judge(machine(*here, measurements=figures, runs=runs), MEASURES)
+
+
+def test_all_as_expected() -> None:
+    report = concluded(gemm(), memory_copy(verification=right()), to_gpu())
+    assert (report.verdict, report.exit_code) == ("pass", 0)
+    assert report.headline == "1 GPU measured, all figures as expected"
+
+
+def test_two_gpus() -> None:
+    report = concluded(gemm(), gemm(gpu=h200(1).uuid), gpus=2)
+    assert report.headline == "2 GPUs measured, all figures as expected"
+
+
+def test_what_was_not_judged_is_counted() -> None:
+    report = concluded(gemm(), memory_copy(), but(to_gpu(), conditions=None))
+    assert report.verdict == "pass"
+    assert report.headline == "1 GPU measured, 2 figures as expected, 1 not judged"
+
+
+@pytest.mark.parametrize(
+    ("figures", "verdict", "code"),
+    [
+        ([gemm(value=300e12)], "fail", 1),
+        ([gemm(value=650e12), memory_copy()], "warn", 0),
+        ([gemm(verification=wrong())], "fail", 1),
+        ([gemm(conditions=BUSY, verification=right())], "unknown", 3),
+        ([memory_copy(5.5e12), gemm()], "unknown", 3),
+        ([figure("l2-read", 9e12, method="kernel", verification=right())], "unknown", 3),
+        ([but(gemm(), value=None, samples=(), verification=None, missing="no cuBLASLt was found")], "unknown", 3),
+        ([], "unknown", 3),
+    ],
+)
+def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
+    report = concluded(*figures)
+    assert (report.verdict, report.exit_code) == (verdict, code)
+
+
+def test_nothing_judged_is_never_a_pass_even_where_results_are_right() -> None:
+    report = concluded(gemm(conditions=BUSY, verification=right()))
+    assert "another program was on the GPU" in report.headline
+
+
+def test_without_any_figure_the_headline_says_why() -> None:
+    skipped = run("skipped", "GPU 0 is busy (a kernel ran 97% of the time); --force measures all the same")
+    report = concluded(runs=(skipped,))
+    assert report.exit_code == 3
+    assert report.headline.startswith("no verdict: GPU 0 is busy")
+
+
+def test_a_measurement_that_died_is_no_pass() -> None:
+    report = concluded(memory_copy(), runs=(run("timed-out", "timed out after 45 s while gemm fp32"),))
+    assert report.verdict == "warn"
+    assert "timed out after 45 s" in report.headline
+
+
+def interrupted(figures: tuple[Measurement, ...]) -> Any:
+    def gather(request: Request, on_event: OnEvent, _stop: object) -> Snapshot:
+        on_event(Interrupted())
+        return machine(h200(sm_count=132), measurements=figures, runs=(run("failed", "interrupted while gemm bf16"),))
+
+    return gather
+
+
+def test_an_interrupted_run_is_judged_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "gather_here", interrupted((memory_copy(),)))
+    told: list[object] = []
+    report = session.check(MEASURES, told.append)
+    assert report.exit_code == 130
+    assert report.verdict == "unknown"
+    assert "interrupted while gemm bf16" in report.headline
+    assert [check.status for check in report.checks if check.rule == "slow-gpu-memory"] == ["pass"]
+    assert isinstance(told[0], Interrupted)
+    assert isinstance(told[-1], Judged)
+    assert told[-1].report.exit_code == 130
+
+
+def test_a_failure_is_told_also_when_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "gather_here", interrupted((memory_copy(1e12),)))
+    report = session.check(MEASURES)
+    assert (report.verdict, report.exit_code) == ("fail", 130)
+
+
+def test_measurements_beside_the_whole_check() -> None:
+    found = machine(h200(sm_count=132), measurements=(gemm(), memory_copy()), runs=(run(),))
+    plain = session.judge(found, Request(bench=Bench()))
+    assert plain.verdict == "pass"
+    assert "measured" not in plain.headline
+    slow = session.judge(but(found, measurements=(gemm(value=300e12),)), Request(bench=Bench()))
+    assert (slow.verdict, slow.primary) == ("fail", "slow-gemm")
