@@ -11,6 +11,7 @@ reports of one machine can be compared. Redacting twice changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from envcheck.checks import Report
 from envcheck.redact.names import HIDDEN_GPU, Names
@@ -24,7 +25,7 @@ HOME = "/home/user"
 
 def mask_secrets(report: Report) -> Report:
     """``report`` without what looks like a password, key or token; the same object where there is none."""
-    return rewritten(report, masked, masked_value)
+    return rewritten(report, cache(masked), masked_value)
 
 
 def redact(report: Report, homes: Iterable[str] = ()) -> Report:
@@ -35,7 +36,7 @@ def redact(report: Report, homes: Iterable[str] = ()) -> Report:
     """
     safe = mask_secrets(report)
     names = Names(safe, homes)
-    return rewritten(safe, names.hide, names.hide_value)
+    return rewritten(safe, cache(names.hide), names.hide_value)
 
 
 def is_redacted(report: Report) -> bool:

@@ -76,7 +76,8 @@ def _pseudonym(uuid: str) -> str:
     kind, _, rest = uuid.partition("-")
     if rest.startswith(HIDDEN_GPU):
         return uuid
-    return f"{kind if kind in ('GPU', 'MIG') else 'GPU'}-{HIDDEN_GPU}{hashlib.sha256(uuid.encode()).hexdigest()[:8]}"
+    digest = hashlib.sha256(uuid.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{kind if kind in ('GPU', 'MIG') else 'GPU'}-{HIDDEN_GPU}{digest}"
 
 
 def _serial(gpu: Gpu, number: int) -> str:

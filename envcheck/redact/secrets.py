@@ -11,16 +11,18 @@ _NAME = re.compile(rf"{_TELLING}|AUTH|(?:^|_)KEY(?:$|_)|(?:^|_)PW(?:$|_)|DSN$", 
 _HARMLESS = re.compile(r"TOKENIZERS_|^NCCL_|_AUTHOR$", re.IGNORECASE)
 
 _ASSIGNED = re.compile(
-    rf"""(?P<name>[A-Za-z_][\w.-]*?(?:{_TELLING}|_KEY|_AUTH)S?["']?\s*[=:]\s*|
-         \b(?:TOKEN|SECRET|PASSW(?:OR)?D|PASSPHRASE|API_?KEY)["']?\s*[=:]\s*|
-         --?(?:token|password|passwd|secret|api-key)[=\s]\s*|
-         \bBearer\s+)
-        (?P<quote>["']?)(?P<value>[^\s"',;&]+)""",
+    rf"""(?P<name>
+            (?:(?<![\w.-])[A-Za-z_][\w.-]{{0,80}}?(?:{_TELLING}|_KEY|_AUTH)S?
+              | \b(?:TOKEN|SECRET|PASSW(?:OR)?D|PASSPHRASE|API_?KEY|AUTHORIZATION) )
+            ["']?\s*[=:]\s*(?:(?:Bearer|Basic|Token)\s+)?
+          | --?(?:token|password|passwd|secret|api-key)[=\s]\s*
+          | \bBearer\s+ )
+        (?P<value>"[^"]*"|'[^']*'|[^\s"',;&]+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 """``HF_TOKEN=…``, ``password: …``, ``--token …``, ``Authorization: Bearer …`` within a text."""
 
-_LOGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)(?P<login>[^\s/@\"'<>]+)@")
+_LOGIN = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)(?P<login>[^\s/@\"'<>]{1,300})@")
 
 _SHAPES = re.compile(
     r"""(?<![\w-])(?:
@@ -31,17 +33,17 @@ _SHAPES = re.compile(
     re.VERBOSE,
 )
 
-_HINTS = re.compile(
-    r"token|secret|passw|passphrase|credential|authori|key|auth|bearer|://|"
-    r"hf_|gh[pousr]_|github_|glpat-|sk-|nvapi-|pypi-|xox|AKIA|ASIA|eyJ",
-    re.IGNORECASE,
+_HINTS = (
+    *("token", "secret", "passw", "passphrase", "credential", "authori", "key", "auth", "bearer", "://", "hf_", "ghp_"),
+    *("gho_", "ghu_", "ghs_", "ghr_", "github_", "glpat-", "sk-", "nvapi-", "pypi-", "xox", "akia", "asia", "eyj"),
 )
-"""Every text that the other patterns change has one of these; most have none, and are passed over at once."""
+"""Every text that the patterns change has one of these; most have none, and are passed over at once."""
 
 
 def masked(text: str) -> str:
     """``text`` with every secret in it replaced by ``***``."""
-    if _HINTS.search(text) is None:
+    lowered = text.lower()
+    if not any(hint in lowered for hint in _HINTS):
         return text
     text = _LOGIN.sub(rf"\g<scheme>{MASK}@", text)
     text = _ASSIGNED.sub(_assigned, text)
@@ -56,5 +58,8 @@ def masked_value(name: str, value: str) -> str:
 
 
 def _assigned(match: re.Match[str]) -> str:
-    harmless = _HARMLESS.search(match["name"]) or match["value"].startswith(MASK)
-    return match[0] if harmless else f"{match['name']}{match['quote']}{MASK}"
+    value = match["value"]
+    quote = value[0] if value[0] in "'\"" else ""
+    if _HARMLESS.search(match["name"]) or value.strip(quote or None) in ("", MASK):
+        return match[0]
+    return f"{match['name']}{quote}{MASK}{quote}"

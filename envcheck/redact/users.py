@@ -21,7 +21,7 @@ _NOBODY = frozenset(
 _STOP = r"/\\\s:;,'\"()<>|\[\]"
 _HOME = re.compile(
     rf"""(?P<place>
-            /(?:home\d*|homes|people|scratch\d*|netscratch)/(?:(?:users?|staff|students?|people|faculty)/)?
+            /(?:home\d*|homes|people|scratch\d*|netscratch)/(?:(?:users|staff|students?|people|faculty)/)?
             (?:[A-Za-z0-9]/)?
           | [/\\]+[Uu]sers[/\\]+ )
         (?P<name>(?<=sers[/\\])[^{_STOP}]+(?:\x20[^{_STOP}]+){{0,3}}(?=[/\\]) | [^{_STOP}]+)""",

@@ -16,6 +16,7 @@ from envcheck.report.findings import Finding, Outline
 from envcheck.report.fixes import ACTIONS
 from envcheck.report.head import evidence_text
 from envcheck.report.marks import block, code, fence, prose
+from envcheck.report.markup import is_page
 from envcheck.report.pen import WORDS
 from envcheck.report.stack import stack_rows
 from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
@@ -97,7 +98,7 @@ def _documented(check: Check) -> list[str]:
     links = [
         f"[{prose(source.title)}](<{source.address}>)"
         for source in check.sources
-        if source.address.startswith("https://") and source.address.isascii() and not set(source.address) & set("<> \\")
+        if is_page(source.address)
     ]
     return [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from html import escape
 
@@ -10,6 +11,7 @@ from envcheck.report.clean import clean
 LONGEST = 2000
 """Characters of one foreign text that are shown."""
 
+_PAGE = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")
 _VOID = frozenset({"meta", "br", "hr"})
 
 
@@ -45,9 +47,14 @@ def text(foreign: str, most: int = LONGEST) -> Markup:
 
 def link(title: str, address: str) -> Markup:
     """A link to a page, where ``address`` is one that can be trusted to be no more than that; else both as text."""
-    if not address.startswith("https://") or clean(address, ascii_only=True) != address or len(address) > LONGEST:
+    if not is_page(address):
         return join([title, f" ({address})" if address else ""])
     return tag("a", title, href=address, rel="noreferrer noopener")
+
+
+def is_page(address: str) -> bool:
+    """Whether ``address`` is a plain https address and no more."""
+    return len(address) <= LONGEST and _PAGE.fullmatch(address) is not None
 
 
 def chip(status: str, sign: str, word: str) -> Markup:

@@ -1,0 +1,211 @@
+"""The page: well-formed, loads nothing, holds no foreign markup, and says what the report says."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+
+from envcheck.checks import Report, Source
+from envcheck.report import Options, render
+from envcheck.report.clean import clean
+from envcheck.report.markup import link, tag, text
+from envcheck.snapshot import Conditions, Measurement, Span, Verification
+from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report, torch_build
+from tests.report.foreign import ATTACKS, attacks, carrying
+from tests.test_machines import report_on
+
+TAGS = {
+    *("html", "head", "meta", "title", "style", "body", "main", "section", "article", "div", "header", "footer"),
+    *("h1", "h2", "h3", "p", "span", "b", "i", "code", "pre", "a", "ul", "li", "dl", "dt", "dd", "table", "tr", "td"),
+    *("details", "summary", "svg", "rect"),
+}
+ATTRIBUTES = {
+    *("charset", "http-equiv", "content", "name", "lang", "class", "href", "rel", "title", "role", "aria-hidden"),
+    *("viewbox", "preserveaspectratio", "x", "y", "width", "height"),
+}
+
+
+class Page(HTMLParser):
+    """What a browser would see; fails on anything that the page is not meant to hold."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.words: list[str] = []
+        self.links: list[str] = []
+        self.seen: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in TAGS, tag
+        self.seen.append(tag)
+        for name, value in attrs:
+            assert name in ATTRIBUTES, name
+            if name == "href":
+                assert value is not None
+                self.links.append(value)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+    def unknown_decl(self, data: str) -> None:
+        raise AssertionError(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+
+def page(found: Report, *, redact: bool = False) -> tuple[str, Page]:
+    written = render(found, "html", Options(redact=redact))
+    return written, Page(written)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_example_is_a_page(name: str) -> None:
+    found = EXAMPLES[name]()
+    written, parsed = page(found)
+    assert written.startswith("<!DOCTYPE html>\n<html")
+    assert written.count("<h1>") == 1
+    assert clean(found.checks[0].title)[:200] in parsed.text
+    assert len(written) < 1_500_000
+
+
+def test_nothing_is_loaded_or_run() -> None:
+    written, parsed = page(EXAMPLES["driver-too-old"]())
+    assert not {"script", "link", "img", "iframe", "object", "base"} & set(parsed.seen)
+    assert "default-src &#x27;none&#x27;" in written
+    assert not re.search(r"url\(|@import|\ssrc=|\son\w+=", written)
+
+
+def test_the_page_tells_cause_fix_and_stack_with_words_and_signs() -> None:
+    _, parsed = page(EXAMPLES["driver-too-old"]())
+    for told in ("FAIL", "✕", "driver release: 470.256.02", "apt-get install nvidia-driver-550", "needs a reboot"):
+        assert told in parsed.text
+    floors = [word for word in parsed.words if word in ("Frameworks", "Python", "Toolkit", "Driver", "GPU")]
+    assert floors[:5] == ["Frameworks", "Python", "Toolkit", "Driver", "GPU"]
+
+
+def test_a_container_lies_between_the_driver_and_what_is_in_it() -> None:
+    base = healthy().snapshot
+    assert base is not None
+    assert base.platform is not None
+    inside = msgspec.structs.replace(base, platform=msgspec.structs.replace(base.platform, container="docker"))
+    _, parsed = page(msgspec.structs.replace(healthy(), snapshot=inside))
+    order = [word for word in parsed.words if word in ("Toolkit", "Container", "Driver")]
+    assert order[:3] == ["Toolkit", "Container", "Driver"]
+
+
+def test_what_was_not_checked_is_not_shown_as_passed() -> None:
+    _, parsed = page(report([check("driver-too-old", "unknown")], machine((), None), verdict="unknown"))
+    assert "UNKNOWN" in parsed.text
+    assert "✓" not in parsed.text
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_no_text_leaves_its_place(attack: str) -> None:
+    """Page itself fails on any tag, attribute, comment or declaration that is not the renderer's own."""
+    for name in ("driver-too-old", "unknown-nvml", "mixed-16"):
+        written, parsed = page(carrying(EXAMPLES[name](), attack))
+        assert all(character.isprintable() or character == "\n" for character in written)
+        assert clean(attack)[:100] in parsed.text
+        assert "javascript" not in "".join(parsed.links)
+
+
+@settings(max_examples=40, deadline=None)
+@given(attacks)
+def test_no_text_whatever_leaves_its_place(attack: str) -> None:
+    written, parsed = page(carrying(EXAMPLES["driver-too-old"](), attack))
+    assert len(parsed.seen) >= len(page(EXAMPLES["driver-too-old"]())[1].seen) - 2
+    assert written.isprintable() or set(filter(lambda char: not char.isprintable(), written)) <= {"\n"}
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "http://x", "https://x\u202e", "https://x\ny", "", "//x"])
+def test_only_plain_https_addresses_become_links(address: str) -> None:
+    assert "<a" not in link("title", address)
+    assert link("title", "https://x/?a=1&b=2") == (
+        '<a href="https://x/?a=1&amp;b=2" rel="noreferrer noopener">title</a>'
+    )
+    bad = check("driver-too-old", "fail", sources=(Source(title="docs", address=address),))
+    assert page(report([bad], machine((), None), primary=bad))[1].links == []
+
+
+def test_text_is_escaped_unless_a_tag_made_it() -> None:
+    assert tag("p", "<b>", tag("i", "&")) == "<p>&lt;b&gt;<i>&amp;</i></p>"
+    assert tag("p", title='"') == '<p title="&quot;"></p>'
+    assert text("x" * 30, 10) == "x" * 10 + " … (20 more characters)"
+
+
+def measured() -> Report:
+    """Constructed: a good figure, a low one, one without a band, one that failed, one that is wrong."""
+    found = gpu(0, sm_count=132, pci_device_id="10de:2335")
+    clocks = Conditions(samples=9, sm_clock=Span(low=1.98e9, median=1.98e9, high=1.98e9), power_limit=700.0, ecc=True)
+
+    def figure(name: str, value: float | None, unit: str = "B/s", **more: object) -> Measurement:
+        fields = {"gpu": found.uuid, "samples": (value,) * 3 if value else (), "method": "kernel", "conditions": clocks}
+        return Measurement(**({"name": name, "value": value, "unit": unit} | fields | more))  # type: ignore[arg-type]
+
+    figures = (
+        figure("device-memory-copy", 4.3e12),
+        figure("device-memory-read", 1.0e12),
+        figure("l2-read", 9.1e12),
+        figure("atomics", None, missing="it was <interrupted>"),
+        figure("device-memory-write", 4.6e12, verification=Verification(right=False, checked=9, how="every word")),
+    )
+    low = check("slow-gpu-memory", "warn", layer="gpu", subject=about(found))
+    low = msgspec.structs.replace(
+        low, subject=msgspec.structs.replace(low.subject, key=f"{found.key}:device-memory-read")
+    )
+    good = msgspec.structs.replace(
+        low, status="pass", subject=msgspec.structs.replace(low.subject, key=f"{found.key}:device-memory-copy")
+    )
+    snapshot = machine((found,), torch_build())
+    return report([low, good], snapshot, primary=low, measurements=figures)
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_figures_are_bars_judged_by_the_report(redact: bool) -> None:  # noqa: FBT001
+    written, parsed = page(measured(), redact=redact)
+    assert written.count("<svg") == 3
+    assert written.count('class="bar pass"') == 1
+    assert written.count('class="bar warn"') == 1
+    assert written.count('class="bar fail"') == 1
+    for told in ("4.30 TB/s", "90% ✓", "LOW", "WRONG RESULT", "9.10 TB/s", "not measured: it was <interrupted>"):
+        assert told in parsed.text
+    assert "power limit 700 W, ECC on" in parsed.text
+
+
+def test_without_measurements_there_are_no_bars() -> None:
+    written, parsed = page(healthy())
+    assert "<svg" not in written
+    assert "Performance" not in parsed.text
+
+
+def test_a_recorded_machine() -> None:
+    found = report_on("h200")
+    written, parsed = page(found, redact=True)
+    assert "H200" in parsed.text
+    uuids = [gpu.uuid for gpu in found.snapshot.gpus.items] if found.snapshot and found.snapshot.gpus else []
+    assert uuids
+    assert not [uuid for uuid in uuids if uuid and uuid in written]
+
+
+def test_names_are_replaced_unless_asked_for() -> None:
+    named = EXAMPLES["driver-too-old"]()
+    assert "/home/ada" not in render(named, "html")
+    assert "/home/ada/p/.venv" in render(named, "html", Options(redact=False))

@@ -1,0 +1,257 @@
+"""Redaction: what goes, what stays, and that the same name is always the same pseudonym."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from envcheck.checks import Evidence, Report
+from envcheck.redact import is_redacted, mask_secrets, redact
+from envcheck.redact.secrets import masked, masked_value
+from envcheck.report import FORMATS, SHARED, Options, render
+from envcheck.report.encode import encode
+from envcheck.snapshot import (
+    Distribution,
+    Environment,
+    Gpu,
+    Library,
+    Listing,
+    ObservedError,
+    Platform,
+    ProbeRun,
+    Snapshot,
+    Variables,
+)
+from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build
+from tests.report.foreign import ATTACKS, carrying
+from tests.test_machines import report_on
+
+UUID = "GPU-5818afbd-93e1-6488-ffb4-e55ad89d9abc"
+MIG = "MIG-0d1e2f3a-1111-2222-3333-444455556666"
+
+
+def saying(*texts: str, **snapshot: object) -> Report:
+    """A report whose only check saw ``texts``."""
+    seen = check("gpu-lost", "fail", evidence=tuple(Evidence(what="log", value=text) for text in texts))
+    return report([seen], Snapshot(**snapshot), host="node17.corp.example")  # type: ignore[arg-type]
+
+
+def told(found: Report) -> list[str]:
+    return [evidence.value for evidence in found.checks[0].evidence]
+
+
+def seen_after(text: str, *homes: str, **snapshot: object) -> str:
+    return told(redact(saying(text, **snapshot), homes))[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/home/ada/p/.venv", "/home/user/p/.venv"),
+        ("file /home/ada/x: gone", "file /home/user/x: gone"),
+        ("/export/home/ada/x and /home/bob/y", "/export/home/user/x and /home/user2/y"),
+        ("/home/users/ada/x", "/home/users/user/x"),
+        ("/u/home/a/ada/x", "/u/home/u/user/x"),
+        ("/Users/Ada L/p/x", "/Users/user/p/x"),
+        (r"C:\Users\Ada\p", r"C:\Users\user\p"),
+        ("/scratch/ada/run", "/scratch/user/run"),
+        ("/mnt/c/Users/ada/run", "/mnt/c/Users/user/run"),
+        ("/home/ada/x, /lustre/team/ada/run", "/home/user/x, /lustre/team/user/run"),
+        ("/home/ada/x ada@node3", "/home/user/x user@node3"),
+        ("/home/torch/lib/python3/site-packages/torch", "/home/user/lib/python3/site-packages/torch"),
+        ("/root/x", "/root/x"),
+        ("/opt/torch/.venv /usr/lib/x", "/opt/torch/.venv /usr/lib/x"),
+    ],
+)
+def test_users_go_by_the_place_of_their_homes(text: str, shown: str) -> None:
+    assert seen_after(text) == shown
+
+
+def test_a_home_elsewhere_is_known_when_it_is_named() -> None:
+    assert seen_after("/data/ada/p and /work/ada/q", "/data/ada") == "/home/user/p and /work/user/q"
+    assert seen_after("/data/ada/p") == "/data/ada/p"
+
+
+def test_the_judged_environments_owner_is_the_first_user() -> None:
+    judged = Environment(key="/home/zoe/.venv", judged=True)
+    text = seen_after("/home/ada/x /home/zoe/y", environments=Listing(items=(judged,), complete=True))
+    assert text == "/home/user2/x /home/user/y"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"lost {UUID}", "lost GPU-redacted-93ff020b"),
+        ("CUDA_VISIBLE_DEVICES=GPU-5818afbd", "CUDA_VISIBLE_DEVICES=GPU-redacted-93ff020b"),
+        (MIG, "MIG-redacted-"),
+        ("serial 1652826071615", "serial serial-93ff020b"),
+        ("0000:1b:00.0 fell off the bus", "0000:1b:00.0 fell off the bus"),
+        ("node17.corp.example: Xid", "host: Xid"),
+        ("on node17, at 12:00", "on host, at 12:00"),
+        ("node170", "node170"),
+    ],
+)
+def test_gpus_and_hosts_go_and_bus_ids_stay(text: str, shown: str) -> None:
+    found = Gpu(uuid=UUID, serial="1652826071615", pci_bus_id="0000:1b:00.0", index=0)
+    assert seen_after(text, gpus=Listing(items=(found,), complete=True)).startswith(shown)
+
+
+def test_a_host_that_is_a_common_word_goes_where_it_is_the_host_alone() -> None:
+    named = msgspec.structs.replace(saying("runs in a vm"), host="vm")
+    hidden = redact(named)
+    assert (hidden.host, told(hidden)) == ("host", ["runs in a vm"])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("connect to 10.1.2.3:29500 failed", "connect to ip-1:29500 failed"),
+        ("http://192.168.7.9/x", "http://ip-1/x"),
+        ("peer 172.16.0.4", "peer ip-1"),
+        ("fe80::1a2b:3c4d", "ip-1"),
+        ("2001:db8:0:0:1:2:3:4", "ip-1"),
+        ("link aa:bb:cc:dd:ee:ff", "link ip-1"),
+        ("127.0.0.1:80", "127.0.0.1:80"),
+        ("nvidia-curand-cu12==10.3.5.147", "nvidia-curand-cu12==10.3.5.147"),
+        ("libcurand.so.10.3.5.147", "libcurand.so.10.3.5.147"),
+        ("cuDNN 9.1.0.70 is here", "cuDNN 9.1.0.70 is here"),
+        ("c10::Error at::native 12:30:01", "c10::Error at::native 12:30:01"),
+    ],
+)
+def test_addresses_go_and_versions_stay(text: str, shown: str) -> None:
+    assert seen_after(text) == shown
+
+
+def test_what_programs_print_holds_addresses_and_installed_versions_are_none() -> None:
+    library = Library(path="/x/libcurand.so", family="curand", declared="10.3.5.147")
+    package = Distribution(name="nvidia-curand-cu12", version="10.3.5.147")
+    snapshot = {
+        "libraries": Listing(items=(library,), complete=True),
+        "environments": Listing(items=(Environment(key="/e", distributions=(package,)),), complete=True),
+        "observed_errors": (ObservedError(text="no route 10.0.0.9, curand 10.3.5.147"),),
+        "variables": Variables(values={"NCCL_COMM_ID": "10.0.0.9:1", "MASTER_ADDR": "gpu-a"}, complete=True),
+    }
+    hidden = redact(saying("10.0.0.9 again, 10.3.5.147", **snapshot))
+    assert told(hidden) == ["ip-1 again, 10.3.5.147"]
+    assert hidden.snapshot is not None
+    assert hidden.snapshot.observed_errors[0].text == "no route ip-1, curand 10.3.5.147"
+    assert hidden.snapshot.variables is not None
+    assert hidden.snapshot.variables.values == {"NCCL_COMM_ID": "ip-1:1", "MASTER_ADDR": "host"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("HF_TOKEN=hf_abc", "HF_TOKEN=***"),
+        ("export WANDB_API_KEY='abc def'", "export WANDB_API_KEY='***'"),
+        ('{"password": "hunter2"}', '{"password": "***"}'),
+        ("login --token abc", "login --token ***"),
+        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+        ("https://ada:hunter2@x.example/simple", "https://***@x.example/simple"),
+        ("--index-url=https://tok@x.example", "--index-url=https://***@x.example"),
+        ("hf_abcdefghijklmnopqrst", "***"),
+        ("ghp_abcdefghijklmnopqrstuv in a line", "*** in a line"),
+        ("eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij", "***"),
+        ("TOKENIZERS_PARALLELISM=false", "TOKENIZERS_PARALLELISM=false"),
+        (
+            "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
+            "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
+        ),
+        ("https://docs.nvidia.com/cuda/", "https://docs.nvidia.com/cuda/"),
+    ],
+)
+def test_secrets_in_texts(text: str, shown: str) -> None:
+    assert masked(text) == shown
+
+
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "API_KEY", "DB_PASSWORD", "MY_PASSWD", "PGPW_PW"]
+)
+def test_variables_with_telling_names(name: str) -> None:
+    assert masked_value(name, "x") == "***"
+
+
+@pytest.mark.parametrize("name", ["PATH", "NCCL_IB_PKEY", "TOKENIZERS_PARALLELISM", "KEYBOARD", "CUDA_VISIBLE_DEVICES"])
+def test_variables_that_tell_nothing(name: str) -> None:
+    assert masked_value(name, "0") == "0"
+
+
+SECRET = "correct-horse-battery"
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("redacted", [None, False, True])
+def test_no_format_lets_a_secret_out(form: str, redacted: bool | None) -> None:  # noqa: FBT001
+    values = {"HF_TOKEN": SECRET, "PIP_INDEX_URL": f"https://ada:{SECRET}@x.example"}
+    run = ProbeRun(name="nvml", status="failed", detail=f"DB_PASSWORD={SECRET}", noise=f"--token {SECRET}")
+    base = saying(f"API_KEY={SECRET}", variables=Variables(values=values, complete=True), platform=Platform())
+    found = msgspec.structs.replace(base, probes=(run,), headline=f"password: {SECRET}")
+    assert SECRET not in render(found, form, Options(redact=redacted, verbose=True))
+
+
+def test_shared_formats_hide_names_and_machine_formats_do_not() -> None:
+    found = EXAMPLES["driver-too-old"]()
+    for form in FORMATS:
+        shown = "/home/ada" in render(found, form, Options(verbose=True))
+        assert shown == (form not in SHARED), form
+        assert "/home/ada" not in render(found, form, Options(redact=True))
+
+
+def test_a_report_without_secrets_is_left_as_it_is() -> None:
+    found = report_on("h200")
+    assert mask_secrets(found) is found
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_redacting_twice_changes_nothing_and_the_result_is_a_report(name: str) -> None:
+    once = redact(EXAMPLES[name]())
+    assert redact(once) == once
+    assert is_redacted(once)
+    assert msgspec.json.decode(encode(once), type=Report) == once
+
+
+def test_the_same_machine_gets_the_same_pseudonyms_in_every_report() -> None:
+    first, second = gpu(0, uuid=UUID, serial="1652826071615"), gpu(1, uuid=UUID.replace("5818", "9999"))
+    one = redact(report([check("gpu-lost", "fail", subject=about(first))], machine((first, second), torch_build())))
+    two = redact(report([], machine((second, first), None), host="elsewhere-2"))
+    assert one.snapshot is not None
+    assert one.snapshot.gpus is not None
+    assert two.snapshot is not None
+    assert two.snapshot.gpus is not None
+    assert [gpu.uuid for gpu in one.snapshot.gpus.items] == [gpu.uuid for gpu in reversed(two.snapshot.gpus.items)]
+    assert one.checks[0].subject.uuid == one.snapshot.gpus.items[0].uuid
+
+
+def test_ids_stay_joined() -> None:
+    hidden = redact(EXAMPLES["driver-too-old"]())
+    identities = {found.id for found in hidden.checks}
+    assert hidden.primary_check in identities
+    assert {found.explained_by for found in hidden.checks if found.explained_by} <= identities
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_hostile_texts_can_be_redacted(attack: str) -> None:
+    hidden = redact(carrying(EXAMPLES["driver-too-old"](), attack), ["/data/" + attack.replace("/", "")])
+    json.loads(encode(hidden))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=40), st.text(min_size=1, max_size=12))
+def test_any_host_user_and_text(text: str, name: str) -> None:
+    found = msgspec.structs.replace(saying(text, f"/home/{name}/x"), host=name)
+    once = redact(found, [f"/data/{name}"])
+    assert redact(once) == once
+
+
+@pytest.mark.parametrize("part", ["x", "TOKEN", "key", "/home/", "://", "1.", "a:", "/Users/a ", "GPU-"])
+def test_long_texts_cost_no_more_than_their_length(part: str) -> None:
+    """Seconds would mean that a pattern runs over the text again and again."""
+    text = part * (100_000 // len(part))
+    started = time.monotonic()
+    redact(saying(text, f"token {text}"))
+    assert time.monotonic() - started < 5
