@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.text import Text
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import CommandPalette
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Footer, Input, OptionList, Static, TabbedContent, TabPane
 
@@ -42,11 +44,13 @@ _FOCUS = {
 _TICK = 0.1
 _PATIENCE = 5.0
 """Seconds that leaving waits for children to end."""
+_TITLE = 60
+"""Columns of a window's title."""
 _TIGHT = 30
 """Rows below which blank ones between the parts are left out."""
 KEYS = """\
 1 2 3 4      overview, performance, matrix, facts
-j k, arrows  up and down            enter  all about a finding
+j k  arrows  up and down            enter  all about a finding
 c            copy the command that mends it
 r            examine again; in the facts, on a probe: that probe alone
 d            deep: import each framework and let it compute on the GPU
@@ -108,6 +112,7 @@ class EnvcheckApp(App["Report"]):
         self._saved = saved is not None
         self._session: Session | None = None
         self._parts: Parts = {}
+        self._field = ""  # that is to be focused when its screen stands
         self._to_show = set(TABS)
         self.report: Report | None = saved
         for theme in THEMES:
@@ -310,14 +315,14 @@ class EnvcheckApp(App["Report"]):
         return self.screen_stack[0].query_one(Facts)
 
     def _focus_tab(self) -> None:
-        for widget in self.screen_stack[0].query(_FOCUS[self._place]):
+        wanted, self._field = self._field or _FOCUS[self._place], ""
+        for widget in self.screen_stack[0].query(wanted):
             widget.focus()
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: Resize) -> None:
         """Lay out anew what depends on the width."""
-        for screen in self.screen_stack:
-            screen.set_class(self.size.height < _TIGHT, "-tight")
-        self.overview.set_class(self.size.height < _TIGHT, "-tight")
+        for widget in (*self.screen_stack, self.overview):
+            widget.set_class(event.size.height < _TIGHT, "-tight")
         self._to_show |= {"overview", "performance"}
         self.call_after_refresh(self._show, self._place)
 
@@ -341,7 +346,7 @@ class EnvcheckApp(App["Report"]):
             options = Options(width=columns, ascii=self._page_options.ascii, home=self._page_options.home)
             return self.paint.lines(lines(Pen(options)))  # type: ignore[arg-type]
 
-        self.push_screen(Page(title, laid_out))
+        self.push_screen(Page(Pen(self._page_options).clip(title, _TITLE), laid_out))
 
     def tell(self, words: str, *, severity: str = "information") -> None:
         """A word at the edge of the screen, cleaned and never read as markup."""
@@ -505,14 +510,12 @@ class EnvcheckApp(App["Report"]):
 
     def action_search(self) -> None:
         """To the field of the matrix, where that is in front; else to the one that searches the facts."""
-        wanted = "#ask-package" if self._place == "matrix" else "#facts-search"
-        if wanted == "#facts-search":
-            self.query_one(TabbedContent).active = "facts"
-        self.set_timer(_TICK / 2, lambda: self._focus_on(wanted))
-
-    def _focus_on(self, wanted: str) -> None:
-        for widget in self.screen_stack[0].query(wanted):
-            widget.focus()
+        if self._place == "matrix":
+            self._field = "#ask-package"
+            self._focus_tab()
+        else:
+            self._field = "#facts-search"
+            self.action_tab("facts")
 
     def action_leave_field(self) -> None:
         self._focus_tab()
@@ -530,6 +533,10 @@ class EnvcheckApp(App["Report"]):
         yield SystemCommand("GPUs", "One by one (g)", self.action_gpus)
         yield SystemCommand("Environments", "Judge another one (p)", self.action_environments)
         yield from (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
+
+    def action_command_palette(self) -> None:
+        if not CommandPalette.is_open(self):
+            self.push_screen(CommandPalette(placeholder="search for a command", id="--command-palette"))
 
     async def action_quit(self) -> None:
         """Leave, once the children of a session have ended."""

@@ -28,7 +28,7 @@ def spark(values: Iterable[float | None], columns: int, top: float | None, *, as
 
 def trace_lines(traces: Sequence[Trace], columns: int, paint: Paint) -> Text:
     """A line for each GPU: SM clock, power, temperature and use, now and lately, and what holds its clocks down."""
-    wide = max(4, min(24, (columns - 60) // 4))
+    wide = max(4, min(24, (columns - 70) // 4))
     return Text("\n").join([_line(trace, wide, paint) for trace in traces])
 
 
@@ -45,5 +45,5 @@ def _line(trace: Trace, wide: int, paint: Paint) -> Text:
         text.append(f" {'-' if now is None else f'{now:.0f}':>5} {unit} ")
         text.append(spark(values, wide, top, ascii_only=paint.ascii), paint.colour("note"))
     if trace.held:
-        text.append(f"  held by {', '.join(trace.held)}", paint.colour("warn"))
+        text.append(f"  held: {', '.join(trace.held)}", paint.colour("warn"))
     return text

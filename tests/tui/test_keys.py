@@ -1,0 +1,229 @@
+"""What each key does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, OptionList
+
+from envcheck.report import render
+from envcheck.report.read import read_report
+from envcheck.tui.app import EnvcheckApp
+from envcheck.tui.detail import Choose, Page
+from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
+
+
+def pressed(name: str, *keys: str, size: tuple[int, int] = LARGE, wait: float = 0.15) -> list[str]:
+    """What is on the screen after each key."""
+    seen: list[str] = []
+    show(SHOWN[name](), take(*keys, wait=wait)(seen), size=size)
+    return seen
+
+
+def test_j_k_and_arrows_move_and_the_details_follow() -> None:
+    places: list[tuple[int | None, str]] = []
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        for key in ("j", "down", "k", "up"):
+            await pilot.press(key)
+            await settled(pilot)
+            listing = app.query_one("#findings", OptionList)
+            selected = app.overview.selected
+            assert selected is not None
+            places.append((listing.highlighted, selected.rule))
+            assert f"[{selected.rule}]" in words(app)
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+    assert [number for number, _ in places] == [1, 2, 1, 0]
+
+
+def test_enter_opens_a_finding_with_its_rule_and_escape_closes_it() -> None:
+    before, opened, closed = pressed("driver-too-old", "enter", "escape")
+    assert "What it checks" in opened
+    assert "driver-too-old" in opened
+    assert "esc closes" in opened
+    assert closed == before
+
+
+def test_a_click_opens_a_finding() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.click("#findings", offset=(5, 1))
+        await settled(pilot)
+        assert isinstance(app.screen, Page)
+
+    show(SHOWN["h200"](), steps)
+
+
+def test_a_click_on_a_tab_changes_to_it() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.click("#--content-tab-facts")
+        await settled(pilot, 0.3)
+        assert "search: a name" in words(app)
+
+    show(SHOWN["h200"](), steps)
+
+
+def test_c_copies_the_command_and_shows_it_alone() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("c")
+        await settled(pilot)
+        assert app.clipboard
+        assert app.clipboard in re.sub(r"[│\s]+", " ", words(app))
+
+    show(SHOWN["driver-too-old"](), steps, size=LARGE)
+
+
+def test_c_says_so_where_no_command_mends_it() -> None:
+    assert "there is no command that mends this" in pressed("no-gpu", "c")[-1]
+
+
+@pytest.mark.parametrize("key", ["d", "b", "B", "r"])
+def test_a_saved_report_examines_nothing(key: str) -> None:
+    assert "nothing is examined" in pressed("h200", key)[-1]
+
+
+def test_x_says_so_where_nothing_runs() -> None:
+    assert "nothing is under way" in pressed("h200", "x")[-1]
+
+
+def test_numbers_change_tabs() -> None:
+    _, second, third, fourth, first = pressed("h200", "2", "3", "4", "1", wait=0.4)
+    assert "Nothing was measured yet" in second
+    assert "COMPATIBLE" in third
+    assert "search: a name" in fourth
+    assert "PASS" in first
+
+
+def test_question_mark_lists_every_key_that_is_bound() -> None:
+    shown = pressed("h200", "question_mark")[-1]
+    for key in "jkcrdbBxgpeo=/tq":
+        assert re.search(rf"(^|[ │]){re.escape(key)} ", shown, re.MULTILINE), key
+
+
+def test_g_lists_the_gpus_and_shows_one() -> None:
+    _, listed, one = pressed("four", "g", "enter")
+    assert all(f"GPU {number}" in listed for number in range(4))
+    assert "persistence" in one.lower()
+
+
+def test_p_lists_the_environments() -> None:
+    shown = pressed("no-gpu", "p")[-1]
+    assert "/opt/conda" in shown
+    assert "judged" in shown
+    assert "all known places" in shown
+
+
+def test_slash_searches_the_facts_and_escape_goes_back_to_the_tree() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        await pilot.press(*"release")
+        await settled(pilot, 0.2)
+        assert "driver.release" in words(app)
+        assert "found" in words(app)
+        await pilot.press("escape")
+        await settled(pilot)
+        assert app.focused is not None
+        assert app.focused.id == "facts-tree"
+
+    show(SHOWN["h200"](), steps)
+
+
+def test_the_palette_offers_what_the_keys_do() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("ctrl+p")
+        await settled(pilot, 0.3)
+        await pilot.press(*"measure")
+        await settled(pilot, 0.8)
+        assert "Measure everything" in words(app)
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+@pytest.mark.parametrize(
+    ("form", "ending", "holds"),
+    [
+        ("json", "json", '"checks"'),
+        ("markdown", "md", "envcheck"),
+        ("html", "html", "<html"),
+        ("junit", "xml", "<testsuite"),
+        ("text", "txt", "PASS"),
+        ("private", "json", '"checks"'),
+        ("svg", "svg", "<svg"),
+    ],
+)
+def test_e_writes_what_is_chosen_and_says_where(
+    form: str, ending: str, holds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from envcheck.tui.export import CHOICES
+
+    monkeypatch.chdir(tmp_path)
+    report = msgspec.structs.replace(SHOWN["h200"](), host="secret-host")
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, Choose))
+        for _ in range(list(CHOICES).index(form)):
+            await pilot.press("j")
+        await pilot.press("enter")
+        await until(pilot, lambda: list(tmp_path.iterdir()))
+        await settled(pilot, 0.4)
+        assert "written:" in words(app)
+        assert "secret-host" in words(app)
+
+    show(report, steps, size=LARGE)
+    (file,) = tmp_path.iterdir()
+    assert file.suffix == f".{ending}"
+    text = file.read_text()
+    assert holds in text
+    assert ("secret-host" in text) == (form == "private")
+
+
+def test_o_opens_a_saved_report_and_says_when_there_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    file.write_text(render(SHOWN["driver-too-old"](), "json"))
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("o")
+        await settled(pilot)
+        await pilot.press(*"/nowhere", "enter")
+        await settled(pilot, 0.2)
+        assert "cannot read /nowhere" in words(app)
+        await pilot.press("o")
+        await settled(pilot)
+        app.screen.query_one(Input).value = str(file)
+        await pilot.press("enter")
+        await until(pilot, lambda: "FAIL" in words(app))
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_equals_compares_with_a_saved_report(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    file.write_text(render(SHOWN["driver-too-old"](), "json"))
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("equals_sign")
+        await settled(pilot)
+        app.screen.query_one(Input).value = str(file)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, Page))
+        await settled(pilot, 0.2)
+        assert "580.159.04" in words(app)
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_q_leaves_with_the_report() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("q")
+        await until(pilot, lambda: app.return_value is not None)
+
+    report = SHOWN["h200"]()
+    assert show(report, steps).return_value is report
+    assert read_report(render(report, "json").encode()).verdict == "pass"

@@ -1,0 +1,201 @@
+"""Sessions while they run: what is shown on the way, cancelling, leaving, what is kept from one to the next."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from textual.pilot import Pilot
+
+from envcheck.collect.bench_plan import Bench
+from envcheck.errors import UsageError
+from envcheck.events import OnEvent, ProbeFinished
+from envcheck.request import Request
+from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from envcheck.tui.app import EnvcheckApp
+from envcheck.tui.sessions import Session, kept_of
+from envcheck.tui.work import Work
+from tests.tui.showing import LARGE, Replay, recorded, settled, show, until, words
+
+H200 = recorded("h200")
+
+
+def test_the_screen_fills_while_probes_run() -> None:
+    machine = Replay(H200, hold=True)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: "Driver" in words(app))
+        on_the_way = words(app)
+        assert "Examining this machine" in on_the_way
+        assert "1 of 2 probes" in on_the_way
+        assert "nvml" in on_the_way
+        assert "GPU 1 of 1" in on_the_way
+        assert "looking" in on_the_way
+        assert "PASS" not in on_the_way
+        machine.go_on.set()
+        await until(pilot, lambda: "PASS" in words(app))
+        assert "looking" not in words(app)
+        assert "H200" in words(app)
+
+    show(None, steps, gather=machine)
+
+
+def test_keys_work_while_probes_run() -> None:
+    machine = Replay(H200, hold=True)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: machine.requests)
+        for key, expected in (("4", "search: a name"), ("3", "gpu"), ("2", "GPUs"), ("question_mark", "esc closes")):
+            started = time.monotonic()
+            await pilot.press(key)
+            await settled(pilot, 0.2)
+            assert expected in words(app)
+            assert time.monotonic() - started < 5
+        await pilot.press("escape", "1")
+        machine.go_on.set()
+        await until(pilot, lambda: "PASS" in words(app))
+
+    show(None, steps, gather=machine)
+
+
+def test_one_session_at_a_time() -> None:
+    machine = Replay(H200, hold=True)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: machine.requests)
+        await pilot.press("d")
+        await settled(pilot)
+        assert "(x cancels)" in words(app)
+        assert len(machine.requests) == 1
+        machine.go_on.set()
+
+    show(None, steps, gather=machine)
+
+
+def test_x_cancels_and_what_came_in_is_shown_where_there_was_nothing() -> None:
+    machine = Replay(H200, hold=True)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: machine.requests)
+        await pilot.press("x")
+        await until(pilot, lambda: "cancelled" in words(app))
+        assert machine.was_stopped
+        assert app.report is not None
+        assert app.report.verdict != "pass"
+
+    show(None, steps, gather=machine)
+
+
+def test_q_stops_the_session_before_it_leaves() -> None:
+    machine = Replay(H200, hold=True)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: machine.requests)
+        await pilot.press("q")
+        await until(pilot, lambda: machine.was_stopped)
+
+    show(None, steps, gather=machine)
+    assert machine.was_stopped
+
+
+def test_deep_and_bench_run_only_when_asked_for_and_keep_what_the_other_told() -> None:
+    machine = Replay(H200)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: app.report)
+        for key, runs in (("d", 2), ("b", 3), ("r", 4)):
+            await until(pilot, lambda: app._session is None)
+            await pilot.press(key)
+            await until(pilot, lambda runs=runs: len(machine.requests) == runs)  # type: ignore[misc]
+        await until(pilot, lambda: app._session is None)
+
+    show(None, steps, gather=machine, size=LARGE)
+    first, deep, bench, again = machine.requests
+    assert (first.deep, first.bench) == (again.deep, again.bench) == (False, None)
+    assert deep.deep
+    assert deep.bench is None
+    assert bench.bench == Bench()
+    assert not bench.deep
+
+
+def test_r_on_a_probe_in_the_facts_runs_that_probe_alone() -> None:
+    machine = Replay(H200)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: app.report)
+        await pilot.press("4")
+        await settled(pilot, 0.3)
+        tree = app._facts.query_one("#facts-tree")
+        probes = tree.root.children[-1]  # type: ignore[attr-defined]
+        probes.expand()
+        await settled(pilot)
+        tree.move_cursor(probes.children[0])  # type: ignore[attr-defined]
+        await settled(pilot)
+        name = app._facts.probe
+        assert name
+        await pilot.press("r")
+        await until(pilot, lambda: len(machine.requests) == 2)
+        await until(pilot, lambda: app._session is None)
+        assert machine.requests[1].probes == (name,)
+
+    show(None, steps, gather=machine)
+
+
+def test_a_request_that_cannot_be_carried_out_is_told() -> None:
+    def refuse(_request: Request, _on_event: OnEvent, _stop: object) -> Snapshot:
+        raise UsageError("there is no [red]such thing\x1b[0m")
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: "there is no [red]such thing\\x1b[0m" in words(app))
+
+    show(None, steps, gather=refuse, size=LARGE)
+
+
+def test_a_session_that_breaks_leaves_the_screen() -> None:
+    def breaks(_request: Request, _on_event: OnEvent, _stop: object) -> Snapshot:
+        raise ZeroDivisionError("by nothing")
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: "envcheck broke: ZeroDivisionError" in words(app))
+
+    show(None, steps, gather=breaks, size=LARGE)
+
+
+def finished(session: Session) -> Session:
+    session.start()
+    session.join(10)
+    return session
+
+
+def test_figures_of_an_earlier_session_are_kept_and_their_rows_too() -> None:
+    measured = Snapshot(
+        measurements=(Measurement(name="gemm", value=1.0, unit="FLOP/s"),),
+        runs=(ProbeRun(name="bench_gemm", status="ok"),),
+    )
+
+    def bench(_request: Request, on_event: OnEvent, _stop: object) -> Snapshot:
+        on_event(ProbeFinished(measured.runs[0], measured))
+        return measured
+
+    def plain(_request: Request, _on_event: OnEvent, _stop: object) -> Snapshot:
+        return Snapshot(runs=(ProbeRun(name="bench_gemm", status="skipped"),))
+
+    first = finished(Session(Request(), "Measuring", gather=bench))
+    kept = kept_of(first.parts, ("bench",))
+    later = finished(Session(Request(), "Trying", gather=plain, kept=kept))
+    assert later.report is not None
+    assert [found.name for found in later.report.measurements] == ["gemm"]
+    assert [run.status for run in later.report.probes if run.name == "bench_gemm"] == ["ok"]
+    assert not kept_of(first.parts, ("deep",))
+
+
+def test_work_counts_what_ended_and_what_runs() -> None:
+    now = [0.0]
+    work = Work(clock=lambda: now[0])
+    machine = Replay(H200, hold=True)
+    assert work.words() == "starting  0.0 s"
+    now[0] = 1.26
+    machine(Request(), work.take, lambda: True)
+    assert work.words() == "1 of 2 probes  1.3 s  nvml (GPU 1 of 1)"
+    now[0] = 3.26
+    assert round(work.running[0].seconds, 6) == 2.0

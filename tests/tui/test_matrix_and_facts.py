@@ -1,0 +1,115 @@
+"""The third and fourth screens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Input, Tree
+
+from envcheck.tui import grid
+from envcheck.tui.app import EnvcheckApp
+from tests.tui.showing import LARGE, SHOWN, SMALL, settled, show, until, words
+
+
+def field(app: EnvcheckApp, name: str) -> Input:
+    return app.query_one(f"#ask-{name}", Input)
+
+
+def test_the_fields_begin_with_this_machine() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3")
+        await until(pilot, lambda: "COMPATIBLE" in words(app))
+        assert field(app, "gpu").value == "NVIDIA H200"
+        assert field(app, "driver").value == "580.159.04"
+
+    show(SHOWN["h200"](), steps, size=SMALL)
+
+
+def test_another_driver_is_judged_as_it_is_written() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3")
+        await settled(pilot, 0.3)
+        field(app, "driver").value = "450.80.02"
+        field(app, "package").value = "torch==2.6.0+cu126"
+        await until(pilot, lambda: "INCOMPATIBLE" in words(app))
+        assert "NO" in words(app)
+        field(app, "driver").value = "not a version"
+        await until(pilot, lambda: "INCOMPATIBLE" not in words(app))
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_cell_of_the_grid_becomes_the_question() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3")
+        table = app.query_one("#whatif-grid", DataTable)
+        await until(pilot, lambda: table.row_count)
+        stated = app._what_if._shown.stated  # type: ignore[union-attr]
+        row = next(number for number, line in enumerate(stated) if any(line))
+        column = next(number for number, text in enumerate(stated[row]) if text)
+        table.move_cursor(row=row, column=column + 1)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert field(app, "package").value == stated[row][column]
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_the_grid_says_in_words_what_fits() -> None:
+    found = grid.grid("torch", ["gpu==H100", "driver==535.104.05"])
+    assert found is not None
+    cells = {cell for line in found.cells for cell in line}
+    assert {"fits", "no"} <= cells
+    assert all(
+        bool(cell) == bool(text)
+        for row, line in zip(found.cells, found.stated, strict=True)
+        for cell, text in zip(row, line, strict=True)
+    )
+
+
+def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> None:
+    assert "tensorflow" in grid.names()
+    found = grid.grid("tensorflow", ["gpu==H100", "driver==580.65.06"])
+    assert found is not None
+    assert any(cell == "fits" for line in found.cells for cell in line)
+    assert grid.grid("no-such-thing", []) is None
+
+
+def test_a_value_stands_with_its_source() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("4")
+        await settled(pilot, 0.3)
+        (row,) = (line for line in words(app).splitlines() if " release: " in line)
+        assert row.split()[1:] == ["release:", "580.159.04", "nvml"]
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_node_is_grown_when_it_is_opened() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("4")
+        await settled(pilot, 0.3)
+        tree = app.query_one("#facts-tree", Tree)
+        (probes,) = (node for node in tree.root.children if str(node.label).startswith("probes"))
+        assert not probes.children
+        probes.expand()
+        await settled(pilot)
+        assert len(probes.children) == len(app.report.probes)  # type: ignore[union-attr]
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
+def test_a_search_needs_all_words_and_says_how_many_it_found() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("slash")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        search = app.query_one("#facts-search", Input)
+        for wanted, least, most in (("driver release", 1, 20), ("e", 500, 500), ("no such thing at all", 0, 0)):
+            search.value = wanted
+            await settled(pilot, 0.2)
+            count = len(app.query_one("#facts-tree", Tree).root.children)
+            assert least <= count <= most
+            assert f"{count} found" in words(app)
+
+    show(SHOWN["h200"](), steps, size=LARGE)

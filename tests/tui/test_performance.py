@@ -1,0 +1,222 @@
+"""The second screen: figures, the fields above them, GPUs at the moment."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input
+
+from envcheck.checks import Report
+from envcheck.collect.bench_plan import Bench
+from envcheck.request import Request
+from envcheck.snapshot import Conditions, Gpu, Measurement, Span, Verification
+from envcheck.tui.app import EnvcheckApp
+from envcheck.tui.figures import Figures
+from envcheck.tui.paint import Paint
+from envcheck.tui.sparks import spark
+from envcheck.tui.telemetry import Telemetry
+from tests.rules.machines import h200, machine
+from tests.tui.showing import LARGE, Replay, judged, recorded, settled, show, until, words
+
+PLAIN = Paint(dark=True, ascii_only=True)
+
+
+def copied(gpu: Gpu, share: float, **more: Any) -> Measurement:
+    """A copy within device memory at a share of what an H200's memory does by its data sheet."""
+    value = share * 4.8e12
+    return Measurement(
+        name="device-memory-copy",
+        gpu=gpu.uuid,
+        value=value,
+        unit="B/s",
+        samples=(value, value),
+        method="kernel",
+        conditions=Conditions(sm_clock=Span(low=1.98e9, median=1.98e9, high=1.98e9)),
+        **more,
+    )
+
+
+def measured(*shares: float, **more: Any) -> Report:
+    gpus = [h200(number) for number in range(len(shares))]
+    figures = tuple(copied(gpu, share, **more) for gpu, share in zip(gpus, shares, strict=True))
+    snapshot = msgspec.structs.replace(machine(*gpus), measurements=figures)
+    return judged(snapshot)
+
+
+def lines(report: Report, columns: int = 100) -> list[str]:
+    return Figures(report, PLAIN, columns).text().plain.splitlines()
+
+
+def test_a_figure_is_a_bar_with_the_edge_of_the_band_and_its_share() -> None:
+    row = next(line for line in lines(measured(0.9)) if "Device memory copy" in line)
+    assert "4.32 TB/s" in row
+    assert "90%" in row
+    bar = row[row.index("=") :].split()[0]
+    assert bar.count("|") == 1
+    assert 0.8 < (bar.count("=") + 1) / len(bar[: bar.index("%")] if "%" in bar else bar) <= 1.0
+
+
+def test_a_low_figure_says_so_in_a_word() -> None:
+    report = measured(0.4)
+    status = next(check.status for check in report.checks if check.rule.startswith("slow-"))
+    assert status in ("warn", "fail")
+    assert any(status.upper() in line and "40%" in line for line in lines(report))
+
+
+def test_a_wrong_result_says_so() -> None:
+    wrong = Verification(right=False, checked=10, how="every byte", wrong=1)
+    assert any("WRONG RESULT" in line for line in lines(measured(0.9, verification=wrong)))
+
+
+def test_gpus_are_compared() -> None:
+    text = lines(measured(0.9, 0.81))
+    place = next(number for number, line in enumerate(text) if line.startswith("Among the GPUs"))
+    assert "(GPU 1)" in text[place + 1]
+    assert text[place + 1].index("(GPU 1)") < text[place + 1].index("(GPU 0)")
+    assert text[place + 1].endswith("10.0%")
+
+
+def test_a_figure_stands_beside_its_baseline() -> None:
+    figure = copied(h200(), 0.9)
+    earlier = msgspec.structs.replace(figure, value=0.92 * 4.8e12)
+    snapshot = msgspec.structs.replace(machine(h200()), measurements=(figure,))
+    assert any("98% of the baseline" in line for line in lines(judged(snapshot, Request(baseline=(earlier,)))))
+
+
+@pytest.mark.parametrize("columns", [60, 79, 120, 199])
+def test_no_row_is_wider_than_the_screen(columns: int) -> None:
+    long = measured(0.9, variant="x" * 300, detail="y" * 300)
+    assert max(map(len, lines(long, columns))) <= max(columns, 100)
+
+
+def test_why_something_is_not_judged_is_short() -> None:
+    report = measured(0.9)
+    odd = Measurement(name="copy-latency", gpu=h200().uuid, value=2e-6, unit="s", method="kernel")
+    snapshot = msgspec.structs.replace(report.snapshot, measurements=(odd,))  # type: ignore[type-var]
+    (row,) = (line for line in lines(judged(snapshot), 79) if "latency" in line)  # type: ignore[arg-type]
+    assert "not judged: no band is known" in row
+
+
+def test_the_fields_choose_gpus_and_figures() -> None:
+    replay = Replay(recorded("h200x4"))
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: app.report)
+        await pilot.press("2")
+        await settled(pilot, 0.3)
+        app.query_one("#speed-gpus", Input).value = "0, 2"
+        app.query_one("#speed-only", Input).value = "gemm"
+        await pilot.press("B")
+        await until(pilot, lambda: len(replay.requests) == 2)
+        await until(pilot, lambda: app._session is None)
+        app.query_one("#speed-gpus", Input).value = "first"
+        await pilot.press("b")
+        await settled(pilot, 0.2)
+        assert "is no number of a GPU" in words(app)
+        app.query_one("#speed-gpus", Input).value = ""
+        app.query_one("#speed-only", Input).value = "gem"
+        await pilot.press("b")
+        await settled(pilot, 0.2)
+        assert "there is no quantity 'gem'" in words(app)
+
+    show(None, steps, gather=replay, size=LARGE)
+    assert replay.requests[1].bench == Bench(full=True, gpus=(0, 2), only=("gemm",))
+
+
+def test_progress_of_a_measurement_is_told() -> None:
+    replay = Replay(recorded("h200"))
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: app.report)
+        replay.go_on.clear()
+        await pilot.press("b")
+        await until(pilot, lambda: "Measuring: 1 of 2 probes" in words(app) and "(x cancels)" in words(app))
+        assert "GPU 1 of 1" in words(app)
+        await pilot.press("x")
+        await until(pilot, lambda: app._session is None)
+        assert "(x cancels)" not in words(app).partition("GPUs ")[2].partition("cancelled")[0]
+
+    show(None, steps, gather=replay, size=LARGE)
+
+
+def answering() -> SimpleNamespace:
+    """An NVML of two GPUs, the second of which does not tell its power."""
+
+    def power(handle: int) -> int:
+        if handle:
+            raise RuntimeError("not supported")
+        return 412_300
+
+    return SimpleNamespace(
+        NVML_CLOCK_SM=1,
+        NVML_TEMPERATURE_GPU=0,
+        nvmlClocksThrottleReasonSwPowerCap=4,
+        nvmlInit=lambda: None,
+        nvmlShutdown=lambda: None,
+        nvmlDeviceGetCount=lambda: 2,
+        nvmlDeviceGetHandleByIndex=lambda number: number,
+        nvmlDeviceGetMaxClockInfo=lambda handle, kind: 1980,
+        nvmlDeviceGetEnforcedPowerLimit=lambda handle: 700_000,
+        nvmlDeviceGetPowerUsage=power,
+        nvmlDeviceGetClockInfo=lambda handle, kind: 1755,
+        nvmlDeviceGetTemperature=lambda handle, kind: 56,
+        nvmlDeviceGetUtilizationRates=lambda handle: SimpleNamespace(gpu=97),
+        nvmlDeviceGetCurrentClocksThrottleReasons=lambda handle: 4 if handle == 0 else 0,
+    )
+
+
+def test_gpus_are_watched_while_the_tab_is_open() -> None:
+    telemetry = Telemetry(answering)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: app.report)
+        assert telemetry._thread is None
+        await pilot.press("2")
+        await until(pilot, lambda: "1755 MHz" in words(app))
+        shown = words(app)
+        assert "412 W" in shown
+        assert "- W" in shown
+        assert "56 C" in shown
+        assert "97 %" in shown
+        assert "held: power cap" in shown
+        await pilot.press("1")
+        await settled(pilot)
+        assert telemetry._thread is None
+
+    show(None, steps, gather=Replay(recorded("h200")), telemetry=lambda: telemetry, size=(140, 40))
+
+
+def test_a_saved_report_asks_no_gpu() -> None:
+    def never() -> Any:
+        raise AssertionError("it was asked")
+
+    telemetry = Telemetry(never)
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("2")
+        await settled(pilot, 0.2)
+
+    show(judged(recorded("h200")), steps, telemetry=lambda: telemetry)
+    assert not telemetry.problem
+
+
+def test_no_nvml_is_no_trouble() -> None:
+    def missing() -> Any:
+        raise ImportError("no pynvml")
+
+    telemetry = Telemetry(missing)
+    telemetry.start()
+    assert telemetry._thread is not None
+    telemetry._thread.join(5)
+    assert "no pynvml" in telemetry.problem
+    assert telemetry.traces == ()
+
+
+def test_a_spark_goes_from_nothing_to_the_top() -> None:
+    assert spark([0, 50, 100, None], 5, 100, ascii_only=False) == " ▁▅█ "
+    assert spark([0.0, 50.0, 100.0], 3, 100, ascii_only=True) == "_=#"
+    assert spark([], 3, None, ascii_only=False) == "   "

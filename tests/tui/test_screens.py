@@ -1,0 +1,132 @@
+"""The words on the screen for each kind of machine, at both sizes, in both looks.
+
+``ENVCHECK_WRITE_SCREENS=1 pytest tests/tui/test_screens.py`` writes the files in ``screens`` anew: read the difference.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from envcheck.report.command import shell_line
+from envcheck.tui.app import EnvcheckApp
+from tests.tui.showing import LARGE, MACHINES, SHOWN, SMALL, judged, recorded, settled, show, take, words
+
+SCREENS = Path(__file__).parent / "screens"
+SIZES = {"small": SMALL, "large": LARGE}
+BROKEN = sorted(path.stem for path in (MACHINES / "constructed").glob("*.json"))
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", SHOWN)
+def test_overview(name: str, size: str) -> None:
+    seen: list[str] = []
+    show(SHOWN[name](), take()(seen), size=SIZES[size])
+    file = SCREENS / f"{name}-{size}.txt"
+    if os.environ.get("ENVCHECK_WRITE_SCREENS"):
+        file.write_text(seen[0])
+    assert seen[0] == file.read_text()
+
+
+@pytest.mark.parametrize("place", ["2", "3", "4"])
+@pytest.mark.parametrize("size", SIZES)
+def test_other_tabs(place: str, size: str) -> None:
+    seen: list[str] = []
+    show(SHOWN["h200"](), take(place, wait=0.6)(seen), size=SIZES[size])
+    file = SCREENS / f"tab-{place}-{size}.txt"
+    if os.environ.get("ENVCHECK_WRITE_SCREENS"):
+        file.write_text(seen[-1])
+    assert seen[-1] == file.read_text()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_verdict_cause_and_fix_are_on_the_first_screen_without_a_key(name: str) -> None:
+    report = judged(recorded(f"constructed/{name}"))
+    seen: list[str] = []
+    show(report, take()(seen))
+    cause = report.check(report.primary_check)
+    assert cause is not None
+    assert "FAIL" in seen[0]
+    assert cause.rule in seen[0] or cause.rule[:20] in seen[0]
+    assert "fix" in seen[0] or not (cause.fixes or cause.action != "none")
+    mends = [fix for fix in cause.fixes if fix.command]
+    if mends:
+        whole = re.sub(r"\s+", "", seen[0])
+        assert any(re.sub(r"\s+", "", shell_line(fix.command)) in whole for fix in mends), seen[0]
+
+
+@pytest.mark.parametrize("name", ["h200", "driver-too-old", "eight"])
+def test_both_looks_say_the_same_words_in_other_colours(name: str) -> None:
+    texts, pictures = [], []
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        for _ in range(2):
+            texts.append(words(app))
+            pictures.append(app.export_screenshot())
+            await pilot.press("t")
+            await settled(pilot, 0.2)
+
+    show(SHOWN[name](), steps)
+    assert texts[0] == texts[1]
+    assert "#0d1117" in pictures[0]
+    assert "#0d1117" not in pictures[1]
+
+
+def test_no_colour_where_the_user_wants_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    pictures: list[str] = []
+
+    async def steps(app: EnvcheckApp, _pilot: Pilot[Any]) -> None:
+        pictures.append(app.export_screenshot())
+
+    show(SHOWN["driver-too-old"](), steps)
+    drawn = re.sub(r"#ff5f57|#febc2e|#28c840|#c5c8c6|#292929", "", pictures[0])  # the frame around the picture
+    colours = {colour.lower() for colour in re.findall(r"#[0-9a-fA-F]{6}\b", drawn)}
+    assert colours
+    assert all(colour[1:3] == colour[3:5] == colour[5:7] for colour in colours), colours
+
+
+def test_ascii_alone_where_that_is_wanted() -> None:
+    seen: list[str] = []
+    keys = ("enter", "escape", "2", "3", "4", "question_mark", "escape", "g", "escape", "p", "escape", "e", "escape")
+    show(SHOWN["h200"](), take(*keys, "ctrl+p", wait=0.3)(seen), ascii_only=True, size=LARGE)
+    for screen in seen:
+        assert screen.isascii(), [character for character in screen if not character.isascii()]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (110, 40), (132, 43), (200, 60), (60, 15), (20, 5)])
+@pytest.mark.parametrize("place", ["1", "2", "3", "4"])
+def test_every_size_can_be_shown(size: tuple[int, int], place: str) -> None:
+    seen: list[str] = []
+    show(SHOWN["driver-too-old"](), take(place)(seen), size=size)
+    lines = seen[-1].splitlines()
+    assert len(lines) == size[1]
+    assert max(map(len, lines)) <= size[0]
+
+
+def test_resizing_lays_out_anew() -> None:
+    texts: list[str] = []
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        for size in (LARGE, SMALL, (200, 60), SMALL):
+            await pilot.resize_terminal(*size)
+            await settled(pilot, 0.2)
+            texts.append(words(app))
+
+    show(SHOWN["driver-too-old"](), steps)
+    assert texts[1] == texts[3] == (SCREENS / "driver-too-old-small.txt").read_text()
+    assert texts[0] == (SCREENS / "driver-too-old-large.txt").read_text()
+    assert len(texts[2].splitlines()) == 60
+
+
+def test_a_finding_takes_one_row() -> None:
+    report = judged(recorded("h200"))
+    seen: list[str] = []
+    show(report, take()(seen))
+    shown = [line for line in seen[0].splitlines() if re.match(r" (FAIL|WARN|note|ok|\?)  ?", line)]
+    assert len(shown) >= 8
