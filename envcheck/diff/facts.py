@@ -168,7 +168,7 @@ def _environments(ours: Snapshot, theirs: Snapshot, matched: Match) -> Iterator[
         complete = (before.distributions_complete, after.distributions_complete)
         yield from came_and_went("environments", key, names, others, complete=complete)
         yield from changed("environments", key, _builds(before), _builds(after))
-        if not all(complete):
+        if (before.distributions or after.distributions) and not all(complete):
             yield Note(section="environments", why=f"{key}: a list of distributions is not complete")
     if ours.environments is not None and theirs.environments is not None:
         left, new = ({found.key: found.python for found in side} for side in matched.environments_left)

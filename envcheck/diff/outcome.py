@@ -45,7 +45,8 @@ def compare_figures(first: Report, second: Report, matched: Match) -> Iterator[C
             yield from _figure(names.get(figure.gpu, figure.gpu or ""), figure, other)
     for missing, place in ((before.keys() - after.keys(), "first"), (after.keys() - before.keys(), "second")):
         if missing:
-            yield Note(section="measurements", why=f"{len(missing)} figures are in the {place} report alone")
+            told = "1 figure is" if len(missing) == 1 else f"{len(missing)} figures are"
+            yield Note(section="measurements", why=f"{told} in the {place} report alone")
 
 
 def _key(measured: Measurement, matched: Match | None = None) -> _Key:

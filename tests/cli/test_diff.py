@@ -1,0 +1,99 @@
+"""``envcheck diff`` and the formats that are meant to be shown, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from envcheck.checks import Report
+from envcheck.report import render
+from tests.cli.calling import envcheck
+from tests.report.examples import EXAMPLES, healthy
+
+
+def saved(folder: Path, name: str, report: Report) -> str:
+    path = folder / f"{name}.json"
+    path.write_text(render(report, "json"), encoding="utf-8")
+    return str(path)
+
+
+def test_same_is_0_and_different_is_1(tmp_path: Path) -> None:
+    one = saved(tmp_path, "one", healthy())
+    two = saved(tmp_path, "two", EXAMPLES["driver-too-old"]())
+    same = envcheck("diff", one, one, cwd=tmp_path)
+    assert (same.status, same.err) == (0, "")
+    assert same.out.startswith("SAME")
+    different = envcheck("diff", one, two, one, cwd=tmp_path)
+    assert (different.status, different.err) == (1, "")
+    assert "580.159.04 -> 470.256.02" in different.out.replace("→", "->")
+    assert different.out.count("SAME") == 1
+
+
+def test_json_and_variables(tmp_path: Path) -> None:
+    one, two = saved(tmp_path, "one", healthy()), saved(tmp_path, "two", EXAMPLES["driver-too-old"]())
+    found = envcheck("diff", one, two, "--json", cwd=tmp_path)
+    content = json.loads(found.out)
+    assert (found.status, content["result"]) == (1, "different")
+    assert json.loads(envcheck("diff", one, two, cwd=tmp_path, ENVCHECK_FORMAT="json").out) == content
+    hidden = envcheck("diff", one, two, "--json", "--redact", cwd=tmp_path)
+    assert "/home/ada" in found.out
+    assert "/home/ada" not in hidden.out
+
+
+def test_a_report_from_stdin(tmp_path: Path) -> None:
+    one = saved(tmp_path, "one", healthy())
+    assert envcheck("diff", "-", one, cwd=tmp_path, stdin=render(healthy(), "json")).status == 0
+    assert envcheck("diff", "-", "-", cwd=tmp_path, stdin=render(healthy(), "json")).status == 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("one.json",), ("one.json", "nowhere.json"), ("one.json", "bad.json")])
+def test_wrong_use_is_2(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    saved(tmp_path, "one", healthy())
+    (tmp_path / "bad.json").write_text("[]", encoding="utf-8")
+    found = envcheck("diff", *arguments, cwd=tmp_path)
+    assert (found.status, found.out) == (2, "")
+    assert found.err.startswith("envcheck: ")
+
+
+def test_the_schema_is_published(tmp_path: Path) -> None:
+    assert json.loads(envcheck("schema", "diff", cwd=tmp_path).out)["title"] == "envcheck diff 1.0"
+
+
+def test_a_saved_report_becomes_a_page(tmp_path: Path) -> None:
+    named = msgspec.structs.replace(EXAMPLES["driver-too-old"](), host="node17")
+    report = saved(tmp_path, "saved", named)
+    outputs = ("-o", "html:report.html", "-o", "markdown:report.md", "-o", "junit:report.xml")
+    found = envcheck("check", "--from", report, "--format", "html", *outputs, cwd=tmp_path)
+    assert found.out.startswith("<!DOCTYPE html>")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == found.out
+    assert "/home/ada" not in found.out
+    assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("### ")
+    assert "<testsuites" in (tmp_path / "report.xml").read_text(encoding="utf-8")
+
+
+def test_redaction_can_be_asked_for_and_refused(tmp_path: Path) -> None:
+    report = saved(tmp_path, "saved", EXAMPLES["driver-too-old"]())
+    calls = {
+        ("--format", "markdown"): False,
+        ("--format", "markdown", "--no-redact"): True,
+        ("--json",): True,
+        ("--json", "--redact"): False,
+    }
+    for arguments, shown in calls.items():
+        found = envcheck("check", "--from", report, *arguments, cwd=tmp_path)
+        assert ("/home/ada" in found.out) == shown, arguments
+    by_variable = envcheck("check", "--from", report, "--json", cwd=tmp_path, ENVCHECK_REDACT="1")
+    assert "/home/ada" not in by_variable.out
+    refused = envcheck("check", "--from", report, "--format", "html", cwd=tmp_path, ENVCHECK_REDACT="0")
+    assert "/home/ada" in refused.out
+
+
+def test_a_home_elsewhere_is_the_owners(tmp_path: Path) -> None:
+    moved = render(healthy(), "json").replace("/home/ada", "/data/ada")
+    (tmp_path / "saved.json").write_text(moved, encoding="utf-8")
+    found = envcheck("check", "--from", "saved.json", "--format", "html", cwd=tmp_path, HOME="/data/ada")
+    assert "/data/ada" not in found.out
+    assert "/home/user/p/.venv" in found.out

@@ -1,0 +1,331 @@
+"""What changed between reports: what counts, what is matched with what, and what is not concluded."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+
+from envcheck.checks import Check, Report, Subject
+from envcheck.diff import Diff, diff
+from envcheck.diff.record import Change
+from envcheck.errors import UsageError
+from envcheck.redact import redact
+from envcheck.report import Options
+from envcheck.report.diff_json import render_diff as as_json
+from envcheck.report.diff_text import render_diff as as_text
+from envcheck.report.schema import schema
+from envcheck.snapshot import (
+    ApiResult,
+    Distribution,
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Library,
+    Listing,
+    Measurement,
+    Power,
+    Toolkit,
+    Variables,
+)
+from tests.report.examples import EXAMPLES, HOME, VENV, about, check, gpu, machine, report, torch_build
+from tests.report.foreign import ATTACKS, carrying
+from tests.test_machines import report_on
+
+UUIDS = tuple(f"GPU-{number}0000000-93e1-6488-ffb4-e55ad89d9abc" for number in range(4))
+
+
+def on(gpus: tuple[Gpu, ...], *checks: Check, torch: Framework | None = None, **more: Any) -> Report:
+    host = more.pop("host", "node1")
+    measurements = more.pop("measurements", ())
+    return report(checks, machine(gpus, torch or torch_build(), **more), host=host, measurements=measurements)
+
+
+def plain(number: int, **more: Any) -> Gpu:
+    return gpu(number, **{"uuid": UUIDS[number]} | more)
+
+
+def changes(first: Report, second: Report) -> list[Change]:
+    found = diff([("a.json", first), ("b.json", second)])
+    assert (found.result == "same") == (not found.comparisons[0].changes)
+    return list(found.comparisons[0].changes)
+
+
+def told(first: Report, second: Report) -> list[tuple[str, str, str | None, str | None]]:
+    return [(change.section, change.what, change.before, change.after) for change in changes(first, second)]
+
+
+def notes(first: Report, second: Report) -> list[str]:
+    return [note.why for note in diff([("a", first), ("b", second)]).comparisons[0].not_compared]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_report_is_the_same_as_itself(name: str) -> None:
+    found = EXAMPLES[name]()
+    assert told(found, found) == []
+    assert told(redact(found), found) == []
+    assert told(found, redact(found)) == []
+
+
+def test_a_recorded_machine_is_the_same_as_its_redacted_self() -> None:
+    found = report_on("h200x4")
+    assert told(found, redact(found)) == []
+
+
+def test_the_driver() -> None:
+    started = ApiResult(call="cuInit", code=802, name="CUDA_ERROR_SYSTEM_NOT_READY")
+    other = Driver(installed=True, release="590.1", cuda="13.0", cuda_init=started, cuda_devices=1)
+    assert told(on((plain(0),)), on((plain(0),), driver=other)) == [
+        ("driver", "release", "580.159.04", "590.1"),
+        ("driver", "cuInit", "0 CUDA_SUCCESS", "802 CUDA_ERROR_SYSTEM_NOT_READY"),
+    ]
+
+
+def test_gpus_are_matched_by_uuid_wherever_they_are() -> None:
+    moved = (plain(0, uuid=UUIDS[1], vbios="2"), plain(1, uuid=UUIDS[0], vbios="1"))
+    assert told(on((plain(0, vbios="1"), plain(1, vbios="2"))), on(moved)) == []
+
+
+def test_else_by_bus_id_and_then_the_gpu_is_another() -> None:
+    before, after = on((plain(0), plain(1))), on((plain(0), plain(1, uuid=UUIDS[2])))
+    assert told(before, after) == [("gpus", "UUID", UUIDS[1], UUIDS[2])]
+
+
+def test_that_uuids_of_two_machines_differ_is_no_news() -> None:
+    assert told(on((plain(0),)), on((plain(0, uuid=UUIDS[3]),), host="node2")) == []
+    assert told(on((plain(0),)), on((plain(0, uuid=UUIDS[3]),))) == [("gpus", "UUID", UUIDS[0], UUIDS[3])]
+
+
+def test_facts_of_a_gpu() -> None:
+    before = on((plain(0, power=Power(limit=700.0), persistence_mode=True, serial="1"),))
+    after = on((plain(0, power=Power(limit=500.0), persistence_mode=False, performance_state="P8"),))
+    assert told(before, after) == [("gpus", "persistence mode", "yes", "no"), ("gpus", "power limit", "700 W", "500 W")]
+    assert {change.subject for change in changes(before, after)} == {"GPU 0 at 0000:06:00.0"}
+
+
+def test_a_gpu_is_gone_only_from_a_complete_list() -> None:
+    before, after = on((plain(0), plain(1))), on((plain(0),))
+    gone = [change for change in changes(before, after) if change.section == "gpus"]
+    assert [(change.kind, change.what) for change in gone] == [("vanished", "GPU 1 at 0000:07:00.0")]
+    assert [(change.kind, change.section) for change in changes(after, before)] == [
+        ("changed", "driver"),
+        ("appeared", "gpus"),
+    ]
+    assert after.snapshot is not None
+    partial = msgspec.structs.replace(after.snapshot, gpus=Listing(items=(plain(0),), complete=False))
+    unsure = msgspec.structs.replace(after, snapshot=partial)
+    assert "gpus" not in {change.section for change in changes(before, unsure)}
+    assert "a list of GPUs is not complete: none is said to be gone or new" in notes(before, unsure)
+
+
+def environment(*packages: tuple[str, str], key: str = VENV, complete: bool = True, **more: Any) -> dict[str, Any]:
+    listed = tuple(Distribution(name=name, version=version) for name, version in packages)
+    frameworks = more.pop("frameworks", ())
+    found = Environment(
+        key=key,
+        judged=True,
+        python="3.12.3",
+        distributions=listed,
+        distributions_complete=complete,
+        frameworks=Listing(items=frameworks, complete=True),
+        **more,
+    )
+    return {"environments": Listing(items=(found,), complete=True)}
+
+
+def test_distributions_and_frameworks() -> None:
+    torch = Framework(name="torch", version="2.6.0+cu126", cuda="12.6")
+    newer = Framework(name="torch", version="2.7.0+cu128", cuda="12.8")
+    before = on((), **environment(("numpy", "1.26"), ("torch", "2.6.0"), ("old", "1"), frameworks=(torch,)))
+    after = on((), **environment(("numpy", "2.0"), ("torch", "2.7.0"), ("new", "2"), frameworks=(newer,)))
+    assert told(before, after) == [
+        ("environments", "numpy", "1.26", "2.0"),
+        ("environments", "torch", "2.6.0+cu126", "2.7.0+cu128"),
+        ("environments", "old", "1", None),
+        ("environments", "new", None, "2"),
+        ("environments", "CUDA of torch", "12.6", "12.8"),
+    ]
+
+
+def test_a_distribution_is_not_gone_from_a_list_that_is_not_complete() -> None:
+    before, after = on((), **environment(("old", "1"))), on((), **environment(complete=False))
+    assert told(before, after) == []
+    assert notes(before, after) == [f"{VENV}: a list of distributions is not complete"]
+
+
+def test_the_judged_environments_are_matched_wherever_they_lie() -> None:
+    elsewhere = "/srv/other/.venv"
+    before = on((), about_torch(VENV, "fail"), **environment(("a", "1")))
+    after = on((), about_torch(elsewhere, "fail"), **environment(("a", "2"), key=elsewhere))
+    assert told(before, after) == [("environments", "a", "1", "2")]
+
+
+def about_torch(key: str, status: Any) -> Check:
+    subject = Subject(kind="framework", key=f"{key}:torch", environment=key)
+    return check("driver-too-old", status, subject=subject)
+
+
+def test_toolkits_libraries_and_variables() -> None:
+    def with_(version: str, value: str) -> Report:
+        return on(
+            (),
+            toolkits=Listing(items=(Toolkit(path="/usr/local/cuda", version=version),), complete=True),
+            libraries=Listing(
+                items=(
+                    Library(path="/usr/lib/libcudnn.so.9", family="cudnn", on_disk=version, origin="system"),
+                    Library(path="/e/libcudnn.so.9", family="cudnn", on_disk=version, origin="wheel"),
+                ),
+                complete=True,
+            ),
+            variables=Variables(values={"CUDA_VISIBLE_DEVICES": value, "RANK": value}, complete=True),
+        )
+
+    assert told(with_("12.4", "0"), with_("13.0", "1")) == [
+        ("toolkits", "/usr/local/cuda", "12.4", "13.0"),
+        ("libraries", "/usr/lib/libcudnn.so.9", "12.4", "13.0"),
+        ("variables", "CUDA_VISIBLE_DEVICES", "0", "1"),
+    ]
+
+
+def test_checks_that_came_went_and_changed() -> None:
+    one = plain(0)
+    before = on((one,), check("gpu-lost"), check("uncorrected-ecc", subject=about(one)), check("nouveau-loaded"))
+    after = on(
+        (one,), check("gpu-lost", "warn"), check("uncorrected-ecc", subject=about(one)), check("mig-odd", "note")
+    )
+    assert told(before, after) == [
+        ("verdict", "verdict", "pass", "warn"),
+        ("checks", "gpu-lost@machine", "pass", "warn"),
+        ("checks", "nouveau-loaded@machine", "pass", None),
+        ("checks", "mig-odd@machine", None, "note"),
+    ]
+
+
+def test_checks_on_a_gpu_that_moved_are_the_same() -> None:
+    here, there = plain(0), plain(1, uuid=UUIDS[0])
+    before, after = (on((found,), check("gpu-lost", subject=about(found))) for found in (here, there))
+    assert told(before, after) == []
+
+
+def figure(value: float, *, uuid: str = UUIDS[0], samples: tuple[float, ...] = (), unit: str = "B/s") -> Measurement:
+    return Measurement(name="device-memory-copy", gpu=uuid, value=value, unit=unit, samples=samples, method="kernel")
+
+
+def measured(*figures: Measurement, gpus: tuple[Gpu, ...] | None = None) -> Report:
+    return on(gpus or (plain(0),), measurements=figures)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ratio"),
+    [
+        (figure(4e12), figure(3.9e12), None),
+        (figure(4e12), figure(3.7e12), 0.925),
+        (figure(3.7e12), figure(4e12), 1.081),
+        (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3.7e12), None),
+        (figure(4e12, samples=(3.7e12, 4e12, 4.3e12)), figure(3e12), 0.75),
+        (figure(0.0), figure(4e12), None),
+    ],
+)
+def test_figures_beyond_their_spread(before: Measurement, after: Measurement, ratio: float | None) -> None:
+    found = changes(measured(before), measured(after))
+    assert [change.ratio for change in found] == ([pytest.approx(ratio, abs=1e-3)] if ratio else [])
+    assert [change.faster for change in found] == ([ratio > 1] if ratio else [])
+
+
+def test_less_of_a_time_is_faster() -> None:
+    (found,) = changes(measured(figure(2e-6, unit="s")), measured(figure(1e-6, unit="s")))
+    assert (found.faster, found.before, found.after) == (True, "2 us", "1 us")
+    assert "50% less, faster" in as_text(
+        diff([("a", measured(figure(2e-6, unit="s"))), ("b", measured(figure(1e-6, unit="s")))]), Options()
+    )
+
+
+def test_figures_follow_their_gpu() -> None:
+    moved = measured(figure(3e12, uuid=UUIDS[3]), gpus=(plain(0, uuid=UUIDS[3]),))
+    found = [change for change in changes(measured(figure(4e12)), moved) if change.section == "measurements"]
+    assert [(change.subject, change.ratio) for change in found] == [("GPU 0 at 0000:06:00.0", 0.75)]
+
+
+def test_what_one_report_alone_knows_is_no_difference() -> None:
+    bare = on((plain(0),))
+    assert told(measured(figure(4e12)), bare) == []
+    assert notes(measured(figure(4e12)), bare) == ["1 figure is in the first report alone"]
+    assert bare.snapshot is not None
+    blind = msgspec.structs.replace(bare, snapshot=msgspec.structs.replace(bare.snapshot, gpus=None, driver=None))
+    assert told(bare, blind) == []
+    assert notes(bare, blind) == ["only the first report looked at it"] * 2
+
+
+def test_several_are_each_compared_with_the_first() -> None:
+    found = diff([("a", on((plain(0),))), ("b", on((plain(0, vbios="2"),))), ("c", on((plain(0, vbios="3"),)))])
+    assert [(each.first, each.second) for each in found.comparisons] == [(0, 1), (0, 2)]
+    assert [report.name for report in found.reports] == ["a", "b", "c"]
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(UsageError, match="name two or more"):
+        diff([("a", EXAMPLES["healthy"]())])
+    empty = msgspec.structs.replace(EXAMPLES["healthy"](), snapshot=None, checks=())
+    with pytest.raises(UsageError, match="b holds neither facts nor checks"):
+        diff([("a", EXAMPLES["healthy"]()), ("b", empty)])
+
+
+VALIDATOR = jsonschema.Draft202012Validator(schema("diff"))
+
+
+def pairs() -> list[tuple[str, str]]:
+    names = list(EXAMPLES)
+    return list(zip(names, [*names[1:], names[0]], strict=True))
+
+
+@pytest.mark.parametrize(("first", "second"), pairs())
+def test_json_fits_its_schema_and_reads_back(first: str, second: str) -> None:
+    found = diff([(first, EXAMPLES[first]()), (second, EXAMPLES[second]())])
+    text = as_json(found, Options())
+    VALIDATOR.validate(json.loads(text))
+    assert json.loads(text)["result"] == found.result
+    if "hostile" not in (first, second):
+        assert msgspec.json.decode(text, type=Diff) == found
+
+
+@pytest.mark.parametrize(("first", "second"), pairs())
+@pytest.mark.parametrize("width", [40, 80])
+def test_the_page_holds_its_width(first: str, second: str, width: int) -> None:
+    found = diff([(first, EXAMPLES[first]()), (second, EXAMPLES[second]())])
+    page = as_text(found, Options(width=width, home=HOME))
+    assert page.startswith("DIFFERENT  ")
+    if "hostile" not in (first, second):
+        assert max(map(len, page.splitlines())) <= width
+    assert all(character.isprintable() or character == "\n" for character in page)
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_hostile_names_show_as_text(attack: str) -> None:
+    found = diff([(attack, carrying(EXAMPLES["driver-too-old"](), attack)), ("b", EXAMPLES["healthy"]())])
+    assert all(character.isprintable() or character == "\n" for character in as_text(found, Options()))
+    assert as_text(found, Options(ascii=True)).isascii()
+
+
+def test_the_page() -> None:
+    before = on((plain(0),), check("gpu-lost"), *(check(f"rule-{number}") for number in range(20)))
+    after = on((plain(0, vbios="9"),), check("gpu-lost", "fail"), driver=Driver(installed=True, release="590.1"))
+    found = diff([("a.json", before), ("b.json", after)])
+    assert as_text(found, Options()).splitlines()[6:] == [
+        "Verdict",
+        "  verdict                           pass → fail",
+        "",
+        "Driver",
+        "  release                           580.159.04 → 590.1",
+        "",
+        "Checks",
+        "  gpu-lost@machine                  pass → fail",
+        "  0 more checks came and 20 went, all passed or skipped (-v lists them)",
+    ]
+    assert "rule-19@machine" in as_text(found, Options(verbose=True))
+    assert as_text(diff([("a", before), ("b", before)]), Options()).startswith(
+        "SAME  no difference in what both know\n"
+    )
