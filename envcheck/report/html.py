@@ -18,7 +18,7 @@ from envcheck.report.fixes import ACTIONS
 from envcheck.report.head import evidence_text
 from envcheck.report.html_speed import figures
 from envcheck.report.html_style import STYLE
-from envcheck.report.markup import Markup, chip, join, link, tag
+from envcheck.report.markup import Markup, chip, join, link, tag, text
 from envcheck.report.stack import Row, stack_rows
 from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
 from envcheck.report.tail import count_text, not_tried
@@ -35,6 +35,8 @@ SIGNS: dict[Status, tuple[str, str]] = {
 
 _GPUS, _CHECKS, _ROWS = 64, 1000, 300
 """Most of each that are shown."""
+_COMMAND = 4000
+"""Characters of the longest command that is shown."""
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _WHO = {"user": "", "root": "As root: ", "cluster-admin": "By the cluster's administrator: "}
 
@@ -184,7 +186,8 @@ def _fix(fix: Fix) -> Iterable[Markup]:
     if fix.command:
         line = shell_line(fix.command)
         # Half a command can do harm: it is shown whole or not at all.
-        yield tag("pre", Markup(tag("code", line))) if len(line) <= 2000 else tag("p", "(a command too long to show)")
+        whole = tag("pre", tag("code", text(line, _COMMAND)))
+        yield whole if len(line) <= _COMMAND else tag("p", f"(a command of {len(line):,} characters)")
     if fix.risk:
         yield tag("p", f"Risk: {fix.risk}", class_="risk")
 

@@ -102,14 +102,14 @@ def _figure(measured: Measurement, known: tuple[Gpu, ...], found: Expectation, c
     wrong = _wrong(measured)
     status: Status = check.status if check else "skipped"
     words = {"pass": " ✓", "skipped": ", not judged", "unknown": ", not judged"}.get(status, "")
-    told = [f"{found.share:.0%}{words}{_apart(measured)} ", *wrong]
+    told = [f"{found.share:.0%}{_apart(measured)}{words} ", *wrong]
     told += [chip(status, *_WORDS[status])] if status in _WORDS and not wrong else []
     return tag(
         "div",
         tag("span", _called(measured, known)),
         tag("span", quantity(measured.value or 0.0, measured.unit), class_="value"),
         _bar(found, "fail" if wrong else status),
-        tag("span", *told, class_="share"),
+        tag("span", *told, class_="share", title=check.message if check and status != "pass" else ""),
         class_="figure",
     )
 

@@ -71,7 +71,7 @@ dd p:first-child { margin-top: 0; }
 .ground { color: var(--soft); font-size: 12.5px; text-align: center; padding-top: 2px; }
 .figures { display: grid; gap: 7px; margin-top: 12px; }
 .figure {
-  display: grid; grid-template-columns: minmax(190px, 1.15fr) 104px minmax(150px, 1.6fr) 168px; gap: 2px 14px;
+  display: grid; grid-template-columns: minmax(200px, 1.3fr) 104px minmax(140px, 1.4fr) 190px; gap: 2px 14px;
   align-items: center; font-size: 14px;
 }
 .figure .value { text-align: right; font-weight: 650; font-variant-numeric: tabular-nums; white-space: nowrap; }

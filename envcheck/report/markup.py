@@ -8,7 +8,7 @@ from html import escape
 
 from envcheck.report.clean import clean
 
-LONGEST = 2000
+LONGEST = 800
 """Characters of one foreign text that are shown."""
 
 _PAGE = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 
-from envcheck.checks import Report, Source
+from envcheck.checks import Fix, Report, Source
 from envcheck.report import Options, render
 from envcheck.report.clean import clean
 from envcheck.report.markup import link, tag, text
@@ -149,6 +149,15 @@ def test_text_is_escaped_unless_a_tag_made_it() -> None:
     assert tag("p", "<b>", tag("i", "&")) == "<p>&lt;b&gt;<i>&amp;</i></p>"
     assert tag("p", title='"') == '<p title="&quot;"></p>'
     assert text("x" * 30, 10) == "x" * 10 + " … (20 more characters)"
+
+
+def test_a_command_is_whole_or_not_there() -> None:
+    for length, whole in ((3000, True), (9000, False)):
+        fix = Fix(text="Mend it", command=("mend", "x" * length))
+        bad = check("gpu-lost", "fail", fixes=(fix,))
+        _, parsed = page(report([bad], machine((), None), primary=bad))
+        assert (f"mend {'x' * length}" in parsed.text) == whole
+        assert ("mend x" in parsed.text) == whole
 
 
 def measured() -> Report:
