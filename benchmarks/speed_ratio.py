@@ -34,7 +34,7 @@ from probes._links_host import WAYS, HostCopies  # noqa: E402
 SIDE = 8192
 BYTES = 4 << 30
 PRODUCTS = 10
-PAUSE = 0.15
+PAUSE = bench_gemm.BURST.pause
 Figure = Callable[[], float]
 """Measures once and returns a rate."""
 

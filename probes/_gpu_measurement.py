@@ -66,6 +66,17 @@ def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
     return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
 
 
+def missing_one(called: str, uuid: str, why: str) -> Fields:
+    """The same for a measurement that is called ``gemm bf16 16384x8192x1024`` or ``gemm bf16 sustained``."""
+    name, *more = called.split()
+    facts: Fields = {"precision": more[0]} if more else {}
+    if "sustained" in more:
+        facts["burst"] = False
+    elif more[1:]:
+        facts["shape"] = [int(side) for side in more[1].split("x")]
+    return missing(name, uuid, why, **facts)
+
+
 Measure = Callable[[Bench], Fields]
 
 
@@ -81,9 +92,9 @@ def run_all(bench: Bench, out: Out, measures: dict[str, Measure]) -> None:
         try:
             found = measure(bench)
         except Unavailable as error:
-            found = missing(name, bench.uuid, str(error))
+            found = missing_one(name, bench.uuid, str(error))
         except CudaError as error:
-            out.fact({"measurements": [missing(name, bench.uuid, str(error))]})
+            out.fact({"measurements": [missing_one(name, bench.uuid, str(error))]})
             raise
         out.fact({"measurements": [found]})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.machine import called
+from envcheck.rules.speed_unjudged import why_not_judged
 from envcheck.snapshot import ProbeRun, Snapshot
 
 _ON_REQUEST = ("--timeout", "not started:", "interrupted")
@@ -48,10 +49,13 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     died = [run for run in bad if not run.detail.startswith(_ON_REQUEST)]
     first = (died or bad)[0]
     told = f"{_place(first, names)}{first.title}: {first.detail or first.status}"
+    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus}
+    figures = [(by_uuid[each.gpu], each) for each in snapshot.measurements if each.gpu in by_uuid]
+    judged = any(not why_not_judged(gpu, each) for gpu, each in figures)
     return Outcome(
-        status="warn" if died else "unknown",
+        status="warn" if died and judged else "unknown",
         title=told[:80],
-        message=f"{told}." if not died else f"{told}. Its other figures, and those of other GPUs, are not affected.",
+        message=f"{told}. Other figures are not affected." if judged else f"{told}.",
         evidence=evidence,
         decided_by="measured",
     )

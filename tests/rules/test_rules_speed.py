@@ -307,8 +307,11 @@ def run(status: str, detail: str = "", **more: Any) -> ProbeRun:
     ],
 )
 def test_what_did_not_end_is_said(detail: str, status: str, result: str) -> None:
-    check = check_of("measurement-unfinished", machine(runs=(run(status, detail, gpu=h200().uuid),)))
+    runs = (run(status, detail, gpu=h200().uuid),)
+    check = check_of("measurement-unfinished", measured(memory_copy(), runs=runs))
     assert check.status == result
+    alone = check_of("measurement-unfinished", measured(memory_copy(conditions=BUSY), runs=runs))
+    assert alone.status == "unknown"  # nothing was judged, so there is no verdict
     assert f"GPU 0 (NVIDIA H200): Matrix products: {detail}" in check.message
 
 

@@ -1,0 +1,372 @@
+"""``envcheck bench`` on a real GPU: figures, and faults that are really caused.
+
+No time is asserted: figures are compared in benchmarks/. Faults in kernels come from sources that the tests patch and
+compile; the product has no switch for them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck import events
+from envcheck.collect import child
+from envcheck.collect.bench_plan import Bench as Wish
+from envcheck.collect.bench_plan import choose, request_of
+from envcheck.collect.catalog import all_probes
+from envcheck.collect.gather import gather
+from envcheck.merge import merge
+from envcheck.session import Request, gather_here
+from probes import bench_gemm
+from probes._cublaslt import CublasLt
+from probes._gemm_kinds import PRECISIONS
+from probes._gpu_device import Device, ordinals
+from probes._gpu_kernels import FOLDER, STANDARD, Compiler, Module
+from probes._gpu_measurement import Bench
+from probes._gpu_nvrtc import Nvrtc
+from probes._gpu_sampler import Sampler
+from probes.bench_memory import Buffers, Traffic
+
+ROOT = Path(__file__).resolve().parents[2]
+VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+QUICK = {"gemm", "device-memory-copy", "device-memory-read", "host-to-device", "device-to-host"}
+BUSY = """
+import sys; sys.path.insert(0, {root!r})
+from probes._gpu_device import Device
+from probes._gpu_kernels import Compiler, Module, pointer
+import ctypes, time
+device = Device(0)
+module = Module(device, Compiler({nvrtc!r}, device.capability).module("compute", ("-DKIND=1",)))
+wrong = device.allocate(8)
+device.fill(wrong, 8, 0)
+print("busy", flush=True)
+until = time.monotonic() + 120
+while time.monotonic() < until:
+    module.kernel("throughput").launch(device.sms * 8, 256, (1 << 16, ctypes.c_int), pointer(wrong))
+    device.synchronize()
+"""
+FULL = """
+import sys; sys.path.insert(0, {root!r})
+from probes._gpu_device import Device
+import time
+device = Device(0)
+device.allocate(device.free_memory() - ({left} << 20))
+print("full", flush=True)
+time.sleep(120)
+"""
+
+
+@cache
+def facts() -> Any:
+    return gather_here(Request(variables=dict(os.environ)))
+
+
+@cache
+def libraries() -> dict[str, list[str]]:
+    wish = Wish(force=True)
+    found: dict[str, list[str]] = request_of(wish, choose(facts(), wish), facts())["libraries"]
+    return found
+
+
+REQUEST = "envcheck.collect.bench.request_of"
+
+
+def with_libraries(*given: Any) -> dict[str, Any]:
+    """The request for bench probes where the probes that look for libraries are not run."""
+    return {**request_of(*given), "libraries": libraries()}
+
+
+def bench(*options: str, **variables: str) -> tuple[int, dict[str, Any]]:
+    command = [sys.executable, "-m", "envcheck", "bench", "--json", *options]
+    done = subprocess.run(command, cwd="/", env={**VARIABLES, **variables}, capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def by_name(report: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for measured in report["measurements"]:
+        found.setdefault(measured["name"], []).append(measured)
+    return found
+
+
+def statuses(report: dict[str, Any], prefix: str = "slow-") -> set[str]:
+    return {check["status"] for check in report["checks"] if check["rule"].startswith(prefix)}
+
+
+def bench_runs(report: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {run["name"]: run for run in report["probes"] if run["name"].startswith("bench_")}
+
+
+@contextmanager
+def beside(source: str, **values: Any) -> Iterator[None]:
+    """Another process on the GPU."""
+    code = source.format(root=str(ROOT), nvrtc=libraries()["nvrtc"], **values)
+    with subprocess.Popen([sys.executable, "-c", code], env=VARIABLES, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline()
+            time.sleep(3)
+            yield
+        finally:
+            process.kill()
+    time.sleep(2)
+
+
+# --- sound --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def quick() -> tuple[int, dict[str, Any]]:
+    return bench()
+
+
+def test_quick_measures_judges_and_verifies(quick: tuple[int, dict[str, Any]]) -> None:
+    status, report = quick
+    found = by_name(report)
+    assert status == 0, report["headline"]
+    assert set(found) >= QUICK
+    assert all(measured.get("value") for each in found.values() for measured in each)
+    assert all(measured["verification"]["right"] for each in found.values() for measured in each)
+    assert statuses(report) == {"pass"}
+    assert statuses(report, "wrong-result") == {"pass"}
+
+
+def test_conditions_go_with_each_figure(quick: tuple[int, dict[str, Any]]) -> None:
+    for measured in quick[1]["measurements"]:
+        conditions = measured["conditions"]
+        assert conditions["samples"] > 0
+        assert {"sm_clock", "power", "temperature", "power_limit", "pcie_width", "memory_before"} <= set(conditions)
+
+
+def test_products_come_from_the_file_that_the_environment_would_load(quick: tuple[int, dict[str, Any]]) -> None:
+    for measured in by_name(quick[1])["gemm"]:
+        assert measured["library"] == libraries()["cublasLt"][0]
+
+
+def test_ctrl_c_gives_what_was_measured() -> None:
+    command = [sys.executable, "-m", "envcheck", "bench", "--json"]
+    with subprocess.Popen(command, cwd="/", env=VARIABLES, stdout=subprocess.PIPE, text=True) as process:
+        time.sleep(6)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    report = json.loads(out)
+    assert process.returncode == 130
+    assert report["exit_code"] == 130
+    assert report["measurements"]
+    assert any("interrupted" in run["detail"] for run in bench_runs(report).values())
+
+
+# --- nothing to measure with --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hidden", ["", "-1"])
+def test_a_hidden_gpu_is_not_measured(hidden: str) -> None:
+    status, report = bench(CUDA_VISIBLE_DEVICES=hidden)
+    assert status == 3
+    assert report["measurements"] == []
+    assert {run["status"] for run in bench_runs(report).values()} == {"skipped"}
+
+
+def measure(*names: str, only: tuple[str, ...] = (), without: tuple[str, ...] = (), **changes: Any) -> Any:
+    """Run bench probes with libraries taken away, in children as ever."""
+    specs = [spec for spec in all_probes() if spec.name in (*names, "cuda", "nvml")]
+    wish = Wish(force=True, only=only, full=bool(changes.get("full")))
+    with pytest.MonkeyPatch.context() as patch:
+
+        def less(*arguments: Any) -> dict[str, Any]:
+            request = request_of(*arguments)
+            request["libraries"] = {family: [] if family in without else paths for family, paths in libraries().items()}
+            return request
+
+        patch.setattr(REQUEST, less)
+        request = {"root": "/", "variables": {}, "cwd": "/", "python": []}
+        return merge(gather(specs, request, scopes=["node", "container", "env"], bench=wish))
+
+
+def test_without_nvrtc_each_measurement_says_so() -> None:
+    found = measure("bench_memory", "bench_gemm", "bench_links", without=("nvrtc",))
+    assert found.measurements
+    for measured in found.measurements:
+        assert measured.value is None
+        assert "NVRTC" in (measured.missing or "")
+
+
+def test_without_cublas_only_products_are_missing() -> None:
+    found = measure("bench_memory", "bench_gemm", without=("cublasLt",))
+    values = {measured.name: measured.value for measured in found.measurements}
+    assert values["gemm"] is None
+    assert values["device-memory-copy"]
+    (missing,) = [measured.missing for measured in found.measurements if measured.name == "gemm"]
+    assert "no cuBLASLt was found" in (missing or "")
+
+
+# --- others on the GPU --------------------------------------------------------------------------------------------
+
+
+def test_a_busy_gpu_is_skipped_and_with_force_not_judged() -> None:
+    with beside(BUSY):
+        status, report = bench()
+        assert status == 3
+        assert report["measurements"] == []
+        assert "is busy" in bench_runs(report)["bench_memory"]["detail"]
+        status, report = bench("--force", "--only", "device-memory-copy")
+        assert status == 3
+        assert by_name(report)["device-memory-copy"][0]["value"]
+        assert statuses(report) == {"skipped"}
+        assert "another program was on the GPU" in report["headline"]
+
+
+def test_memory_that_others_hold_is_skipped_and_with_force_said() -> None:
+    with beside(FULL, left=1500):
+        status, report = bench()
+        assert status == 3
+        assert "of its memory are in use" in bench_runs(report)["bench_memory"]["detail"]
+        status, report = bench("--force")
+        found = by_name(report)
+        assert status == 3
+        assert "MiB are free" in found["device-memory-copy"][0]["missing"]
+        assert statuses(report) == {"skipped"}
+        assert statuses(report, "measurement-unfinished") == set()
+
+
+def test_a_gpu_without_room_for_a_context_is_no_pass() -> None:
+    with beside(FULL, left=64):
+        status, report = bench("--force")
+        assert status == 3
+        assert "OUT_OF_MEMORY" in bench_runs(report)["bench_memory"]["detail"]
+        assert report["verdict"] == "unknown"
+
+
+# --- kernels at fault ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def workshop() -> Iterator[Any]:
+    uuid, ordinal = next(iter(ordinals().items()))
+    with Device(ordinal) as device:
+        compiler = Compiler(libraries()["nvrtc"], device.capability)
+        yield Bench(uuid, device, Sampler(uuid, {}), compiler, True, frozenset(), libraries())
+
+
+def patched(bench: Any, name: str, options: tuple[str, ...], old: str, new: str) -> Any:
+    """The kernels of a source in which ``old`` was changed."""
+    source = Path(FOLDER, f"{name}.cu").read_text(encoding="utf-8")
+    assert source.count(old) == 1
+    major, minor = bench.device.capability
+    nvrtc = Nvrtc(libraries()["nvrtc"][0])
+    code = nvrtc.cubin(source.replace(old, new), f"{name}.cu", f"sm_{major}{minor}", (STANDARD, *options))
+    return Module(bench.device, code)
+
+
+@pytest.mark.parametrize("kind", ["copy", "triad", "read", "write"])
+def test_a_kernel_that_miscomputes_one_word_is_caught(kind: str, workshop: Any) -> None:
+    changes = {
+        "copy": (
+            "if (i < pairs) store(to + i, held[k]);",
+            "if (i < pairs) { if (i == 12345) held[k].low ^= 1; store(to + i, held[k]); }",
+        ),
+        "write": (
+            "store(to + i, Pair{seed ^ (Word)i, seed});",
+            "store(to + i, Pair{seed ^ (Word)(i == 12345 ? 0 : i), seed});",
+        ),
+        "triad": ("a[k].x + 3.0 * b[k].x", "a[k].x + (i == 12345 ? 3.5 : 3.0) * b[k].x"),
+        "read": ("sum += held[k].low + held[k].high;", "sum += held[k].low + held[k].high + (first + k == 12345);"),
+    }
+    traffic = Traffic(workshop, Buffers(workshop.device, 3))
+    assert traffic.measured(kind, workshop)["verification"]["right"]
+    traffic.streaming = patched(workshop, "memory", ("-DUNROLL=1",), *changes[kind])
+    traffic.unrolled = patched(workshop, "memory", ("-DUNROLL=4",), *changes[kind])
+    found = traffic.measured(kind, workshop)["verification"]
+    assert (found["right"], found["wrong"]) == (False, 1)
+
+
+@pytest.mark.parametrize("precision", ["fp64", "tf32", "bf16", "fp8", "int8"])
+def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, workshop: Any) -> None:
+    """128 x 128 tiles of 64 x 64 elements are 16,384; one element of the product is spoiled after each run."""
+    if workshop.device.capability < PRECISIONS[precision].least:
+        pytest.skip("this GPU has no such precision")
+    runner = bench_gemm.Runner(workshop, CublasLt(libraries()["cublasLt"][0]))
+    shape = (8192, 8192, 512)
+    sound = runner.shaped(precision, shape, workshop, burst=True)["verification"]
+    assert (sound["right"], sound["checked"]) == (True, 8192 * 8192)
+    real = runner._run
+
+    def spoiled(product: Any, algorithm: Any, operands: Any) -> None:
+        real(product, algorithm, operands)
+        size = PRECISIONS[precision].result_size
+        place = operands.addresses[2] + random.Random(3).randrange(8192 * 8192) * size
+        workshop.device.fill(place, size, 0x3F)
+
+    runner._run = spoiled  # type: ignore[method-assign]
+    found = runner.shaped(precision, shape, workshop, burst=True)["verification"]
+    assert (found["right"], found["wrong"], found["checked"]) == (False, 1, 8192 * 8192)
+
+
+def test_a_kernel_that_never_ends_costs_only_its_own_figures(tmp_path: Path) -> None:
+    """The shipped probes, with one kernel changed in a copy."""
+    folder = tmp_path / "probes"
+    shutil.copytree(ROOT / "probes", folder)
+    source = folder / "kernels" / "memory.cu"
+    text = source.read_text()
+    assert text.count("    Word sum = 0;\n") == 1
+    source.write_text(
+        text.replace("    Word sum = 0;\n", "    Word sum = 0;\n    while (*(volatile Word *)total != 1) {}\n")
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("envcheck.collect.bench._QUICK_SECONDS", 12.0)
+        patch.setattr(REQUEST, with_libraries)
+        specs = [spec for spec in all_probes(folder) if spec.name in ("cuda", "nvml", "bench_memory", "bench_links")]
+        request = {"root": "/", "variables": {}, "cwd": "/", "python": []}
+        scopes: Any = ["node", "container", "env"]
+        found = merge(gather(specs, request, scopes=scopes, bench=Wish(force=True), folder=folder))
+    runs = {run.name: run for run in found.runs}
+    assert runs["bench_memory"].status == "timed-out"
+    assert "while device-memory-read" in runs["bench_memory"].detail
+    values = {measured.name: measured.value for measured in found.measurements}
+    assert values["device-memory-copy"]
+    assert values["host-to-device"]
+    assert "device-memory-read" not in values
+
+
+def test_a_child_that_is_killed_leaves_what_it_had_measured() -> None:
+    """The first bench child is killed as soon as it has sent a figure."""
+    started: list[int] = []
+    figures: list[str] = []
+    real = child.Child.__init__
+
+    def noted(self: Any, *given: Any) -> None:
+        real(self, *given)
+        started.append(self.pid)
+
+    def kill(event: events.Event) -> None:
+        if isinstance(event, events.Progress) and event.name == "bench_gemm":
+            figures.append(event.text)
+            if len(figures) == 2:
+                os.kill(started[-1], signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(child.Child, "__init__", noted)
+        patch.setattr(REQUEST, with_libraries)
+        specs = [spec for spec in all_probes() if spec.name in ("cuda", "nvml", "bench_memory", "bench_gemm")]
+        scopes: Any = ["node", "container", "env"]
+        request = {"root": "/", "variables": {}, "cwd": "/", "python": []}
+        found = merge(gather(specs, request, scopes=scopes, bench=Wish(force=True), on_event=kill))
+    runs = {run.name: run for run in found.runs}
+    assert runs["bench_gemm"].status == "crashed"
+    assert "SIGKILL" in runs["bench_gemm"].detail
+    assert len([measured for measured in found.measurements if measured.name == "gemm"]) == 1
+    assert runs["bench_memory"].status == "ok"

@@ -1,0 +1,78 @@
+"""Measurements as they are sent: what is sent is what was asked for, also where nothing could be measured."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.snapshot import Measurement
+from probes._gpu_call import CudaError, Unavailable
+from probes._gpu_measurement import Bench, measurement, missing_one, run_all
+from probes._kit import Out
+
+
+def bench(*only: str) -> Bench:
+    nothing: Any = None
+    return Bench("GPU-1", nothing, nothing, nothing, full=False, only=frozenset(only), libraries={})
+
+
+def sent(measures: dict[str, Any], *only: str, fails: type[Exception] | None = None) -> list[Measurement]:
+    lines: list[bytes] = []
+    out = Out("bench_a", lines.append)
+    if fails:
+        with pytest.raises(fails):
+            run_all(bench(*only), out, measures)
+    else:
+        run_all(bench(*only), out, measures)
+    facts = [json.loads(line).get("fact", {}).get("measurements", []) for line in lines]
+    return msgspec.convert([each for fact in facts for each in fact], list[Measurement])
+
+
+def one(name: str) -> Any:
+    return lambda _: measurement(name, "GPU-1", [3.0, 1.0, 2.0], unit="B/s")
+
+
+def failing(error: Exception) -> Any:
+    def measure(_: Bench) -> None:
+        raise error
+
+    return measure
+
+
+def test_the_value_is_the_median() -> None:
+    (found,) = sent({"device-memory-copy": one("device-memory-copy")})
+    assert (found.value, found.samples, found.gpu) == (2.0, (3.0, 1.0, 2.0), "GPU-1")
+
+
+def test_only_what_was_asked_for() -> None:
+    measures = {"gemm fp32": one("gemm"), "fma fp32": one("fma"), "mma bf16": one("mma")}
+    assert [each.name for each in sent(measures, "gemm", "mma")] == ["gemm", "mma"]
+    assert len(sent(measures)) == 3
+
+
+def test_what_is_unavailable_costs_itself_alone() -> None:
+    found = sent({"gemm fp8": failing(Unavailable("no algorithm")), "gemm bf16": one("gemm")})
+    assert [each.missing for each in found] == ["no algorithm", None]
+    assert (found[0].name, found[0].precision, found[0].value) == ("gemm", "fp8", None)
+
+
+def test_a_failed_call_ends_the_rest_and_is_said() -> None:
+    error = CudaError("cuLaunchKernel", 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
+    found = sent({"gemm fp8": failing(error), "gemm bf16": one("gemm")}, fails=CudaError)
+    assert [each.missing for each in found] == ["cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)"]
+
+
+@pytest.mark.parametrize(
+    ("called", "facts"),
+    [
+        ("device-memory-copy", {"name": "device-memory-copy"}),
+        ("fma fp64", {"name": "fma", "precision": "fp64"}),
+        ("gemm bf16 sustained", {"name": "gemm", "precision": "bf16", "burst": False}),
+        ("gemm tf32 16384x8192x1024", {"name": "gemm", "precision": "tf32", "shape": [16384, 8192, 1024]}),
+    ],
+)
+def test_what_is_missing_is_named_as_what_is_there(called: str, facts: dict[str, Any]) -> None:
+    assert missing_one(called, "GPU-1", "why") == {"source": "bench", "gpu": "GPU-1", "missing": "why", **facts}
