@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from envcheck.compat.cuda_rows import minor_compatible
+from envcheck.compat.cuda_rows import known_cuda, minor_compatible
 from envcheck.compat.fit import Fit, conclude
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import CudaRow, DriverBranchRow, Os, Tables
@@ -65,12 +65,12 @@ def minimum_driver(tables: Tables, cuda: CudaVersion, os: Os = "linux", release:
 
     ``release`` are the numbers of its release, where more than the minor is known.
     """
-    rows = [(version, row) for row in tables.cuda if (version := CudaVersion.parse(row.version))]
-    exact = [row for version, row in rows if version == cuda]
-    newest = max((version for version, _ in rows), default=cuda)
-    if not exact and cuda > newest and minor_compatible(cuda):
-        exact = [row for version, row in rows if version == newest and version.major == cuda.major]
-    for row in exact:
+    rows = known_cuda(tables)
+    row = rows.get(cuda)
+    newest = max(rows, default=cuda)
+    if row is None and cuda > newest and cuda.major == newest.major and minor_compatible(cuda):
+        row = rows[newest]
+    if row is not None:
         own = _of_release(row, release, os)
         if own:
             return Minimum(own, row, None, release=True)
@@ -122,8 +122,7 @@ def branch_of(tables: Tables, driver: DriverRelease, os: Os = "linux") -> Driver
 
 def _beyond_the_data(tables: Tables, driver: DriverRelease, cuda: CudaVersion, os: Os) -> Fit:
     """Minimums only grow: a driver below the newest known one cannot run a CUDA that is newer still."""
-    versions = [version for row in tables.cuda if (version := CudaVersion.parse(row.version))]
-    newest = max(versions, default=None)
+    newest = max(known_cuda(tables), default=None)
     if newest is not None and cuda > newest:
         least = minimum_driver(tables, newest, os)
         needed = DriverRelease.parse(least.driver) if least else None

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from envcheck.compat.fit import Fit, FitVerdict
-from envcheck.compat.question.families import MOST_TRIED, choose
+from envcheck.compat.question.families import MOST_WORK, choose
 from envcheck.compat.question.forward import NAME as FORWARD
 from envcheck.compat.question.judgement import Judgement, overall, summary
 from envcheck.compat.question.judging import judge
@@ -33,10 +33,10 @@ class Decision(NamedTuple):
         return overall(judgement.fit for judgement in self.judgements)
 
 
-def decide(tables: Tables, components: Sequence[Component], most: int = MOST_TRIED) -> Decision:
+def decide(tables: Tables, components: Sequence[Component], most: int = MOST_WORK) -> Decision:
     """Judge a question; raise UsageError for what no question can be made of.
 
-    ``most`` is how many members of families may be tried.
+    ``most`` is what may be spent on trying members of families.
     """
     decision = _narrowed(tables, components, most)
     if decision.verdict != "compatible":

@@ -26,8 +26,10 @@ _COMPLETE = ("cuda", "nvcc", TORCH)
 """Components whose releases the matrix knows one by one."""
 _ONE_FOR_ALL = (ENGINE, "tensorrt")
 """An engine loads in the version that built it: that one of each would do, says nothing of those that are there."""
-MOST_TRIED = 60
-"""Members that are tried, newest first, in the place of their families: each costs up to a few milliseconds."""
+MOST_WORK = 1200
+"""What may be spent on members that are tried, newest first, in the place of their families, at some 0.1 ms a unit."""
+_ONE_TRIAL = 10
+"""What a question costs in which each component is one release; the members of families come on top."""
 _MOST_TOLD = 2
 """Members whose objection is told."""
 
@@ -61,9 +63,9 @@ def choose(
     components: Sequence[Component],
     question: Question,
     judgements: Sequence[Judgement],
-    most: int = MOST_TRIED,
+    most: int = MOST_WORK,
 ) -> Choice | None:
-    """Members that fit, or the proof that none does; None where it stays open, or takes more than ``most`` trials."""
+    """Members that fit, or the proof that none does; None where it stays open, or takes more work than ``most``."""
     doubts = [set(judgement.about) for judgement in judgements if judgement.fit.verdict == "unknown"]
     doubtful = set().union(*doubts)
     families = [family for family in _families(tables, components, question) if family.name in doubtful]
@@ -93,10 +95,10 @@ class _Search:
         """The first that fits."""
         first, *rest = families
         for member in first.members:
-            if self._left == 0:
+            if self._left <= 0:
                 self.open = True
                 return None
-            self._left -= 1
+            self._left -= _work(rest)
             tried = self._try(base, first, member)
             verdict = overall(judgement.fit for judgement in tried.judgements)
             if verdict == "incompatible":
@@ -116,6 +118,15 @@ class _Search:
         changed[family.place] = changed[family.place]._replace(bounds=(Bound("==", member),))
         judgements = judge(self._tables, read_question(self._tables, changed))
         return _Tried(tuple(changed), judgements, {**base.members, family.name: member})
+
+
+def work(tables: Tables, components: Sequence[Component], question: Question) -> int:
+    """What it costs to judge a question once."""
+    return _work(list(_families(tables, components, question)))
+
+
+def _work(families: Sequence[_Family]) -> int:
+    return _ONE_TRIAL + sum(len(family.members) for family in families)
 
 
 def _families(tables: Tables, components: Sequence[Component], question: Question) -> Iterator[_Family]:

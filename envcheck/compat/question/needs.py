@@ -108,7 +108,11 @@ def _cuda(tables: Tables, question: Question, candidate: Candidate, row: Release
 def _any_runs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
     """Whether the driver runs any CUDA that the row admits; None when the matrix knows none of them."""
     admitted = admitted_toolkits(tables, parse_specifier(row.needs["cuda"]))
-    fits = [runs(tables, question, cuda) for cuda in admitted]
+    fits: list[Fit] = []
+    for cuda in admitted:
+        fits.append(runs(tables, question, cuda))
+        if fits[-1].ok:
+            break
     if not fits:
         return None
     best = min(fits, key=lambda fit: ("compatible", "unknown", "incompatible").index(fit.verdict))

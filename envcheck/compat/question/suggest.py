@@ -9,10 +9,12 @@ from itertools import islice
 from envcheck.compat.cuda_rows import toolkits
 from envcheck.compat.question.candidates import release_candidates
 from envcheck.compat.question.decision import Decision, decide
+from envcheck.compat.question.families import work
 from envcheck.compat.question.forward import NAME as FORWARD
 from envcheck.compat.question.judgement import Judgement
 from envcheck.compat.question.names import canonical, scheme
 from envcheck.compat.question.question import Question
+from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.rows import known_versions, rows_of
 from envcheck.compat.question.torch import NAME as TORCH
 from envcheck.compat.question.wording import readable
@@ -26,18 +28,19 @@ _DRIVER_HINT = re.compile(r"driver (>= ?|R)([0-9]+)(\.[0-9.]+)?")
 
 _MOST_TRIED = 40
 """Changes of one component that are tried, nearest first."""
-_FEWER_TRIED = 12
-"""The same where a major version is named: all its releases are judged each time."""
-_MOST_NARROWED = 4
-"""Members of families that are tried with each."""
+_LEAST_TRIED = 4
+_MOST_WORK = 1000
+"""What may be spent on all of them, as families count it: a question that names majors is judged for all releases."""
+_MOST_NARROWED = 60
+"""Of that, what may be spent on the families of each change."""
 
 
 def suggest(tables: Tables, components: Sequence[Component], decision: Decision) -> tuple[str, ...]:
     """Single changes with which the answer is compatible, for each component that all objections are about."""
     question, objections = decision.question, decision.objections
     shared = set.intersection(*(set(objection.about) for objection in objections)) if objections else set()
-    named = [version for versions in question.versions.values() for version in versions]
-    most = _FEWER_TRIED if any(one.family and len(one.numbers) == 1 for one in named) else _MOST_TRIED
+    each = work(tables, components, read_question(tables, components)) * max(len(shared), 1)
+    most = min(_MOST_TRIED, max(_MOST_WORK // each, _LEAST_TRIED))
     found: list[str] = []
     for place, component in enumerate(components):
         name = canonical(component.name)
