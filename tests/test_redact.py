@@ -29,7 +29,7 @@ from envcheck.snapshot import (
 )
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying
-from tests.test_machines import report_on
+from tests.test_machines import CONSTRUCTED, RECORDED, report_on
 
 UUID = "GPU-5818afbd-93e1-6488-ffb4-e55ad89d9abc"
 MIG = "MIG-0d1e2f3a-1111-2222-3333-444455556666"
@@ -105,6 +105,9 @@ def test_a_host_that_is_a_common_word_goes_where_it_is_the_host_alone() -> None:
     named = msgspec.structs.replace(saying("runs in a vm"), host="vm")
     hidden = redact(named)
     assert (hidden.host, told(hidden)) == ("host", ["runs in a vm"])
+    odd = redact(msgspec.structs.replace(EXAMPLES["healthy"](), host="torch"))
+    assert odd.host == "host"
+    assert "torch 2.11.0+cu130" in render(odd, "text")
 
 
 @pytest.mark.parametrize(
@@ -203,8 +206,9 @@ def test_shared_formats_hide_names_and_machine_formats_do_not() -> None:
 
 
 def test_a_report_without_secrets_is_left_as_it_is() -> None:
-    found = report_on("h200")
-    assert mask_secrets(found) is found
+    for name in (*RECORDED, *(f"constructed/{name}" for name in CONSTRUCTED)):
+        found = report_on(name)
+        assert mask_secrets(found) is found, name
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+import msgspec
+
 from envcheck.checks import Report
-from envcheck.redact.names import HIDDEN_GPU, Names
-from envcheck.redact.names import HOST as HOST
+from envcheck.redact.pseudonyms import HIDDEN_GPU
+from envcheck.redact.pseudonyms import HOME as HOME
+from envcheck.redact.pseudonyms import HOST as HOST
 from envcheck.redact.secrets import masked, masked_value
 from envcheck.redact.walk import rewritten
-
-HOME = "/home/user"
-"""The home folder of a redacted report's user."""
 
 
 def mask_secrets(report: Report) -> Report:
@@ -34,9 +34,20 @@ def redact(report: Report, homes: Iterable[str] = ()) -> Report:
     ``homes`` are home folders whose owners are to be hidden wherever they lie; those below ``/home``, ``/Users`` and
     the like are known by their place.
     """
+    from envcheck.redact.names import Names  # noqa: PLC0415 - most reports are not redacted
+
     safe = mask_secrets(report)
     names = Names(safe, homes)
-    return rewritten(safe, cache(names.hide), names.hide_value)
+    return _without_host(rewritten(safe, cache(names.hide), names.hide_value))
+
+
+def _without_host(report: Report) -> Report:
+    """The fields that are the host go whatever its name; within texts only a name that is no common word does."""
+    snapshot = report.snapshot
+    if snapshot is not None and snapshot.platform is not None and snapshot.platform.host:
+        platform = msgspec.structs.replace(snapshot.platform, host=HOST)
+        snapshot = msgspec.structs.replace(snapshot, platform=platform)
+    return msgspec.structs.replace(report, host=HOST if report.host else report.host, snapshot=snapshot)
 
 
 def is_redacted(report: Report) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envcheck.checks import Report
+from envcheck.redact.pseudonyms import IP
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
@@ -58,7 +59,7 @@ class Addresses:
     def _learn(self, address: str) -> str:
         if address in self._versions or _EVERY_HOST.match(address):
             return address
-        return self._known.setdefault(address, f"ip-{len(self._known) + 1}")
+        return self._known.setdefault(address, f"{IP}{len(self._known) + 1}")
 
 
 def _talk(report: Report) -> Iterator[str]:

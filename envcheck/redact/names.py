@@ -8,12 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from envcheck.checks import Report
 from envcheck.redact.addresses import Addresses
+from envcheck.redact.pseudonyms import HIDDEN_GPU, HOST, SERIAL
 from envcheck.redact.users import Users
 from envcheck.snapshot import Gpu
-
-HOST = "host"
-HIDDEN_GPU = "redacted-"
-"""What the pseudonym of a GPU has after ``GPU-``."""
 
 _UUID = re.compile(r"(?<![\w-])(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
 _SHORTEST_SERIAL = 6
@@ -27,15 +24,12 @@ class Names:
 
     def __init__(self, report: Report, homes: Iterable[str] = ()) -> None:
         self._identities = dict(_identities(report))
-        self._hosts = tuple(dict.fromkeys(_hosts(report)))
         self._users = Users(report, homes)
         self._addresses = Addresses(report)
-        self._exact = _words([*self._identities, *filter(_distinctive, self._hosts)])
+        self._exact = _words([*self._identities, *filter(_distinctive, _hosts(report))])
 
     def hide(self, text: str) -> str:
         """``text`` with every name in it replaced."""
-        if text in self._hosts:
-            return HOST
         if self._exact is not None:
             text = self._exact.sub(lambda match: self._identities.get(match[0], HOST), text)
         if "GPU-" in text or "MIG-" in text:
@@ -82,9 +76,9 @@ def _pseudonym(uuid: str) -> str:
 
 def _serial(gpu: Gpu, number: int) -> str:
     """Named after the UUID: serial numbers are so few that a hash of one could be undone by trying all."""
-    if gpu.serial and gpu.serial.startswith("serial-"):
+    if gpu.serial and gpu.serial.startswith(SERIAL):
         return gpu.serial
-    return f"serial-{_pseudonym(gpu.uuid).rpartition('-')[2]}" if gpu.uuid else f"serial-{number}"
+    return f"{SERIAL}{_pseudonym(gpu.uuid).rpartition('-')[2]}" if gpu.uuid else f"{SERIAL}{number}"
 
 
 def _hosts(report: Report) -> Iterator[str]:

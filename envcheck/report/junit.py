@@ -28,9 +28,10 @@ def render(report: Report, _options: Options) -> str:
         if any(check.layer == layer for check in report.checks)
     ]
     counts = _counts(report.checks, report)
-    if not report.checks:
-        suites = [_nothing(report)]
-        counts = {"tests": 1, "failures": 0, "errors": 1, "skipped": 0}
+    if report.verdict == "unknown" and not counts["failures"] + counts["errors"]:
+        # No check that matters ran: that must not look like a run in which all passed.
+        suites.append(_no_verdict(report))
+        counts = counts | {"tests": counts["tests"] + 1, "errors": 1}
     head = _open("testsuites", {"name": "envcheck", **counts, "time": f"{report.duration_s:.3f}"})
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *suites, "</testsuites>"]) + "\n"
 
@@ -57,13 +58,12 @@ def _suite(layer: str, checks: Sequence[Check], report: Report) -> str:
     )
 
 
-def _nothing(report: Report) -> str:
-    """A run without a single check must not look like one that passed."""
+def _no_verdict(report: Report) -> str:
     return "\n".join(
         [
             _open("testsuite", {"name": "envcheck", "tests": 1, "failures": 0, "errors": 1, "skipped": 0}),
             _open("testcase", {"classname": "envcheck", "name": "verdict", "time": "0"}),
-            f"{_open('error', {'message': f'no check ran: {report.headline}', 'type': 'unknown'})}</error>",
+            f"{_open('error', {'message': f'no verdict: {report.headline}', 'type': 'unknown'})}</error>",
             "</testcase>",
             "</testsuite>",
         ]
@@ -81,7 +81,7 @@ def _outcome(check: Check, report: Report) -> str:
         return "skipped"
     if check.status == "unknown":
         return "error" if report.verdict == "unknown" else "skipped"
-    refused = check.status == "fail" or (check.status == "warn" and report.verdict == "warn" and report.exit_code != 0)
+    refused = check.status == "fail" or (check.status == "warn" and report.verdict == "warn" and report.exit_code == 1)
     return "failure" if refused else ""
 
 

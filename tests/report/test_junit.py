@@ -82,6 +82,11 @@ def test_no_check_is_an_error() -> None:
     assert (root.attrib["tests"], root.attrib["errors"]) == ("1", "1")
 
 
+def test_no_verdict_is_an_error_even_where_nothing_is_unknown() -> None:
+    root = suites(report([check("gpu-lost", "skipped"), check("mig-odd")], machine((), None), verdict="unknown"))
+    assert (root.attrib["tests"], root.attrib["errors"], root.attrib["skipped"]) == ("3", "1", "1")
+
+
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_xml_whatever_the_names(attack: str) -> None:
     for name in EXAMPLES:
