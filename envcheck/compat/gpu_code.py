@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
 
 from envcheck.compat.cuda_rows import cuda_row
 from envcheck.compat.fit import Fit, conclude
@@ -68,12 +70,26 @@ def _lost_to_tegra(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -
 
 def read_targets(texts: Iterable[str]) -> tuple[CodeTarget, ...]:
     """What GPU code is for; names that are no targets are left out."""
-    return tuple(target for text in texts if (target := CodeTarget.parse(text)))
+    return tuple(target for text in texts if (target := _target(text)))
+
+
+_target = cache(CodeTarget.parse)
+
+
+class _Index(NamedTuple):
+    tables: Tables
+    rows: dict[ComputeCapability, CapabilityRow]
+
+
+_latest: list[_Index] = []
+"""The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
 
 
 def capability_row(tables: Tables, capability: ComputeCapability) -> CapabilityRow | None:
-    name = str(capability)
-    return next((row for row in tables.capabilities if row.capability == name), None)
+    if not _latest or _latest[0].tables is not tables:
+        read = ((ComputeCapability.parse(row.capability), row) for row in tables.capabilities)
+        _latest[:] = [_Index(tables, {parsed: row for parsed, row in read if parsed})]
+    return _latest[0].rows.get(capability)
 
 
 def _ptx_serves(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:

@@ -307,6 +307,8 @@ class ReleaseRow(Row, frozen=True, kw_only=True):
     """Least compute capability that it supports, where its documents say so (they outrank ``targets``)."""
     capability_max: str | None = None
     """Greatest one, where documented."""
+    capability_known: str | None = None
+    """Greatest one that it knows of, where documents set no end: on newer GPUs it may run code for an older one."""
     capabilities: tuple[str, ...] = ()
     """The only ones that it runs on, where that is a list."""
     superseded: str = ""

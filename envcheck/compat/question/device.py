@@ -52,6 +52,10 @@ def _documented(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: Aske
         return conclude(tables, "incompatible", reason, row, change=change)
     if row.capability_min is None and not row.capabilities:
         return None
+    known = ComputeCapability.parse(row.capability_known)
+    if known is not None and gpu.capability > known:
+        reason = f"{candidate.label} knows compute capabilities up to {known}; {gpu.label} has {gpu.capability}"
+        return conclude(tables, "unknown", f"{reason}, on which it may run code for an older one", row)
     if not _bounded(row) and _newer_than_toolkit(tables, row, gpu):
         reason = f"{candidate.label} was built with CUDA {row.cuda}, which is older than {gpu.capability.sm}"
         return conclude(tables, "unknown", reason, row)

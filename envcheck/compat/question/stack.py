@@ -20,6 +20,8 @@ from envcheck.compat.specifier import Specifier, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import ComputeCapability, CudaVersion
 
+_FOR_A_PART = ("triton",)
+"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""
 _YET_TO_COME = Version((10**6,))
 
 
@@ -69,6 +71,8 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
 
 def _libraries_refuse(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     for key, text in row.needs.items():
+        if key in _FOR_A_PART:
+            continue
         spec = parse_specifier(text)
         rows = [other for other in rows_of(tables, canonical(key)) if _overlap(text, other.versions)]
         refusals = [refused(other, gpu) for other in rows]

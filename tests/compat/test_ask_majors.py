@@ -1,0 +1,56 @@
+"""Questions of majors alone: bounded in work, so in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.compat.question.candidates import Candidate
+from envcheck.compat.question.families import MOST_WORK, work
+from envcheck.compat.question.judgement import Judgement
+from envcheck.compat.question.question import Question
+from envcheck.compat.question.reading import read_question
+from envcheck.compat.question.software import judge_candidate
+from envcheck.compat.tables import Tables
+from envcheck.components import Component, parse_components
+from tests.compat.asking import answer, questions
+
+MANY = questions("""
+torch==2 torchvision==0 torchaudio==2 cuda==12
+torch==2 torchvision==0 torchaudio==2 cuda==12 python==3
+torch==2 nvcc==12 deepspeed==0 flash-attn==2 driver==470
+torch==2 cuda==12 vllm==0 gpu==sm_120 driver==470
+torch==2 torchvision==0 torchaudio==2 triton==3 cuda==12 nccl==2 cudnn==9
+""")
+MOST_JUDGED = 4 * MOST_WORK
+"""Builds of releases that may be judged: some two for a unit of work, for families and for suggestions."""
+
+
+def read(question: str) -> list[Component]:
+    return [component for text in question.split() for component in parse_components(text)]
+
+
+@pytest.mark.parametrize("question", MANY)
+def test_the_work_of_trials_is_bounded(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged: list[str] = []
+
+    def counted(matrix: Tables, asked: Question, candidate: Candidate) -> list[Judgement]:
+        judged.append(candidate.label)
+        return judge_candidate(matrix, asked, candidate)
+
+    monkeypatch.setattr("envcheck.compat.question.judging.judge_candidate", counted)
+    assert answer(question).verdict in ("unknown", "incompatible")
+    assert 0 < len(judged) <= MOST_JUDGED
+
+
+def test_a_question_of_majors_costs_more_than_one_of_releases() -> None:
+    matrix = tables()
+    costs = [
+        work(matrix, read(text), read_question(matrix, read(text))) for text in (MANY[0], "torch==2.5.1 cuda==12.4")
+    ]
+    assert costs[0] > 10 * costs[1]
+
+
+def test_families_of_two_are_still_narrowed() -> None:
+    assert answer("jax==0 jaxlib==0 cuda==12 cudnn==9").verdict == "compatible"
+    assert answer("tensorflow==2 cuda==11 cudnn==8").verdict == "compatible"

@@ -1,0 +1,62 @@
+"""GPUs that packages document, and what is compiled where it is installed, asked of the matrix that is shipped."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "triton==2.1.0 gpu==V100",
+        "triton==3.1.0 gpu==T4",
+        "torch==2.5.1+cu118 gpu==GTX,1080",
+        "cupy-cuda12x==13.0.0 gpu==H100",
+        "cupy-cuda12x==13.4.0 gpu==RTX,5090",
+        "nvcc==11.6 torch==2.5.1+cu118 deepspeed==0.15.0",
+        "nvcc==12.4 torch==2.5.1 deepspeed==0.5.4",
+        "torch==2.5.1 deepspeed==0.15.0",
+    ],
+)
+def test_fits(question: str) -> None:
+    assert_fits(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "triton==3.1.0 gpu==GTX,1080",
+        "triton==2.0.0 gpu==P100",
+        "cupy-cuda12x==12.3.0 gpu==RTX,5090",
+        "cupy-cuda12x==13.3.0 gpu==RTX,5090 cuda==12.4",
+        "nvcc==12.4 torch==2.5.1+cu118 deepspeed==0.15.0",
+        "nvcc==11.8 torch==2.5.1 deepspeed==0.19.1",
+        "nvcc==9.2 torch==1.4.0 deepspeed==0.6.0",
+    ],
+)
+def test_does_not_fit(question: str) -> None:
+    assert_does_not_fit(question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "triton==3.3.0 gpu==V100",
+        "triton==3.1.0 gpu==B200",
+        "cupy-cuda12x==13.3.0 gpu==RTX,5090",
+        "nvcc==12.4 torch==2.5.1+cu118",
+        "nvcc==12.4 torch==2.5.1+cu118 deepspeed==0.5.0",
+    ],
+)
+def test_nobody_can_tell(question: str) -> None:
+    assert_nobody_can_tell(question)
+
+
+def test_the_refusal_of_pytorch_names_its_source() -> None:
+    found = answer("nvcc==12.4 torch==2.5.1+cu118 deepspeed==0.15.0")
+    titles = [source.title for source in found.reasons[0].sources]
+    assert any("_check_cuda_version" in title for title in titles)
+    assert any("assert_no_cuda_mismatch" in title for title in titles)
+    assert found.suggestions == ("nvcc 11.8", "torch 2.5.1+cu124")
