@@ -95,11 +95,7 @@ def _fix(fix: Fix) -> list[str]:
 
 
 def _documented(check: Check) -> list[str]:
-    links = [
-        f"[{prose(source.title)}](<{source.address}>)"
-        for source in check.sources
-        if is_page(source.address)
-    ]
+    links = [f"[{prose(source.title)}](<{source.address}>)" for source in check.sources if is_page(source.address)]
     return [f"Documented: {', '.join(links[:_FIXES])}"] if links else []
 
 
