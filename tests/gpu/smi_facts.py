@@ -233,22 +233,26 @@ def _temperatures(gpu: Gpu, before: ET.Element, after: ET.Element) -> Iterator[s
         )
         yield from _between(fact, fact_at(gpu, fact), low, high, DEGREES_BETWEEN_READINGS)
     for fact, (absolute, relative) in THRESHOLDS.items():
-        theirs = _threshold(before, absolute, relative)
+        theirs = _threshold(gpu, before, absolute, relative)
         ours = fact_at(gpu, fact)
         refused = ours is None and any(name in ("temperature", fact) for name in gpu.not_supported)
         if theirs is not None and not refused and (ours is None or abs(ours - theirs) > DEGREES_OF_ROUNDING):
             yield f"{fact}: {ours!r}, nvidia-smi: {theirs!r}"
 
 
-def _threshold(smi: ET.Element, absolute: str, relative: str) -> float | None:
-    """A threshold in degrees; newer GPUs print how far it is from the temperature that they call their limit."""
+def _threshold(gpu: Gpu, smi: ET.Element, absolute: str, relative: str) -> float | None:
+    """A threshold in degrees; newer GPUs print how far it lies from the one of the GPU's normal work.
+
+    What they print as the present distance counts from the hottest part, which need not be the one of ``gpu_temp``.
+    """
     text = printed(smi, f"temperature/{absolute}")
     if text is not None:
         return number(text)
-    now, margin, below = (printed(smi, f"temperature/{place}") for place in ("gpu_temp", "gpu_temp_tlimit", relative))
-    if now is None or margin is None or below is None:
+    base = fact_at(gpu, "temperature.gpu_max")
+    normal, own = (printed(smi, f"temperature/{place}") for place in (THRESHOLDS["temperature.gpu_max"][1], relative))
+    if base is None or normal is None or own is None:
         return None
-    return number(now) + number(margin) - number(below)
+    return float(base) + number(normal) - number(own)
 
 
 COUNTERS = {
