@@ -42,6 +42,8 @@ _FOCUS = {
     "facts": "#facts-tree",
 }
 _TICK = 0.1
+_FIRST_SCREEN = 0.05
+"""Seconds in which the first screen is drawn before probes take the processors."""
 _PATIENCE = 5.0
 """Seconds that leaving waits for children to end."""
 _TITLE = 60
@@ -139,7 +141,7 @@ class EnvcheckApp(App["Report"]):
         if self.report is not None:
             self.call_after_refresh(self._show_all)
         else:
-            self.call_after_refresh(self._run, self._request, "Examining this machine", {})
+            self.set_timer(_FIRST_SCREEN, lambda: self._run(self._request, "Examining this machine", {}))
         self.set_interval(_TICK, self._tick)
 
     def _heed_signals(self) -> None:
@@ -323,8 +325,6 @@ class EnvcheckApp(App["Report"]):
         """Lay out anew what depends on the width."""
         for widget in (*self.screen_stack, self.overview):
             widget.set_class(event.size.height < _TIGHT, "-tight")
-        self._to_show |= {"overview", "performance"}
-        self.call_after_refresh(self._show, self._place)
 
     def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
         self.overview.show_detail(self.paint)
@@ -535,7 +535,7 @@ class EnvcheckApp(App["Report"]):
         yield from (command for command in super().get_system_commands(screen) if command.title != "Screenshot")
 
     def action_command_palette(self) -> None:
-        if not CommandPalette.is_open(self):
+        if not CommandPalette.is_open(self):  # type: ignore[arg-type]
             self.push_screen(CommandPalette(placeholder="search for a command", id="--command-palette"))
 
     async def action_quit(self) -> None:

@@ -141,12 +141,12 @@ def _called(gpu: Gpu) -> str:
 
 
 def _against(measured: Measurement, baseline: Mapping[tuple[str | None, str], Measurement]) -> str:
-    """``98% of the baseline``; of a duration, how fast it is beside it."""
+    """``98% of baseline``; of a duration, how fast it is beside it."""
     earlier = baseline.get((measured.gpu, measured_as(measured)))
     if earlier is None or not earlier.value or not measured.value:
         return ""
     ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value
-    return f"{ratio:.0%} of the baseline"
+    return f"{ratio:.0%} of baseline"
 
 
 def _by_measurement(report: Report) -> dict[tuple[str, str], Check]:

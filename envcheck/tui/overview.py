@@ -42,7 +42,7 @@ class Overview(Vertical):
         super().__init__(id="overview-body")
         self._options = options
         self._found: list[Finding] = []
-        self._told_work = False
+        self._last: tuple[Paint, bool] | None = None
         self.report: Report | None = None
 
     def compose(self) -> ComposeResult:
@@ -79,7 +79,7 @@ class Overview(Vertical):
         from envcheck.report.findings import Outline
         from envcheck.tui import pages
 
-        self.report = report
+        self.report, self._last = report, (paint, final)
         pen = self._pen()
         outline = Outline(report)
         stack = pages.stack(report, pen, final=final)
@@ -90,6 +90,12 @@ class Overview(Vertical):
         self._place_details()
         self._fill(pages.in_order(outline, final=final), pen, paint)
         self.show_detail(paint)
+
+    def on_resize(self) -> None:
+        """Lay out anew for another width."""
+        if self.report is not None and self._last is not None:
+            paint, final = self._last
+            self.show(self.report, paint, final=final)
 
     def _blank_rows(self) -> int:
         """Rows between the parts."""

@@ -22,7 +22,7 @@ Parts: TypeAlias = Mapping[Key, "Snapshot"]
 Gather: TypeAlias = "Callable[[Request, OnEvent, Callable[[], bool]], Snapshot]"
 """Examines: ``session.gather_here``, or in tests something that replays a machine."""
 
-_BETWEEN_JUDGEMENTS = 0.15
+_BETWEEN_JUDGEMENTS = 0.4
 """Seconds: what comes in close together is judged together."""
 
 

@@ -15,6 +15,7 @@ from envcheck.report import render
 from envcheck.report.read import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.detail import Choose, Page
+from envcheck.tui.export import CHOICES
 from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
 
 
@@ -160,8 +161,6 @@ def test_the_palette_offers_what_the_keys_do() -> None:
 def test_e_writes_what_is_chosen_and_says_where(
     form: str, ending: str, holds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from envcheck.tui.export import CHOICES
-
     monkeypatch.chdir(tmp_path)
     report = msgspec.structs.replace(SHOWN["h200"](), host="secret-host")
 

@@ -28,7 +28,8 @@ def test_the_first_screen_imports_neither_a_driver_nor_what_judges() -> None:
 
 
 def test_a_check_never_imports_textual() -> None:
-    code = "import sys; from envcheck.cli import main; main(['check', '--only', 'no-nvidia-gpu', '--json']); print(); print(*sys.modules)"
+    code = "import sys; from envcheck.cli import main; main(['check', '--only', 'no-nvidia-gpu', '--json'])"
+    code += "; print(); print(*sys.modules)"
     loaded = python(code).rsplit("\n", 2)[-2].split()
     assert "envcheck.session" in loaded
     assert not {"textual", "rich", "envcheck.tui"} & set(loaded)
