@@ -1,4 +1,4 @@
-"""What stands between PCI devices that want to reach each other: the IOMMU, and the Access Control Services of ports."""
+"""What stands between PCI devices that want to reach each other: the IOMMU, and ports' Access Control Services."""
 
 from __future__ import annotations
 

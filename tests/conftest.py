@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture(autouse=True, scope="session")
 def heed_interrupts() -> Iterator[None]:
-    """Take SIGINT as a terminal's program does: a shell's background jobs, and what they start, begin by ignoring it."""
+    """Take SIGINT as a terminal's program does: a shell's background jobs, and what they start, ignore it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

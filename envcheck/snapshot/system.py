@@ -138,7 +138,7 @@ class DriverLibrary(Identified, frozen=True, kw_only=True, omit_defaults=True):
     found_as: tuple[str, ...] = ()
     """The paths under which the loader may meet it, in the order in which it would."""
     mounted: bool | None = None
-    """Whether the file, or a folder above it, is a mount of its own; in a container, False says that it is the image's."""
+    """Whether it, or a folder above it, is a mount of its own; in a container, False says that it is the image's."""
 
     def identities(self) -> tuple[str, ...]:
         return (self.path,)
