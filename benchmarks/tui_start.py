@@ -104,10 +104,8 @@ def _further(program: Program) -> list[float]:
 
 def told(name: str, seconds: list[float]) -> None:
     ordered = sorted(seconds)
-    print(
-        f"{name:<34} median {statistics.median(ordered) * 1e3:6.0f} ms   most {ordered[-1] * 1e3:6.0f} ms"
-        f"   n {len(ordered)}"
-    )
+    middle, most = statistics.median(ordered) * 1e3, ordered[-1] * 1e3
+    print(f"{name:<34} median {middle:6.0f} ms   most {most:6.0f} ms   n {len(ordered)}")
 
 
 def main() -> None:

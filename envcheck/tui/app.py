@@ -132,7 +132,9 @@ class EnvcheckApp(App["Report"]):
             yield TabPane("2 Performance", id="performance")
             yield TabPane("3 Matrix", id="matrix")
             yield TabPane("4 Facts", id="facts")
-        yield Footer(compact=True)
+        footer = Footer()
+        footer.compact = True
+        yield footer
 
     def on_mount(self) -> None:
         self.query_one(TabbedContent).query_one("ContentTabs").can_focus = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,9 +52,14 @@ async def _write(app: EnvcheckApp, report: Report, form: str, path: Path) -> Non
     elif form == "svg":
         hidden = redact(report, [home] if home else [])
         await app.show_report(hidden)
-        picture = app.export_screenshot()
+        picture = without_fonts(app.export_screenshot())
         await app.show_report(report)
         write_whole(path, picture)
     else:
         hidden = redact(report, [home] if home else [])
         write_whole(path, render(hidden, form, Options(home="")))
+
+
+def without_fonts(picture: str) -> str:
+    """An SVG picture that loads nothing from elsewhere: the reader's own fixed-width font does."""
+    return re.sub(r"@font-face\s*\{[^}]*\}", "", picture)

@@ -180,6 +180,7 @@ def test_e_writes_what_is_chosen_and_says_where(
     assert file.suffix == f".{ending}"
     text = file.read_text()
     assert holds in text
+    assert "@font-face" not in text
     assert ("secret-host" in text) == (form == "private")
 
 
