@@ -160,7 +160,8 @@ def _best_product(torch: Any, name: str) -> float:
 
 def _works(torch: Any, name: str) -> list[Callable[[], Any]]:
     """PyTorch's ways to the product, of operands uniform in [-1, 1) (INT8: in all its range)."""
-    left, right = (2 * torch.rand(SIDE, SIDE, device="cuda") - 1 for _ in range(2))
+    drawn = torch.float64 if name == "fp64" else torch.float32  # random bits cost power
+    left, right = (2 * torch.rand(SIDE, SIDE, device="cuda", dtype=drawn) - 1 for _ in range(2))
     if name == "int8":
         whole = [torch.randint(-128, 128, (SIDE, SIDE), dtype=torch.int8, device="cuda") for _ in range(2)]
         return [lambda: torch._int_mm(*whole), lambda: torch._int_mm(whole[0], whole[1].t())]  # noqa: SLF001

@@ -23,13 +23,14 @@ class Plan:
     pause: float = 0.0
     """Seconds of rest before each sample, in which the GPU cools and saves up power."""
     most_runs: int = 1000
+    least_runs: int = 1
 
 
 def timed(device: Device, work: Work, plan: Plan, before: Work | None = None) -> list[float]:
     """Seconds of one run, once for each sample; ``before`` queues what precedes a sample and is not timed."""
     watch = Stopwatch(device)
     one = _warm(device, work, watch, plan)
-    runs = max(1, min(plan.most_runs, round(plan.sample_seconds / max(one, 1e-7))))
+    runs = max(plan.least_runs, min(plan.most_runs, round(plan.sample_seconds / max(one, 1e-7))))
     return [_sample(work, watch, runs, plan.pause, before) for _ in range(plan.samples)]
 
 

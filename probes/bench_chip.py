@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 
 from ._chip_caches import Caches
 from ._chip_compute import TENSOR, VECTOR, fma, mma
@@ -31,13 +32,13 @@ def collect(request: Request, out: Out) -> None:
 
 
 def _measures(bench: Bench) -> dict[str, Measure]:
-    caches = Caches(bench)
+    caches = cache(lambda: Caches(bench))
     measures: dict[str, Measure] = {
-        "l2-read": caches.l2_read,
-        "shared-memory-read": caches.shared_read,
-        "texture-fetch": caches.texture,
-        "atomics": caches.atomics,
-        **{name: partial(caches.latency, name) for name in ("latency-l1", "latency-l2", "latency-device-memory")},
+        "l2-read": lambda bench: caches().l2_read(bench),
+        "shared-memory-read": lambda bench: caches().shared_read(bench),
+        "texture-fetch": lambda bench: caches().texture(bench),
+        "atomics": lambda bench: caches().atomics(bench),
+        **{name: _latency(caches, name) for name in ("latency-l1", "latency-l2", "latency-device-memory")},
         "kernel-launch": in_graph,
         "launch-and-sync": and_wait,
     }
@@ -45,3 +46,7 @@ def _measures(bench: Bench) -> dict[str, Measure]:
     measures |= {f"fma {name}": partial(fma, name) for name, kind in VECTOR.items() if able >= kind.least}
     measures |= {f"mma {name}": partial(mma, name) for name, kind in TENSOR.items() if able >= kind.least}
     return measures
+
+
+def _latency(caches: Callable[[], Caches], name: str) -> Measure:
+    return lambda bench: caches().latency(name, bench)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from ._cublaslt import WORKSPACE, CublasLt, Heuristic, Product
@@ -40,7 +40,7 @@ Way = tuple[Product, Heuristic]
 """A product as its operands lie, and an algorithm for it."""
 POISON = 0xFF
 """NaN in every floating-point type."""
-BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.06)
+BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.06, least_runs=4)
 """About ten products of the largest size after a rest: the clocks stay up, as in a program with pauses."""
 SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
 PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
@@ -61,17 +61,24 @@ def _measures(bench: Bench) -> dict[str, Measure]:
         return {"gemm": _no_library}
     chosen = [name for name in PRECISIONS if bench.full or name in QUICK]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
-    library = CublasLt(paths[0])
-    runner = Runner(bench, library)
-    measures: dict[str, Measure] = {f"gemm {name}": partial(runner.square, name, burst=True) for name in able}
+    runner = cache(lambda: Runner(bench, CublasLt(paths[0])))
+    measures = {f"gemm {name}": _square(runner, name, burst=True) for name in able}
     if bench.full:
-        measures |= {f"gemm {name} sustained": partial(runner.square, name, burst=False) for name in able}
+        measures |= {f"gemm {name} sustained": _square(runner, name, burst=False) for name in able}
         measures |= {
-            f"gemm {name} {'x'.join(map(str, shape))}": partial(runner.shaped, name, shape, burst=True)
+            f"gemm {name} {'x'.join(map(str, shape))}": _shaped(runner, name, shape)
             for name in able
             for shape in SHAPES
         }
     return measures
+
+
+def _square(runner: Callable[[], Runner], name: str, *, burst: bool) -> Measure:
+    return lambda bench: runner().square(name, bench, burst=burst)
+
+
+def _shaped(runner: Callable[[], Runner], name: str, shape: tuple[int, int, int]) -> Measure:
+    return lambda bench: runner().shaped(name, shape, bench, burst=True)
 
 
 def _no_library(_: Bench) -> Fields:

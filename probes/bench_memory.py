@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 from ._gpu_call import Unavailable
@@ -44,8 +45,12 @@ def collect(request: Request, out: Out) -> None:
 
 def _measures(bench: Bench) -> dict[str, Measure]:
     kinds = COLUMNS if bench.full else {"copy": 2, "read": 1}
-    traffic = Traffic(bench, Buffers(bench.device, max(kinds.values())))
-    return {f"device-memory-{kind}": partial(traffic.measured, kind) for kind in kinds}
+    traffic = cache(lambda: Traffic(bench, Buffers(bench.device, max(kinds.values()))))
+    return {f"device-memory-{kind}": _measured(traffic, kind) for kind in kinds}
+
+
+def _measured(traffic: Callable[[], Traffic], kind: str) -> Measure:
+    return lambda bench: traffic().measured(kind, bench)
 
 
 class Buffers:

@@ -97,6 +97,8 @@ def expectation(tables: Tables, gpu: Gpu, measured: Measurement) -> Expectation 
     band = _band(tables, measured, architecture.name if architecture else "")
     if band is None:
         return "no band is known for it: compare it with a baseline"
+    if len(set(measured.shape)) > 1:
+        return "bands are known for square products only: compare it with a baseline"
     found = _ceiling(tables, gpu, model, capability, measured)
     if isinstance(found, str):
         return found

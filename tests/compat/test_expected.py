@@ -107,6 +107,7 @@ def test_nvlink_is_held_to_the_sheet_and_both_directions_to_twice_that() -> None
         (gemm(conditions=conditions(sm_clock=None)), h200(sm_count=SMS), "clock is not known"),
         (gemm(conditions=None), h200(sm_count=SMS), "clock is not known"),
         (gemm("fp4"), h200(), "is not known"),
+        (gemm(shape=(1024, 1024, 16384)), h200(sm_count=SMS), "square products only"),
         (to_gpu(conditions=conditions(pcie_width=None)), h200(), "link is not known"),
         (to_gpu(conditions=conditions(pcie_generation=99)), h200(), "link is not known"),
         (to_gpu(conditions=None), h200(), "link is not known"),
