@@ -154,7 +154,9 @@ class WhatIf(Vertical):
         self._shown = found
         table: DataTable[Text] = self.query_one("#whatif-grid", DataTable)
         table.clear(columns=True)
-        table.add_columns(found.name, *found.columns)
+        # A width that the table finds by itself comes a moment after the rows, and cuts them until then.
+        table.add_column(found.name, width=max(map(len, (found.name, *found.rows))))
+        table.add_columns(*found.columns)
         for release, cells in zip(found.rows, found.cells, strict=True):
             table.add_row(Text(release), *(self._paint.text(cell, _CELL_STYLES.get(cell, "")) for cell in cells))
         self.call_after_refresh(self.answer)  # which has another width now
