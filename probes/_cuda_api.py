@@ -7,6 +7,7 @@ API; there they are called directly.
 
 from __future__ import annotations
 
+import uuid
 from typing import Protocol, TypeVar
 
 SONAME = "libcuda.so.1"
@@ -19,6 +20,11 @@ BUS_WIDTH = 37
 CAPABILITY_MAJOR = 75
 CAPABILITY_MINOR = 76
 """Members of ``CUdevice_attribute``."""
+
+
+def uuid_text(raw: bytes) -> str:
+    """The 16 bytes of a GPU's UUID as NVML writes them."""
+    return f"GPU-{uuid.UUID(bytes=raw)}"
 
 
 class UnusableError(Exception):

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any, TypeVar
 
 from ._bus_id import canonical_bus_id
-from ._cuda_api import BUS_WIDTH, CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, Answer, DriverApi, UnusableError
+from ._cuda_api import (
+    BUS_WIDTH,
+    CAPABILITY_MAJOR,
+    CAPABILITY_MINOR,
+    SM_COUNT,
+    Answer,
+    DriverApi,
+    UnusableError,
+    uuid_text,
+)
 from ._loaded import mapped
 
 MIG_MARK = " MIG "
@@ -90,7 +98,7 @@ class CudaDevice:
 
     def _uuid(self) -> str | None:
         raw = self.ask("cuDeviceGetUuid", self._api.uuid)
-        return None if raw is None else f"GPU-{uuid.UUID(bytes=raw)}"
+        return None if raw is None else uuid_text(raw)
 
     def _memory(self) -> dict[str, Any] | None:
         values = {

@@ -8,21 +8,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+from ._cuda_api import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_text
 from ._gpu_call import CudaError, Unavailable, call, driver
 
-SMS = 16
-CLOCK_KHZ = 13
 L2_BYTES = 38
-CAPABILITY_MAJOR = 75
-CAPABILITY_MINOR = 76
-COMPUTE_MODE = 20
-"""Members of ``CUdevice_attribute``."""
-
-
-def uuid_text(raw: bytes) -> str:
-    """16 bytes as NVML writes them."""
-    text = raw.hex()
-    return f"GPU-{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:32]}"
+"""Member of ``CUdevice_attribute``."""
 
 
 def ordinals() -> dict[str, int]:
@@ -79,7 +69,7 @@ class Device:
 
     @property
     def sms(self) -> int:
-        return self.attribute(SMS)
+        return self.attribute(SM_COUNT)
 
     @property
     def l2_bytes(self) -> int:

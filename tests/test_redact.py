@@ -73,7 +73,7 @@ def test_users_go_by_the_place_of_their_homes(text: str, shown: str) -> None:
 
 
 def test_a_home_elsewhere_is_known_when_it_is_named() -> None:
-    assert seen_after("/data/ada/p and /work/ada/q", "/data/ada") == "/home/user/p and /work/user/q"
+    assert seen_after("/data/ada/p and /srv/ada/q", "/data/ada") == "/home/user/p and /srv/user/q"
     assert seen_after("/data/ada/p") == "/data/ada/p"
 
 
