@@ -27,6 +27,14 @@ def uuid_text(raw: bytes) -> str:
     return f"GPU-{uuid.UUID(bytes=raw)}"
 
 
+def uuid_call(library: object) -> str:
+    """The name under which a binding or libcuda itself has ``cuDeviceGetUuid_v2``.
+
+    The newer call took over the plain name in a later major release of the bindings.
+    """
+    return "cuDeviceGetUuid_v2" if hasattr(library, "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
+
+
 class UnusableError(Exception):
     """What was to speak to libcuda cannot."""
 

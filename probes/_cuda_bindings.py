@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ._cuda_api import Answer, UnusableError
+from ._cuda_api import Answer, UnusableError, uuid_call
 
 
 class BoundDriver:
@@ -46,9 +46,7 @@ class BoundDriver:
         return _decoded(self._call("cuDeviceGetName", 256, device))
 
     def uuid(self, device: object) -> Answer[bytes]:
-        # The newer call took over the plain name in a later major release of the bindings.
-        newer = "cuDeviceGetUuid_v2" if hasattr(self._driver, "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
-        code, value = self._call(newer, device)
+        code, value = self._call(uuid_call(self._driver), device)
         return code, None if value is None else bytes(value.bytes)
 
     def total_memory(self, device: object) -> Answer[int]:

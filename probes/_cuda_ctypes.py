@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ._cuda_api import Answer
+from ._cuda_api import Answer, uuid_call
 
 FUNCTION_NOT_FOUND = 500
 """``CUDA_ERROR_NOT_FOUND``: a named symbol was not found."""
@@ -54,8 +54,7 @@ class DirectDriver:
 
     def uuid(self, device: object) -> Answer[bytes]:
         raw = (ctypes.c_ubyte * 16)()
-        newer = "cuDeviceGetUuid_v2" if hasattr(self._library, "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
-        code = self._call(newer, ctypes.byref(raw), device)
+        code = self._call(uuid_call(self._library), ctypes.byref(raw), device)
         return code, bytes(raw) if code == 0 else None
 
     def total_memory(self, device: object) -> Answer[int]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from ._cuda_api import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_text
+from ._cuda_api import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_call, uuid_text
 from ._gpu_call import CudaError, Unavailable, call, driver
 
 L2_BYTES = 38
@@ -18,9 +18,9 @@ L2_BYTES = 38
 def ordinals() -> dict[str, int]:
     """UUID → CUDA ordinal of every GPU that this process may use; raise CudaError when CUDA does not start."""
     call("cuInit", 0)
-    newer = "cuDeviceGetUuid_v2" if hasattr(driver(), "cuDeviceGetUuid_v2") else "cuDeviceGetUuid"
+    by_name = uuid_call(driver())
     count = range(call("cuDeviceGetCount"))
-    return {uuid_text(bytes(call(newer, call("cuDeviceGet", ordinal)).bytes)): ordinal for ordinal in count}
+    return {uuid_text(bytes(call(by_name, call("cuDeviceGet", ordinal)).bytes)): ordinal for ordinal in count}
 
 
 def host_address(data: bytearray) -> int:
