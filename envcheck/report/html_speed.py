@@ -7,7 +7,7 @@ from envcheck.compat.expected import Expectation, expectation
 from envcheck.compat.load import tables
 from envcheck.report.markup import Markup, chip, tag
 from envcheck.report.subject import gpu_name, gpus_of
-from envcheck.rules.measured import called_measurement, measured_as, quantity, spread
+from envcheck.rules.measured import called_measurement, checks_of_figures, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
 _LOOSE = 0.02
@@ -24,7 +24,7 @@ _WORDS: dict[Status, tuple[str, str]] = {"warn": ("!", "LOW"), "fail": ("✕", "
 def figures(report: Report) -> list[Markup]:
     """A card for each GPU that was measured; empty where none was."""
     known = gpus_of(report)
-    checks = _judged(report)
+    checks = checks_of_figures(report.checks)
     cards = [card for gpu in known if (card := _card(gpu, report, known, checks))]
     uuids = {gpu.uuid for gpu in known}
     strays = [measured for measured in report.measurements if measured.gpu not in uuids]
@@ -32,16 +32,6 @@ def figures(report: Report) -> list[Markup]:
         rows = [_plain(measured, known, "its GPU is not listed") for measured in strays]
         cards.append(tag("div", tag("h3", "Not on a listed GPU"), tag("div", *rows, class_="plain"), class_="card"))
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
-
-
-def _judged(report: Report) -> dict[tuple[str, str], Check]:
-    """The check that judged the size of each figure."""
-    found = {}
-    for check in report.checks:
-        if check.rule.startswith("slow-"):
-            gpu = check.subject.pci_bus_id or check.subject.uuid or ""
-            found[gpu, check.subject.key.removeprefix(f"{gpu}:")] = check
-    return found
 
 
 def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[str, str], Check]) -> Markup | None:

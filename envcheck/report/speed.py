@@ -12,7 +12,7 @@ from envcheck.report.head import head_lines
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.room import ROOMS
 from envcheck.report.tail import count_text
-from envcheck.rules.measured import called_measurement, measured_as, quantity, spread
+from envcheck.rules.measured import called_measurement, checks_of_figures, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
@@ -35,7 +35,7 @@ def render(report: Report, options: Options) -> str:
 
 def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
     known = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
-    checks = _by_measurement(report)
+    checks = checks_of_figures(report.checks)
     for gpu in known:
         figures = [measured for measured in report.measurements if measured.gpu == gpu.uuid]
         if not figures:
@@ -56,16 +56,6 @@ def _title(gpu: Gpu, figures: list[Measurement]) -> str:
     if before and before.ecc is not None:
         parts.append("ECC on" if before.ecc else "ECC off")
     return "  ".join(part for part in parts if part)
-
-
-def _by_measurement(report: Report) -> dict[tuple[str, str], Check]:
-    """The check that judged each figure's size."""
-    found = {}
-    for check in report.checks:
-        if check.rule.startswith("slow-"):
-            gpu = check.subject.pci_bus_id or check.subject.uuid or ""
-            found[gpu, check.subject.key.removeprefix(f"{gpu}:")] = check
-    return found
 
 
 def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: Pen) -> Line:

@@ -63,6 +63,15 @@ def of_figures(check: Check) -> bool:
     return check.rule.startswith("slow-")
 
 
+def checks_of_figures(checks: Iterable[Check]) -> dict[tuple[str, str], Check]:
+    """The check that judged each figure's size, by the GPU's key and by what ``measured_as`` calls the figure."""
+    found = {}
+    for check in filter(of_figures, checks):
+        gpu = check.subject.pci_bus_id or check.subject.uuid or ""
+        found[gpu, check.subject.key.removeprefix(f"{gpu}:")] = check
+    return found
+
+
 def only_measured(checks: Sequence[Check]) -> bool:
     """Whether the checks are about measured figures alone, as those of ``envcheck bench`` are."""
     return bool(checks) and all(check.decided_by == "measured" or check.status == "skipped" for check in checks)

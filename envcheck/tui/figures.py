@@ -11,7 +11,7 @@ from envcheck.compat.expected import Expectation, expectation
 from envcheck.compat.load import tables
 from envcheck.report.clean import clean
 from envcheck.report.wrap import clip
-from envcheck.rules.measured import called_measurement, measured_as, quantity, spread
+from envcheck.rules.measured import called_measurement, checks_of_figures, measured_as, quantity, spread
 from envcheck.tui.paint import Paint
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Figures:
         self._name = max(24, min(40, columns - 50))
         self._bar = max(12, min(40, columns - self._name - _VALUE - 30))
         self._gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
-        self._checks = _by_measurement(report)
+        self._checks = checks_of_figures(report.checks)
         earlier = report.snapshot.baseline if report.snapshot else ()
         self._earlier = {(measured.gpu, measured_as(measured)): measured for measured in earlier}
 
@@ -147,13 +147,3 @@ def _against(measured: Measurement, baseline: Mapping[tuple[str | None, str], Me
         return ""
     ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value
     return f"{ratio:.0%} of baseline"
-
-
-def _by_measurement(report: Report) -> dict[tuple[str, str], Check]:
-    """The check that judged each figure's size."""
-    found = {}
-    for check in report.checks:
-        if check.rule.startswith("slow-"):
-            gpu = check.subject.pci_bus_id or check.subject.uuid or ""
-            found[gpu, check.subject.key.removeprefix(f"{gpu}:")] = check
-    return found
