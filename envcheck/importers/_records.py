@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from envcheck.importers._paste import SOURCE
+from envcheck.importers._paste import SOURCE, Paste
 from envcheck.merge import merge
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 
@@ -40,6 +40,16 @@ def joined(statements: Iterable[Snapshot]) -> Snapshot:
         if len(seen) == _MOST_STATEMENTS:
             break
     return merge(seen)
+
+
+def any_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> bool:
+    """Whether a line of ``paste`` states something by itself."""
+    return any(of_line(line) for line in paste.lines)
+
+
+def each_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> Snapshot:
+    """What the lines of ``paste`` state, each by itself."""
+    return joined(filter(None, map(of_line, paste.lines)))
 
 
 def with_environment(found: Environment) -> Snapshot:

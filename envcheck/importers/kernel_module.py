@@ -6,7 +6,7 @@ import re
 
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
-from envcheck.importers._records import joined
+from envcheck.importers._records import any_line, each_line
 from envcheck.snapshot import Kernel, KernelModule, Snapshot
 
 NAME = "kernel modules"
@@ -21,24 +21,24 @@ _LONGEST_LINE = 500
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_of_line(line) for line in paste.lines)
+    return any_line(paste, _of_line)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(Snapshot(kernel=found) for line in paste.lines if (found := _of_line(line)))
+    return each_line(paste, _of_line)
 
 
-def _of_line(line: str) -> Kernel | None:
+def _of_line(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
     if found := _VERSION.search(text):
         module = KernelModule(
             source=SOURCE, loaded=True, version=found[2], flavour="open" if found[1] else "proprietary"
         )
-        return Kernel(source=SOURCE, nvidia=module)
+        return Snapshot(kernel=Kernel(source=SOURCE, nvidia=module))
     if found := _LSMOD.match(text):
-        return _in_use(found[1])
+        return Snapshot(kernel=_in_use(found[1]))
     if found := _SECURE_BOOT.match(text):
-        return Kernel(source=SOURCE, secure_boot=found[1] == "enabled")
+        return Snapshot(kernel=Kernel(source=SOURCE, secure_boot=found[1] == "enabled"))
     return None
 
 

@@ -6,7 +6,7 @@ import re
 
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
-from envcheck.importers._records import joined
+from envcheck.importers._records import any_line, each_line
 from envcheck.snapshot import Platform, Snapshot
 
 NAME = "shared memory"
@@ -20,14 +20,14 @@ _LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_of_line(line) for line in paste.lines)
+    return any_line(paste, _of_line)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(Snapshot(platform=found) for line in paste.lines if (found := _of_line(line)))
+    return each_line(paste, _of_line)
 
 
-def _of_line(line: str) -> Platform | None:
+def _of_line(line: str) -> Snapshot | None:
     text = line.strip()[:_LONGEST_LINE]
     found = _DF.match(text) or _DEEPSPEED.search(text)
     try:
@@ -36,4 +36,4 @@ def _of_line(line: str) -> Platform | None:
         return None
     if found is None or size is None:
         return None
-    return Platform(source=SOURCE, shared_memory=int(size * _FACTORS[found[2].upper()]))
+    return Snapshot(platform=Platform(source=SOURCE, shared_memory=int(size * _FACTORS[found[2].upper()])))

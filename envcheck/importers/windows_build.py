@@ -6,7 +6,7 @@ import re
 
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
-from envcheck.importers._records import joined
+from envcheck.importers._records import any_line, each_line
 from envcheck.snapshot import Platform, Snapshot
 
 NAME = "Windows build"
@@ -22,17 +22,18 @@ _LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_of_line(line) for line in paste.lines)
+    return any_line(paste, _of_line)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(Snapshot(platform=found) for line in paste.lines if (found := _of_line(line)))
+    return each_line(paste, _of_line)
 
 
-def _of_line(line: str) -> Platform | None:
+def _of_line(line: str) -> Snapshot | None:
     """The line says nothing of the system that the text is about: it may be the Windows around a WSL."""
     text = line[:_LONGEST_LINE]
     if found := _FULL.search(text):
-        return Platform(source=SOURCE, windows_build=found[1])
-    found = _BUILD.search(text)
-    return Platform(source=SOURCE, windows_build=f"10.0.{found[1]}") if found else None
+        return Snapshot(platform=Platform(source=SOURCE, windows_build=found[1]))
+    if found := _BUILD.search(text):
+        return Snapshot(platform=Platform(source=SOURCE, windows_build=f"10.0.{found[1]}"))
+    return None
