@@ -29,7 +29,7 @@ from probes._gpu_kernels import Compiler  # noqa: E402
 from probes._gpu_measurement import Bench  # noqa: E402
 from probes._gpu_sampler import Sampler  # noqa: E402
 from probes._links_host import SIZE as LINK_BYTES  # noqa: E402
-from probes._links_host import WAYS, HostCopies  # noqa: E402
+from probes._links_host import WAYS, HostCopies, HostMemory  # noqa: E402
 
 SIDE = 8192
 BYTES = 4 << 30
@@ -118,7 +118,7 @@ def _memory(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, 
 
 
 def _links(bench: Bench, torch: Any) -> list[tuple[str, Figure, Figure, float, str]]:
-    copies = HostCopies(bench)
+    copies = HostCopies(bench, HostMemory(bench.device))
     pinned = torch.empty(LINK_BYTES, dtype=torch.uint8, pin_memory=True)
     there = torch.empty(LINK_BYTES, dtype=torch.uint8, device="cuda")
     works: dict[str, Callable[[], Any]] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._gpu_call import Unavailable, call, driver
 from ._gpu_kernels import Kernel, Module, pointer
-from ._gpu_measurement import Bench, Fields, measurement
+from ._gpu_measurement import Bench, Fields, measurement, verification
 from ._gpu_time import Plan, timed
 
 BLOCK = 512
@@ -100,7 +100,7 @@ class Caches:
             launch()
             total = sum(_numbers(bench.device.read(buffer, counters * 4)))
         done = BLOCK * rounds * grid
-        found["verification"] = _verification(total == done, done, "the sum of all counters, exactly")
+        found["verification"] = verification(done, int(total != done), "the sum of all counters, exactly")
         return found
 
     def latency(self, name: str, bench: Bench) -> Fields:
@@ -126,7 +126,7 @@ class Caches:
         each = [one / STEPS for one in seconds]
         facts = {**_facts(bench), "unit": "s", "size": size}
         found = measurement(name, bench.uuid, each, conditions=conditions, **facts)
-        found["verification"] = _verification(end == place * stride, 1, "the end of the chain, exactly")
+        found["verification"] = verification(1, int(end != place * stride), "the end of the chain, exactly")
         return found
 
     def _count_up(self, buffer: int, words: int, bench: Bench) -> None:
@@ -137,15 +137,11 @@ class Caches:
         bench.device.fill(self._total, 8, 0)
         launch()
         total = int.from_bytes(bench.device.read(self._total, 8), "little")
-        return _verification(total == due % (1 << 64), checked, "the sum of all that was read, exactly")
+        return verification(checked, int(total != due % (1 << 64)), "the sum of all that was read, exactly")
 
 
 def _facts(bench: Bench) -> Fields:
     return {"unit": "B/s", "method": "kernel", "detail": bench.compiler.words, "burst": True}
-
-
-def _verification(right: bool, checked: int, how: str) -> Fields:  # noqa: FBT001
-    return {"source": "bench", "right": right, "checked": checked, "wrong": int(not right), "how": how}
 
 
 def _numbers(data: bytearray) -> array[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ._gpu_call import Unavailable
 from ._gpu_kernels import Module, pointer
-from ._gpu_measurement import Bench, Fields
+from ._gpu_measurement import Bench, Fields, verification
 from ._gpu_time import Plan
 
 CHAINS = 8
@@ -80,11 +80,6 @@ def _measured(name: str, method: str, precision: str, kind: Kind, bench: Bench, 
             burst=True,
         )
         count = int.from_bytes(bench.device.read(wrong, 8), "little")
-    found["verification"] = {
-        "source": "bench",
-        "right": count == 0,
-        "checked": grid * BLOCK * CHAINS,
-        "wrong": count,
-        "how": "every thread's results, exactly, in every run",
-    }
+    checked = grid * BLOCK * CHAINS
+    found["verification"] = verification(checked, count, "every thread's results, exactly, in every run")
     return found

@@ -30,13 +30,14 @@ def in_graph(bench: Bench) -> Fields:
 def and_wait(bench: Bench) -> Fields:
     """Seconds of a launch and the wait for its end, as a Python program has it; the binding's own share beside it."""
     kernel = _nothing(bench)
-    waited = [_seconds_of(lambda: _launch_and_wait(bench, kernel)) for _ in range(CALLS)]
-    queued = [_seconds_of(lambda: kernel.launch(1, 1)) for _ in range(CALLS)]
-    bench.device.synchronize()
+    with bench.sampler.watch() as conditions:
+        waited = [_seconds_of(lambda: _launch_and_wait(bench, kernel)) for _ in range(CALLS)]
+        queued = [_seconds_of(lambda: kernel.launch(1, 1)) for _ in range(CALLS)]
+        bench.device.synchronize()
     own = statistics.median(queued)
     middle = statistics.median(waited)
     near = sorted(waited)[CALLS // 4 : -CALLS // 4]
-    found = measurement("launch-and-sync", bench.uuid, near, unit="s", method="cuda-bindings")
+    found = measurement("launch-and-sync", bench.uuid, near, conditions=conditions, unit="s", method="cuda-bindings")
     return {
         **found,
         "value": middle,

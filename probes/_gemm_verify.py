@@ -19,8 +19,7 @@ from typing import Any
 from ._gemm_kinds import Precision
 from ._gpu_device import Device
 from ._gpu_kernels import Kernel, number, pointer
-
-Fields = dict[str, Any]
+from ._gpu_measurement import Fields, verification
 
 DRAWN = 1024
 VECTORS = 64
@@ -79,15 +78,9 @@ def drawn_elements(device: Device, precision: Precision, operands: Operands, dra
         share = error / limit if limit else error
         worst = max(worst, share) if math.isfinite(share) else math.inf
     tolerated = allowed + precision.result_epsilon
-    return {
-        "source": "bench",
-        "right": wrong == 0,
-        "checked": DRAWN,
-        "wrong": wrong,
-        "how": f"{DRAWN:,} random elements against FP64 on the CPU",
-        "worst": worst * (tolerated or 1.0) if math.isfinite(worst) else None,
-        "tolerance": tolerated,
-    }
+    shown = worst * (tolerated or 1.0) if math.isfinite(worst) else None
+    how = f"{DRAWN:,} random elements against FP64 on the CPU"
+    return verification(DRAWN, wrong, how, worst=shown, tolerance=tolerated)
 
 
 def _vectors(
@@ -126,14 +119,8 @@ def all_elements(device: Device, check: Kernel, precision: Precision, operands: 
             pointer(counter),
         )
         wrong = int.from_bytes(device.read(counter, 8), "little")
-    return {
-        "source": "bench",
-        "right": wrong == 0,
-        "checked": m * n,
-        "wrong": wrong,
-        "how": "every element against FP64 sums on the GPU",
-        "tolerance": floor / size + precision.result_epsilon,
-    }
+    tolerated = floor / size + precision.result_epsilon
+    return verification(m * n, wrong, "every element against FP64 sums on the GPU", tolerance=tolerated)
 
 
 def _operand_variance(precision: Precision) -> float:

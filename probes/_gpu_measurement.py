@@ -45,10 +45,11 @@ class Bench:
         return measurement(name, self.uuid, [amount / each for each in seconds], conditions=conditions, **facts)
 
 
-def measurement(
-    name: str, uuid: str, samples: list[float], *, conditions: Fields | None = None, **facts: Any
-) -> Fields:
-    """A ``Measurement``: its value is the median of the samples."""
+def measurement(name: str, uuid: str, samples: list[float], *, conditions: Fields, **facts: Any) -> Fields:
+    """A ``Measurement``: its value is the median of the samples.
+
+    ``conditions`` is what ``Sampler.watch`` yielded during them; it is empty only where NVML had no answer.
+    """
     record = {
         "source": "bench",
         "name": name,
@@ -57,6 +58,22 @@ def measurement(
         "samples": samples,
         "conditions": conditions or None,
         **facts,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def verification(
+    checked: int, wrong: int, how: str, *, worst: float | None = None, tolerance: float | None = None
+) -> Fields:
+    """A ``Verification`` of ``checked`` elements: the result is right where none of them is wrong."""
+    record = {
+        "source": "bench",
+        "right": wrong == 0,
+        "checked": checked,
+        "wrong": wrong,
+        "how": how,
+        "worst": worst,
+        "tolerance": tolerance,
     }
     return {key: value for key, value in record.items() if value is not None}
 
@@ -105,12 +122,23 @@ def before(asked: Fields, uuid: str) -> Fields:
     return found
 
 
+def visible(out: Out) -> dict[str, int] | None:
+    """UUID → CUDA ordinal; None, and said, where CUDA cannot be called from here at all."""
+    try:
+        return ordinals()
+    except Unavailable as error:
+        out.absent(str(error))
+        return None
+
+
 def on_gpu(request: Request, out: Out, measures: Callable[[Bench], dict[str, Measure]]) -> None:
     """Run ``measures`` on the GPU that the request names."""
     asked = request["bench"]
     uuid = asked["gpu"]
     sampler = Sampler(uuid, before(asked, uuid))
-    found = ordinals()
+    found = visible(out)
+    if found is None:
+        return
     if uuid not in found:
         out.absent(f"CUDA does not show {uuid} to this process")
         return

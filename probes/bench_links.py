@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ._gpu_call import CudaError, Unavailable
-from ._gpu_device import Device, ordinals
+from ._gpu_call import Unavailable
+from ._gpu_device import Device
 from ._gpu_kernels import Compiler
-from ._gpu_measurement import Bench, Fields, before, missing
+from ._gpu_measurement import Bench, Fields, before, missing, visible
 from ._gpu_sampler import Sampler
-from ._kit import Out, Request, list_names, read_line
-from ._links_host import WAYS, HostCopies
+from ._kit import Out, Request
+from ._links_host import WAYS, HostCopies, HostMemory
+from ._links_numa import Place, on_node, places
 from ._links_peer import PeerCopies
 
 PROBE = {
@@ -29,18 +28,27 @@ PROBE = {
 }
 
 Measure = Callable[[], Fields]
+Memory = dict[Place, HostMemory]
+"""Page-locked memory of each NUMA node: to lock it takes long, and every GPU can use it."""
+NO_COLLECTIVES = "collectives (NCCL) are not measured; the copies between GPUs are"
 
 
 def collect(request: Request, out: Out) -> None:
     """Measure every GPU's link to the host, then every pair of GPUs."""
     asked = request["bench"]
-    known = ordinals()
+    known = visible(out)
+    if known is None:
+        return
     benches = [_bench(asked, gpu["uuid"], known) for gpu in asked["gpus"] if gpu["uuid"] in known]
+    memory: Memory = {}
     for bench in benches:
-        _host_links(request, bench, out)
+        _host_links(request, bench, memory, out)
     for i, first in enumerate(benches):
         for second in benches[i + 1 :]:
             _pair(first, second, asked, out)
+    if len(benches) > 1 and benches[0].wants("all-reduce"):
+        more = f"{len(benches)} GPUs"
+        out.fact({"measurements": [missing("all-reduce", benches[0].uuid, NO_COLLECTIVES, variant=more)]})
 
 
 def _bench(asked: dict[str, Any], uuid: str, known: dict[str, int]) -> Bench:
@@ -52,33 +60,50 @@ def _bench(asked: dict[str, Any], uuid: str, known: dict[str, int]) -> Bench:
     )
 
 
-def _host_links(request: Request, bench: Bench, out: Out) -> None:
+def _host_links(request: Request, bench: Bench, memory: Memory, out: Out) -> None:
     bench.device.enter()
-    nodes = _nodes(request, bench)
-    with _on_node(nodes[0] if nodes else None):
-        _host_copies(bench, out, pageable=False, variant=_words("pinned", "near" if len(nodes) > 1 else ""))
-        if bench.full:
-            _host_copies(bench, out, pageable=True, variant=_words("pageable", "near" if len(nodes) > 1 else ""))
-    for node in nodes[1:] if bench.full else ():
-        with _on_node(node):
-            _host_copies(bench, out, pageable=False, variant=_words("pinned", f"NUMA node {node}"))
-
-
-def _words(kind: str, place: str) -> str:
-    return f"{kind}, {place}" if place else kind
-
-
-def _host_copies(bench: Bench, out: Out, *, pageable: bool, variant: str) -> None:
-    try:
-        copies = HostCopies(bench, pageable=pageable)
-    except (Unavailable, CudaError) as error:
-        out.fact({"measurements": [missing(name, bench.uuid, str(error), variant=variant) for name in WAYS]})
+    own = next((gpu.get("numa_node") for gpu in request["bench"]["gpus"] if gpu["uuid"] == bench.uuid), None)
+    found = places(request, own)
+    _pinned(request, bench, found.near, memory, out)
+    if not bench.full:
         return
-    measures: dict[str, Measure] = {name: partial(copies.one_way, name, variant=variant) for name in WAYS}
-    if bench.full and not pageable:
-        measures["both-directions"] = partial(copies.both_ways, variant=variant)
-        measures["copy-latency"] = partial(copies.latency, variant=variant)
-    _send(bench, out, measures)
+    with on_node(request, found.near):
+        _host_copies(bench, HostMemory(bench.device, pageable=True), WAYS, _facts("pageable", found.near), out)
+    if found.far:
+        _pinned(request, bench, found.far, memory, out)
+        return
+    why = f"not measured: {found.why_not_far}"
+    rows = [missing(name, bench.uuid, why, variant="pinned, far") for name in WAYS if bench.wants(name)]
+    out.fact({"measurements": rows})
+
+
+def _pinned(request: Request, bench: Bench, place: Place, memory: Memory, out: Out) -> None:
+    names = (*WAYS, "both-directions", "copy-latency") if bench.full else WAYS
+    with on_node(request, place):
+        host = memory.setdefault(place, HostMemory(bench.device))
+        _host_copies(bench, host, names, _facts("pinned", place), out)
+
+
+def _facts(kind: str, place: Place) -> Fields:
+    if not place.words:
+        return {"variant": kind}
+    return {"variant": f"{kind}, {place.words}", "detail": f"cuMemcpyAsync, host memory of NUMA node {place.node}"}
+
+
+def _host_copies(bench: Bench, host: HostMemory, names: Sequence[str], facts: Fields, out: Out) -> None:
+    wanted = [name for name in names if bench.wants(name)]
+    if not wanted:
+        return
+    try:
+        copies = HostCopies(bench, host)
+    except Unavailable as error:
+        rows = [missing(name, bench.uuid, str(error), variant=facts["variant"]) for name in wanted]
+        out.fact({"measurements": rows})
+        return
+    measures: dict[str, Measure] = {name: partial(copies.one_way, name, **facts) for name in WAYS}
+    measures |= {"both-directions": partial(copies.both_ways, **facts)}
+    measures |= {"copy-latency": partial(copies.latency, **facts)}
+    _send(bench, out, {name: measures[name] for name in wanted}, variant=facts["variant"])
     copies.close()
 
 
@@ -87,7 +112,7 @@ def _pair(first: Bench, second: Bench, asked: dict[str, Any], out: Out) -> None:
         return
     link = asked.get("links", {}).get(f"{first.uuid} {second.uuid}", "PCIe")
     try:
-        copies = PeerCopies(first, second, link)
+        copies = PeerCopies(first, second, link, both=first.full)
     except Unavailable as error:
         out.fact({"measurements": [missing("peer-to-peer", first.uuid, str(error), peer=second.uuid)]})
         return
@@ -102,41 +127,12 @@ def _pair(first: Bench, second: Bench, asked: dict[str, Any], out: Out) -> None:
         back.close()
 
 
-def _send(bench: Bench, out: Out, measures: dict[str, Measure]) -> None:
+def _send(bench: Bench, out: Out, measures: dict[str, Measure], **facts: str) -> None:
+    """Make the measurements; ``facts`` tell one that could not be made from others of its name."""
     for name, measure in measures.items():
-        if bench.wants(name):
-            out.progress(name)
-            out.fact({"measurements": [measure()]})
-
-
-def _nodes(request: Request, bench: Bench) -> list[int]:
-    """The NUMA nodes that have CPUs which this process may use, the GPU's own first."""
-    own = next((gpu.get("numa_node") for gpu in request["bench"]["gpus"] if gpu["uuid"] == bench.uuid), None)
-    numbers = [
-        int(name[4:])
-        for name in list_names(request, "/sys/devices/system/node") or ()
-        if name.startswith("node") and name[4:].isdecimal()
-    ]
-    usable = [number for number in numbers if _cpus(number) & os.sched_getaffinity(0)]
-    return sorted(usable, key=lambda number: (number != own, number))
-
-
-def _cpus(node: int) -> set[int]:
-    """The CPUs of a NUMA node: ``0-7,16-23``."""
-    text = read_line({"root": "/"}, f"/sys/devices/system/node/node{node}/cpulist") or ""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal():
-            found |= set(range(int(first), int(last or first) + 1))
-    return found
-
-
-@contextmanager
-def _on_node(node: int | None) -> Iterator[None]:
-    """Run this thread on the CPUs of ``node``, so that host memory is taken from it."""
-    before = os.sched_getaffinity(0)
-    if node is not None:
-        os.sched_setaffinity(0, _cpus(node) & before)
-    yield
-    os.sched_setaffinity(0, before)
+        out.progress(name)
+        try:
+            found = measure()
+        except Unavailable as error:
+            found = missing(name, bench.uuid, str(error), **facts)
+        out.fact({"measurements": [found]})

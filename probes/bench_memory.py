@@ -10,7 +10,7 @@ from typing import Any
 from ._gpu_call import Unavailable
 from ._gpu_device import Device
 from ._gpu_kernels import Module, number, pointer
-from ._gpu_measurement import Bench, Fields, Measure, on_gpu
+from ._gpu_measurement import Bench, Fields, Measure, on_gpu, verification
 from ._gpu_time import Plan
 from ._kit import Out, Request
 
@@ -155,14 +155,10 @@ class Traffic:
         words = 2 * self.buffers.pairs
         due = (STEP * (words * (words - 1) // 2) + SEED * words) % (1 << 64)
         wrong = int.from_bytes(self.bench.device.read(self.total, 8), "little") != due
-        return _verification(words, int(wrong), "the sum of all words, exactly")
+        return verification(words, int(wrong), "the sum of all words, exactly")
 
     def _every(self, wrong: int) -> Fields:
-        return _verification(2 * self.buffers.pairs, wrong, "every word, exactly")
-
-
-def _verification(checked: int, wrong: int, how: str) -> Fields:
-    return {"source": "bench", "right": wrong == 0, "checked": checked, "how": how, "wrong": wrong}
+        return verification(2 * self.buffers.pairs, wrong, "every word, exactly")
 
 
 def _word(value: int) -> tuple[int, Any]:

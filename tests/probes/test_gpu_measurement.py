@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from envcheck.snapshot import Measurement
+from probes import bench_chip, bench_gemm, bench_links, bench_memory
 from probes._gpu_call import CudaError, Unavailable
 from probes._gpu_measurement import Bench, measurement, missing_one, run_all
 from probes._kit import Out
@@ -32,7 +35,7 @@ def sent(measures: dict[str, Any], *only: str, fails: type[Exception] | None = N
 
 
 def one(name: str) -> Any:
-    return lambda _: measurement(name, "GPU-1", [3.0, 1.0, 2.0], unit="B/s")
+    return lambda _: measurement(name, "GPU-1", [3.0, 1.0, 2.0], conditions={}, unit="B/s")
 
 
 def failing(error: Exception) -> Any:
@@ -76,3 +79,50 @@ def test_a_failed_call_ends_the_rest_and_is_said() -> None:
 )
 def test_what_is_missing_is_named_as_what_is_there(called: str, facts: dict[str, Any]) -> None:
     assert missing_one(called, "GPU-1", "why") == {"source": "bench", "gpu": "GPU-1", "missing": "why", **facts}
+
+
+# --- bindings that cannot make a call -----------------------------------------------------------------------------
+
+
+def old_driver(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
+    """A binding, and a driver that lacks the entry points ``missing``."""
+
+    def calling(name: str) -> Any:
+        def made(*_: Any) -> tuple[int, int]:
+            if name in missing:
+                raise RuntimeError(f'Function "{name}" not found')
+            return 0, 0
+
+        return made
+
+    binding = SimpleNamespace(**{name: calling(name) for name in ("cuInit", "cuDeviceGetCount")})
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(bindings=SimpleNamespace(__version__="99.1")))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=binding, __version__="99.1"))
+
+
+def asked(probe: Any, **bench: Any) -> dict[str, Any]:
+    """How a bench probe ended."""
+    lines: list[bytes] = []
+    out = Out(probe.__name__, lines.append)
+    probe.collect({"root": "/", "bench": {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}, **bench}}, out)
+    out.done()
+    done: dict[str, Any] = json.loads(lines[-1])["done"]
+    return done
+
+
+@pytest.mark.parametrize("probe", [bench_chip, bench_gemm, bench_links, bench_memory])
+def test_a_binding_that_cannot_speak_to_the_driver_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_driver(monkeypatch, "cuInit")
+    done = asked(probe, full=True)
+    assert done["status"] == "absent"
+    assert done["detail"] == 'cuda-bindings 99.1 cannot speak to this driver: Function "cuInit" not found'
+
+
+def test_no_binding_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert asked(bench_memory)["detail"].startswith("cuda-bindings cannot be used: ")
+
+
+def test_a_gpu_that_cuda_does_not_show_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    old_driver(monkeypatch)
+    assert asked(bench_memory)["detail"] == "CUDA does not show GPU-1 to this process"
