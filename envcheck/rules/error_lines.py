@@ -215,4 +215,4 @@ def named_by(text: str) -> ErrorLine | None:
     shown = text[:LONGEST]
     if _REMARK.match(shown):
         return None
-    return next((line for line in ERROR_LINES if line.pattern.search(shown)), None)
+    return next((line for line in ERROR_LINES if line.is_in(shown)), None)

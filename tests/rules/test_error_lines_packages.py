@@ -36,7 +36,7 @@ def test_a_line_names_its_problem(problem: str, line: str) -> None:
 
 
 def test_every_pattern_has_a_line_of_its_own() -> None:
-    idle = [each.pattern.pattern for each in PACKAGES if not any(named_by(line) == each for _, line in PAIRS)]
+    idle = [each.pattern for each in PACKAGES if not any(named_by(line) == each for _, line in PAIRS)]
     assert idle == []
 
 
@@ -53,8 +53,8 @@ def test_a_line_alone_becomes_the_finding_of_its_rule(problem: str) -> None:
     assert found.fixes
 
 
-def test_a_line_without_end_costs_no_time() -> None:
-    started = time.perf_counter()
+def test_a_line_without_end_does_not_hang() -> None:
+    started = time.process_time()
     for text in (
         "requires torch==2.5 but you have " * 400,
         "bf16 requires " * 900,
@@ -62,7 +62,8 @@ def test_a_line_without_end_costs_no_time() -> None:
         "fp8 " * 900,
     ):
         named_by(text)
-    assert time.perf_counter() - started < 1
+    # Patterns that back-track over it take minutes.
+    assert time.process_time() - started < 20
 
 
 # --- in a paste ---------------------------------------------------------------------------------------------------
