@@ -1,10 +1,11 @@
 """What ``import torch`` loads, in its order, as its own ``torch/__init__.py`` says.
 
-Looked at: thirteen releases from 1.13.1 to 2.15.0. First ``libtorch_global_deps.so``; where that fails for want of
+Looked at: seventeen releases from 1.13.1 to 2.15.0. First ``libtorch_global_deps.so``; where that fails for want of
 one of CUDA's libraries, those of NVIDIA's wheels are loaded from below the search path, and it is tried again. From
-2.6 on, where it succeeds and cudart was mapped with it, some of them (from 2.11 on all) are loaded too. Then
-``torch._C``, which needs the rest. Folder and pattern of each stand in the file as two texts: ``"cublas":
-"libcublas.so.*[0-9]"``, ``("nccl", "libnccl.so.*[0-9]")``, and in 1.13 as ``'cublas', 'lib', 'libcublas.so.11'``.
+2.6 on, where it succeeds and cudart was mapped with it, some of them (from 2.10 on all) are loaded too, up to the first
+that is not there; from 2.14 on the rest is loaded all the same. Then ``torch._C``, which needs the rest. Folder and
+pattern of each stand in the file as two texts: ``"cublas": "libcublas.so.*[0-9]"``, ``("nccl",
+"libnccl.so.*[0-9]")``, and in 1.13 as ``'cublas', 'lib', 'libcublas.so.11'``.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 
 _TEXT_LIMIT = 1 << 18
 _START, _LOAD, _END = "def _preload_cuda_deps", "def _load_global_deps", "USE_RTLD_GLOBAL_WITH_LIBTORCH"
-_PLACES, _FAILED, _CALL = "def _get_cuda_dep_paths", "except OSError as err", "_preload_cuda_deps("
+_PLACES, _FAILED = "def _get_cuda_dep_paths", "except OSError as err"
+_CALL_FOR_ALL = re.compile(r"_preload_cuda_deps\(\s*(required=False)?\s*\)")
 _PAIR = re.compile(
-    r"""["']([a-z_]{2,20})["']\s*(?:[:,]|\]\s*=)\s*(?:["']lib["']\s*,\s*)?["'](lib\w{2,40}\.so[.*\[\]0-9-]{0,20})["']"""
+    r"""["']([a-z_]{2,20})["']\s*(?:[:,]|\]\s*=)\s*(?:["']lib["']\s*,\s*)?["'](lib[\w-]{2,40}\.so[.*\[\]0-9-]{0,20})["']"""
+    r"""(\s*,\s*required=False)?"""
 )
 _MAPPED = re.compile(r"""if\s+["']([\w/.]{3,80})["']\s+not\s+in\s+_maps""")
 _GLOBAL = "libtorch_global_deps.so"
@@ -71,13 +74,18 @@ def _preloads(site: Site, path: str, cuda: str | None) -> list[Preload]:
     failure = text.find(_FAILED, middle, end)
     on_success = text[condition.end() : failure] if condition and condition.end() < failure else ""
     listed, failed = _PAIR.findall(text, start, middle), _PAIR.findall(text, failure, end)
-    mapped = _PAIR.findall(on_success) or (listed if _CALL in on_success else [])
+    for_all = _CALL_FOR_ALL.search(on_success)
+    mapped = _PAIR.findall(on_success) or (listed if for_all else [])
     folders = _folders(text[max(0, text.find(_PLACES)) : middle], cuda)
 
-    def preload(pair: tuple[str, str], when: Literal["failed", "mapped"]) -> Preload:
-        places = tuple(folder.format(pair[0]) for folder in folders)
-        substring = condition[1] if condition and when == "mapped" else ""
-        return Preload((pair[1],), places, after=_GLOBAL, when=when, mapped=substring)
+    def preload(found: tuple[str, str, str], when: Literal["failed", "mapped"]) -> Preload:
+        folder, name, optional = found
+        places = tuple(place.format(folder) for place in folders)
+        if when == "failed":  # a library that is not there ends the import; what else it would load is still told
+            return Preload((name,), places, after=_GLOBAL, when=when)
+        required = not (optional or (for_all and for_all[1]))
+        substring = condition[1] if condition else ""
+        return Preload((name,), places, after=_GLOBAL, when=when, mapped=substring, required=required)
 
     return [*(preload(pair, "failed") for pair in listed + failed), *(preload(pair, "mapped") for pair in mapped)]
 

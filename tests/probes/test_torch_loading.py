@@ -54,6 +54,44 @@ def _load_global_deps():
 
 if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
 """
+OF_2_9 = """
+def _get_cuda_dep_paths(path, lib_folder, lib_name):
+    nvidia = os.path.join(path, "nvidia", f"cu{maj_cuda_version}", "lib", lib_name)
+
+def _preload_cuda_deps(lib_folder, lib_name, required=True):
+    pass
+
+def _load_global_deps():
+            if "libcudart.so" not in _maps:
+                return
+            _preload_cuda_deps("cuda_nvrtc", "libnvrtc-builtins.so.*[0-9]")
+            _preload_cuda_deps("nvjitlink", "libnvJitLink.so.*[0-9]")
+    except OSError as err:
+        cuda_libs = {"nccl": "libnccl.so.*[0-9]"}
+        _preload_cuda_deps("nvtx", "libnvToolsExt.so.*[0-9]", required=False)
+
+if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
+"""
+OF_2_11 = """
+def _get_cuda_dep_paths(path, lib_folder, lib_name):
+    nvidia = os.path.join(path, "nvidia", f"cu{maj_cuda_version}", "lib", lib_name)
+
+def _preload_cuda_deps(err=None):
+    cuda_libs = [
+        ("cuda_nvrtc", "libnvrtc-builtins.so.*[0-9]"),
+        ("nccl", "libnccl.so.*[0-9]"),
+    ]
+    _preload_cuda_lib("nvtx", "libnvToolsExt.so.*[0-9]", required=False)
+
+def _load_global_deps():
+            if "libcudart.so" not in _maps:
+                return
+            _preload_cuda_deps()
+    except OSError as err:
+        _preload_cuda_deps(err)
+
+if (USE_RTLD_GLOBAL_WITH_LIBTORCH):
+"""
 OF_2_15 = """
 def _get_cuda_dep_paths(path, lib_folder, lib_name):
     nvidia = os.path.join(path, "nvidia", f"cu{maj_cuda_version}", "lib", lib_name)
@@ -104,6 +142,26 @@ def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:
             ],
         ),
         (
+            OF_2_9,
+            [
+                ("libnccl.so.*[0-9]", "failed", ""),
+                ("libnvToolsExt.so.*[0-9]", "failed", ""),
+                ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
+                ("libnvJitLink.so.*[0-9]", "mapped", "libcudart.so"),
+            ],
+        ),
+        (
+            OF_2_11,
+            [
+                ("libnvrtc-builtins.so.*[0-9]", "failed", ""),
+                ("libnccl.so.*[0-9]", "failed", ""),
+                ("libnvToolsExt.so.*[0-9]", "failed", ""),
+                ("libnvrtc-builtins.so.*[0-9]", "mapped", "libcudart.so"),
+                ("libnccl.so.*[0-9]", "mapped", "libcudart.so"),
+                ("libnvToolsExt.so.*[0-9]", "mapped", "libcudart.so"),
+            ],
+        ),
+        (
             OF_2_15,
             [
                 ("libcublasLt.so.*[0-9]", "failed", ""),
@@ -121,10 +179,27 @@ def test_preloads(tree: Frameworks, text: str, expected: list[tuple[str, str, st
 
 
 @pytest.mark.parametrize(
+    ("text", "required"),
+    [
+        (OF_2_8, ["libnvrtc"]),
+        (OF_2_9, ["libnvrtc-builtins", "libnvJitLink"]),
+        (OF_2_11, ["libnvrtc-builtins", "libnccl"]),
+        (OF_2_15, []),
+    ],
+)
+def test_what_it_stops_at(tree: Frameworks, text: str, required: list[str]) -> None:
+    """Where the import goes on without those that are left; where it would end, all that it lacks is told."""
+    found = torch_of(site(tree, text)).preloads
+    assert [preload.names[0].partition(".")[0] for preload in found if preload.required] == required
+    assert {preload.when for preload in found if preload.required} <= {"mapped"}
+
+
+@pytest.mark.parametrize(
     ("text", "folders"),
     [
         (OF_2_5, ("nvidia/cublas/lib",)),
         (OF_2_8, ("nvidia/cudnn/lib", "cudnn/lib")),
+        (OF_2_9, ("nvidia/nccl/lib", "nvidia/cu13/lib")),
         (OF_2_15, ("nvidia/cublas/lib", "nvidia/cu13/lib", "cublas/lib")),
     ],
 )
