@@ -1,7 +1,9 @@
 """Where cuda-pathfinder looks for NVIDIA's libraries, for the frameworks that load them by it.
 
-By version 1.9: first the wheels, ``nvidia/cuNN/lib`` before ``nvidia/LIBRARY/lib``; then the conda environment; then
-the loader is asked. A library that is loaded already is taken as it is.
+By its versions 1.0 to 1.9: first the wheels, ``nvidia/cuNN/lib`` before ``nvidia/LIBRARY/lib``; then the conda
+environment; then the loader is asked. A library that is loaded already is taken as it is. NVRTC's wheel of CUDA 13.0
+does not say where its builtins are: from 1.1 on, those that lie beside it are loaded with it, of the release that
+``load_dl_linux.py`` names.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ._framework_here import text_of
 from ._loading_steps import Preload
 
 if TYPE_CHECKING:
@@ -25,23 +28,46 @@ _FIRST = {
     "cublas": ("cublasLt",),
     "cusolver": ("nvJitLink", "cusparse", "cublasLt", "cublas"),
     "cusparse": ("nvJitLink",),
+    "cutensor": ("cublasLt",),
 }
 """What it loads before."""
 _MAJOR = re.compile(r"cu\d{2}")
+_LINUX = "cuda/pathfinder/_dynamic_libs/load_dl_linux.py"
+_BUILTINS = "libnvrtc-builtins.so."
+_RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
+"""As it stands in the file's name, up to 1.8, or in the assignment from which 1.9 makes it."""
 
 
 def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     """What loading that library by cuda-pathfinder loads: what it depends on, and itself."""
-    return [_preload(site, each) for each in (*_FIRST.get(library, ()), library)]
+    found = [_preload(site, each) for each in (*_FIRST.get(library, ()), library)]
+    if library == "nvrtc":
+        places = tuple(_of_wheels(site, library))
+        found += [Preload((f"{_BUILTINS}{release}",), places) for release in _releases_of_builtins(site)]
+    return found
 
 
 def _preload(site: Site, library: str) -> Preload:
-    own = _FOLDERS.get(library, f"nvidia/{library}")
-    places = [f"nvidia/{name}/lib" for name in _unified(site)]
-    places += [f"{own}/lib", f"{own}/lib64"]
+    places = _of_wheels(site, library)
     if "conda-meta" in site.names(site.prefix):
         places.append(f"{site.prefix}/lib")
     return Preload((f"lib{_FILES.get(library, library)}.so.*[0-9]",), tuple(places))
+
+
+def _of_wheels(site: Site, library: str) -> list[str]:
+    own = _FOLDERS.get(library, f"nvidia/{library}")
+    return [*(f"nvidia/{name}/lib" for name in _unified(site)), f"{own}/lib", f"{own}/lib64"]
+
+
+def _releases_of_builtins(site: Site) -> list[str]:
+    """The releases whose builtins the cuda-pathfinder of this environment loads with NVRTC."""
+    if "pathfinder" not in site.kept:
+        texts = (text_of(site, f"{folder}/{_LINUX}") for folder in site.folders if "cuda" in site.names(folder))
+        text = next((text for text in texts if text is not None), "")
+        said = _RELEASE.finditer(text) if _BUILTINS in text else ()
+        site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in said]
+    found: list[str] = site.kept["pathfinder"]
+    return found
 
 
 def _unified(site: Site) -> list[str]:
