@@ -52,6 +52,13 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ()
 
     @property
+    def of_sheet(self) -> float | None:
+        """Share of what the data sheet's clock would have allowed."""
+        if self.at_clock is None or self.clock_share is None:
+            return None
+        return self.at_clock * self.clock_share
+
+    @property
     def judgement(self) -> Judgement:
         if self.share > HEADROOM:
             return "above-ceiling"
@@ -62,6 +69,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 _WITHOUT_CEILING = frozenset(
     {
+        "all-reduce",
         "atomics",
         "both-directions",
         "copy-latency",
@@ -202,12 +210,14 @@ def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
 
 
 def _band(tables: Tables, measured: Measurement, architecture: str) -> EfficiencyRow | None:
-    """The row of this architecture and precision, else the one for any."""
+    """The row of this architecture, precision and kind of run, else the one for any."""
+    run = "sustained" if measured.burst is False else "burst"
     rows = [
         row
         for row in tables.efficiencies
         if (row.quantity, row.method) == (measured.name, measured.method)
         and row.architecture in ("", architecture)
         and row.precision in ("", measured.precision)
+        and row.run in ("", run)
     ]
-    return max(rows, key=lambda row: (bool(row.architecture), bool(row.precision)), default=None)
+    return max(rows, key=lambda row: (bool(row.architecture), bool(row.precision), bool(row.run)), default=None)

@@ -208,6 +208,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     architecture: str = ""
     """Empty: every one that no other row speaks of."""
     precision: str = ""
+    run: Literal["", "burst", "sustained"] = ""
+    """Whether it holds for runs too short to reach the power limit, or for those that go on at it; empty: for both."""
     low: float
     """Least share that is expected."""
     high: float
@@ -217,7 +219,7 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        words = (self.quantity, self.method, self.precision, self.architecture)
+        words = (self.quantity, self.method, self.precision, self.architecture, self.run)
         return f"efficiency/{'-'.join(word.replace(' ', '-') for word in words if word)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from envcheck.checks import Evidence
-from envcheck.compat.expected import Expectation, expectation
+from envcheck.compat.expected import WARN, Expectation, expectation
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.machine import called
 from envcheck.rules.measured import called_measurement, quantity, spread
@@ -76,6 +76,9 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
             sources=found.sources,
             decided_by="measured",
         )
+    held = causes(gpu, measured) if found.at_clock is not None else ()
+    if found.judgement == "pass" and held:
+        return _held_down(name, measured, found, held)
     if found.judgement == "pass":
         return Outcome(
             status="pass",
@@ -92,6 +95,26 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         sources=found.sources,
         decided_by="measured",
         confidence="weak" if found.wide else "high",
+    )
+
+
+def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple[str, ...]) -> Outcome:
+    """A computation that used its clock well, where the clock was lower than the GPU's own limits make it."""
+    burst = measured.burst is not False  # a sustained run is at the power limit, and far below the sheet's clock anyway
+    of_sheet = found.of_sheet
+    far = burst and of_sheet is not None and of_sheet < WARN * found.low and not found.wide
+    clock = f", at {found.clock_share:.0%} of the data sheet's clock" if found.clock_share is not None else ""
+    return Outcome(
+        status="fail" if far else "warn",
+        title=f"{name}: {quantity(measured.value or 0, measured.unit)}, held down"[:80],
+        message=f"{found.share:.0%} of the ceiling{clock}: {'; '.join(held)}.",
+        evidence=(
+            *_evidence(measured),
+            Evidence(what="expected at that clock", value=f"{found.low:.0%} or more", source=found.basis),
+            *conditions_shown(measured.conditions),
+        ),
+        sources=found.sources,
+        decided_by="measured",
     )
 
 
@@ -184,8 +207,8 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 
     What it checks
         Copies between pinned host memory and the GPU by the copy engine, against what the PCI
-        Express link carries at the generation and width that it had under load. Pageable memory is
-        measured, and not judged.
+        Express link carries at the generation and width that it had under load. Pageable memory and
+        memory of a far NUMA node are measured, and not judged.
 
     Why it matters
         A link trained to fewer lanes or a lower generation, or host memory on the wrong NUMA node,
@@ -198,7 +221,7 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     Sources
         nvidia-smi topo: https://docs.nvidia.com/deploy/nvidia-smi/index.html
     """
-    if "pageable" in (subject.measurement.variant or ""):
+    if {"pageable", "far"} & set((subject.measurement.variant or "").split(", ")):
         return None
     return judged(subject, facts)
 

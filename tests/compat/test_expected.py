@@ -129,9 +129,22 @@ def test_a_measured_architecture_has_its_own_band_and_others_a_floor() -> None:
     assert not hopper.wide
     assert ada.wide
     assert ada.low < hopper.low
-    assert hopper.rows[0] == "efficiency/gemm-cublasLt-bf16-hopper"
+    assert hopper.rows[0] == "efficiency/gemm-cublasLt-bf16-hopper-burst"
     assert ada.rows[0] == "efficiency/gemm-cublasLt"
     assert all(found.sources for found in (hopper, ada))
+
+
+def test_a_burst_and_a_sustained_run_have_bands_of_their_own() -> None:
+    capped = conditions(sm_clock=span(1305e6, 1500e6, 1980e6))
+    rows = {run: expected(gemm("bf16", 600e12, burst=run, conditions=capped)).rows[0] for run in (True, False, None)}
+    assert rows[True] == rows[None] == "efficiency/gemm-cublasLt-bf16-hopper-burst"
+    assert rows[False] == "efficiency/gemm-cublasLt-bf16-hopper-sustained"
+
+
+@pytest.mark.parametrize("precision", ["fp64", "fp32", "tf32", "fp16", "fp8", "int8"])
+def test_what_nobody_measured_sustained_has_a_floor(precision: str) -> None:
+    found = expected(gemm(precision, 10e12, burst=False))
+    assert (found.rows[0], found.wide) == ("efficiency/gemm-cublasLt", True)
 
 
 def stands(share: float, low: float = 0.8) -> str:

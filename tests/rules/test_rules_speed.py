@@ -125,8 +125,13 @@ def test_what_could_not_be_measured_says_why() -> None:
     assert check.title.endswith("not measured")
 
 
-def test_pageable_copies_are_not_judged_at_all() -> None:
-    assert not checks_of("slow-host-link", measured(to_gpu(9e9, variant="pageable")))
+@pytest.mark.parametrize("variant", ["pageable", "pageable, near", "pinned, far"])
+def test_pageable_and_far_copies_are_not_judged_at_all(variant: str) -> None:
+    assert not checks_of("slow-host-link", measured(to_gpu(9e9, variant=variant)))
+
+
+def test_near_copies_are_judged() -> None:
+    assert speed(to_gpu(9e9, variant="pinned, near")).status == "fail"
 
 
 def test_the_question_does_not_arise_without_measurements() -> None:
@@ -166,8 +171,47 @@ def test_a_power_cap_at_the_default_limit_is_no_cause(changes: dict[str, Any]) -
 def test_a_sustained_run_at_the_power_cap_is_held_to_its_own_clock() -> None:
     """681 TFLOP/s: low for a burst, and what an H200 gives at 700 W."""
     capped = conditions(sm_clock=span(1380e6, 1500e6, 1980e6), throttle={"sw_power_cap": 0.9})
-    assert speed(gemm(value=560e12, burst=False, conditions=capped)).status == "pass"
+    assert speed(gemm(value=620e12, burst=False, conditions=capped)).status == "pass"
+    assert speed(gemm(value=580e12, burst=False, conditions=capped)).status == "warn"
     assert speed(gemm(value=560e12, burst=True, conditions=capped)).status == "fail"
+
+
+HELD = [
+    {"throttle": {"sw_thermal_slowdown": 0.9}},
+    {"throttle": {"hw_thermal_slowdown": 0.9}},
+    {"throttle": {"hw_slowdown": 0.9}},
+    {"throttle": {"hw_power_brake_slowdown": 0.9}},
+    {"throttle": {"applications_clocks_setting": 0.9}},
+    {"power_limit": 400.0},
+]
+
+
+@pytest.mark.parametrize("changes", HELD)
+@pytest.mark.parametrize(("clock", "status"), [(1500e6, "warn"), (900e6, "fail")])
+def test_a_clock_that_is_held_down_is_no_pass_though_it_was_used_well(
+    changes: dict[str, Any], clock: float, status: str
+) -> None:
+    held = conditions(sm_clock=span(clock), **changes)
+    check = speed(gemm(value=0.77 * 132 * clock * 4096, conditions=held))
+    assert (check.status, "77% of the ceiling" in check.message) == (status, True)
+    assert check.title.endswith("held down")
+
+
+@pytest.mark.parametrize("changes", HELD)
+def test_a_sustained_run_that_is_held_down_is_a_warning(changes: dict[str, Any]) -> None:
+    held = conditions(sm_clock=span(900e6), **changes)
+    assert speed(gemm(value=0.8 * 132 * 900e6 * 4096, burst=False, conditions=held)).status == "warn"
+
+
+def test_memory_that_is_fast_enough_is_not_held_down() -> None:
+    assert speed(memory_copy(conditions=conditions(throttle={"sw_thermal_slowdown": 0.9}))).status == "pass"
+
+
+def test_a_sustained_product_that_nobody_measured_is_held_to_a_floor() -> None:
+    found = speed(gemm("fp8", 0.5 * 132 * 1500e6 * 8192, burst=False, conditions=conditions(sm_clock=span(1500e6))))
+    assert found.status == "pass"
+    (expected,) = [evidence.value for evidence in found.evidence if evidence.what == "expected"]
+    assert "a floor: never measured here" in expected
 
 
 def test_the_share_is_split_in_words() -> None:
