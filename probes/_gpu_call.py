@@ -18,12 +18,21 @@ class Unavailable(Exception):  # noqa: N818  no fault of anybody
 
 
 def driver() -> Any:
-    """The binding; raise Unavailable where there is none that can speak to this driver."""
+    """The binding; raise Unavailable where it cannot be imported."""
     try:
         from cuda.bindings import driver as binding
     except Exception as error:
         raise Unavailable(f"cuda-bindings cannot be used: {error}") from error
     return binding
+
+
+def binding_name() -> str:
+    """``cuda-bindings 13.0.3``, as far as it tells."""
+    try:
+        from cuda import bindings
+    except Exception:
+        return "cuda-bindings"
+    return f"cuda-bindings {getattr(bindings, '__version__', '')}".rstrip()
 
 
 def call(name: str, *arguments: Any) -> Any:

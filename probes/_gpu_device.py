@@ -9,16 +9,23 @@ from types import TracebackType
 from typing import Any
 
 from ._cuda_api import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_call, uuid_text
-from ._gpu_call import CudaError, Unavailable, call, driver
+from ._gpu_call import CudaError, Unavailable, binding_name, call, driver
 
 L2_BYTES = 38
 """Member of ``CUdevice_attribute``."""
 
 
 def ordinals() -> dict[str, int]:
-    """UUID → CUDA ordinal of every GPU that this process may use; raise CudaError when CUDA does not start."""
-    call("cuInit", 0)
-    by_name = uuid_call(driver())
+    """UUID → CUDA ordinal of every GPU that this process may use; raise CudaError when CUDA does not start.
+
+    Raises Unavailable where the binding cannot speak to this driver: newer ones ask for entry points of newer drivers.
+    """
+    binding = driver()
+    try:
+        call("cuInit", 0)
+    except Unavailable as error:
+        raise Unavailable(f"{binding_name()} cannot speak to this driver: {error}") from error
+    by_name = uuid_call(binding)
     count = range(call("cuDeviceGetCount"))
     return {uuid_text(bytes(call(by_name, call("cuDeviceGet", ordinal)).bytes)): ordinal for ordinal in count}
 

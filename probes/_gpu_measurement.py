@@ -135,13 +135,13 @@ def on_gpu(request: Request, out: Out, measures: Callable[[Bench], dict[str, Mea
     """Run ``measures`` on the GPU that the request names."""
     asked = request["bench"]
     uuid = asked["gpu"]
-    sampler = Sampler(uuid, before(asked, uuid))
     found = visible(out)
     if found is None:
         return
     if uuid not in found:
         out.absent(f"CUDA does not show {uuid} to this process")
         return
+    sampler = Sampler(uuid, before(asked, uuid))
     with Device(found[uuid]) as device:
         compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
         only = frozenset(asked.get("only", ()))

@@ -103,6 +103,16 @@ def test_an_interrupted_run_is_judged_and_says_so(monkeypatch: pytest.MonkeyPatc
     assert told[-1].report.exit_code == 130
 
 
+def test_the_reason_of_most_probes_is_told_where_there_is_no_figure() -> None:
+    runs = (
+        run("absent", "measured with --full", "bench_chip"),
+        run("absent", "the binding cannot speak to this driver"),
+        run("absent", "the binding cannot speak to this driver", "bench_memory"),
+    )
+    report = concluded(runs=runs)
+    assert (report.verdict, report.headline) == ("unknown", "no verdict: the binding cannot speak to this driver")
+
+
 def test_a_failure_is_told_also_when_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "gather_here", interrupted((memory_copy(1e12),)))
     report = session.check(MEASURES)

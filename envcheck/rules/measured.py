@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Check
@@ -89,6 +90,7 @@ def headline(checks: Sequence[Check]) -> str:
 
 
 def nothing_measured(runs: Iterable[ProbeRun]) -> str:
-    """Why there is no figure at all, as far as the rows of the bench probes tell."""
+    """Why there is no figure at all: the reason that most rows of the bench probes give, those of a GPU first."""
     told = [run for run in runs if run.name.startswith("bench_") and run.detail]
-    return next((run.detail for run in told if run.gpu), told[0].detail if told else "")
+    reasons = Counter(run.detail for run in told if run.gpu) or Counter(run.detail for run in told)
+    return reasons.most_common(1)[0][0] if reasons else ""

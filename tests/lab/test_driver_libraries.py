@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from envcheck.merge import merge
 from envcheck.snapshot import Gpu, Snapshot
@@ -23,6 +26,8 @@ from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
 from tests.probes.fake_parent import run_child
 
 pytestmark = pytest.mark.lab
+
+PROBES = Path(__file__).resolve().parents[2] / "probes"
 
 
 @pytest.fixture(scope="module", params=["535", "470"])
@@ -95,6 +100,57 @@ def test_cuda_without_a_kernel_module(driver: tuple[str, Path], wheel: Wheel, th
     assert ran.driver.cuda == {"535": "12.2", "470": "11.4"}[release]
     assert ran.driver.cuda_devices == 0
     assert ran.snapshot.gpus is None
+
+
+# --- what measures, of which only the start can be tried without a device ------------------------------------------
+
+CALLED = re.compile(r"""\bcall\(\s*"(cu[A-Z]\w+)\"""")
+ASKED = {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}}
+START = """
+import sys
+sys.path[:0] = {path!r}
+from probes import _device_making, _gpu_device
+_device_making.give_up_making_devices()
+try:
+    print(_gpu_device.ordinals())
+except Exception as error:
+    print(f"{{type(error).__name__}}: {{error}}")
+"""
+
+
+def started(libraries: Path, *path: Path) -> str:
+    """How it ends to ask for the GPUs that measurements may use."""
+    code = START.format(path=[*map(str, path), *sys.path])
+    variables = {**os.environ, "LD_LIBRARY_PATH": str(libraries)}
+    command = [sys.executable, "-I", "-c", code]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_library_has_every_call_that_measures(driver: tuple[str, Path]) -> None:
+    called = {name for file in PROBES.glob("*.py") for name in CALLED.findall(file.read_text(encoding="utf-8"))}
+    assert {"cuLaunchKernel", "cuModuleLoadData", "cuEventElapsedTime", "cuTexObjectCreate"} <= called
+    with (driver[1] / "libcuda.so.1").open("rb") as file:
+        symbols: Any = ELFFile(file).get_section_by_name(".dynsym")
+        there = {symbol.name for symbol in symbols.iter_symbols()}
+    assert {name for name in called if not {name, f"{name}_v2"} & there} == set()
+
+
+@pytest.mark.parametrize("through", ["cuda-bindings==12.9.0", "cuda-bindings==13.0.0"])
+def test_older_bindings_start_to_measure(driver: tuple[str, Path], wheel: Wheel, through: str) -> None:
+    assert started(driver[1], wheel(through)) == "CudaError: cuInit: CUDA_ERROR_NO_DEVICE (100)"
+
+
+@pytest.mark.parametrize("probe", ["bench_memory", "bench_links"])
+def test_newer_bindings_say_that_they_cannot_measure(driver: tuple[str, Path], probe: str) -> None:
+    release, libraries = driver
+    if release == "470":
+        ran = run_child(probe, variables=finding(libraries), more={"bench": ASKED})
+        assert ran.status == "absent"
+        assert re.fullmatch(
+            r"cuda-bindings \S+ cannot speak to this driver: Failed to get cuGetProcAddress_v2", ran.detail
+        )
+    else:
+        assert started(libraries) == "CudaError: cuInit: CUDA_ERROR_NO_DEVICE (100)"
 
 
 def test_no_device_node_is_left_behind(driver: tuple[str, Path]) -> None:

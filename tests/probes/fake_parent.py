@@ -22,7 +22,7 @@ from probes._kit import Out
 for name in {blocked!r}:
     sys.modules[name] = None
 out = Out({probe!r}, lambda line: (sys.stdout.buffer.write(line), sys.stdout.buffer.flush()))
-importlib.import_module("probes." + {probe!r}).collect({{"root": "/", "variables": {{}}}}, out)
+importlib.import_module("probes." + {probe!r}).collect({request!r}, out)
 out.done()
 sys.stderr.write("numpy" if "numpy" in sys.modules else "")
 """
@@ -35,6 +35,7 @@ class Ran:
     snapshot: Snapshot
     status: str
     noise: str
+    detail: str
 
     @property
     def driver(self) -> Driver:
@@ -52,12 +53,14 @@ def run_child(
     path: Sequence[Path] = (),
     variables: Mapping[str, str | None] | None = None,
     blocked: tuple[str, ...] = (),
+    more: Mapping[str, object] | None = None,
 ) -> Ran:
     """Run a probe with ``path`` before every other place of import and without the modules ``blocked``.
 
-    ``variables`` are set in its environment, or taken away where the value is None.
+    ``variables`` are set in its environment, or taken away where the value is None. ``more`` is put into the request.
     """
-    code = CHILD.format(path=[*map(str, path), *sys.path], probe=probe, blocked=blocked)
+    request = {"root": "/", "variables": {}, **(more or {})}
+    code = CHILD.format(path=[*map(str, path), *sys.path], probe=probe, blocked=blocked, request=request)
     environment = {key: value for key, value in {**os.environ, **(variables or {})}.items() if value is not None}
     command = [sys.executable, "-I", "-c", code]
     child = subprocess.run(command, env=environment, capture_output=True, check=False, timeout=120)
@@ -65,4 +68,5 @@ def run_child(
     assert child.returncode == 0, noise
     messages = [json.loads(line) for line in child.stdout.splitlines()]
     facts = [msgspec.convert(message["fact"], Snapshot) for message in messages if "fact" in message]
-    return Ran(merge(facts), messages[-1]["done"]["status"], noise)
+    done = messages[-1]["done"]
+    return Ran(merge(facts), done["status"], noise, done.get("detail", ""))
