@@ -1,0 +1,60 @@
+"""The Request that the options of a verb stand for."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from envcheck.options import components
+from envcheck.request import ALL_SCOPES, Request
+from envcheck.verbs._reading import baseline
+
+if TYPE_CHECKING:
+    from envcheck.collect.bench_plan import Bench
+
+
+def judging_request(options: Namespace) -> Request:
+    """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
+    return Request(
+        scopes=options.scope or ALL_SCOPES,
+        python=tuple(getattr(options, "python", None) or ()),
+        all_envs=getattr(options, "all_envs", False),
+        assume=components(options.assume, "--assume"),
+        require=components(options.require, "--require"),
+        only=tuple(options.only or ()),
+        skip=tuple(options.skip or ()),
+        fail_on=options.fail_on,
+        timeout=getattr(options, "timeout", None),
+        deep=getattr(options, "deep", False),
+        bench=_quick(options),
+        baseline=baseline(options),
+        force=getattr(options, "force", False),
+        overlays=overlays(options),
+        cwd=working_folder(),
+        variables=dict(os.environ),
+    )
+
+
+def overlays(options: Namespace) -> tuple[str, ...]:
+    """The folders of rows that are laid over the matrix."""
+    from envcheck.compat.overlay import overlay_folders
+
+    return overlay_folders(options.matrix, os.environ)
+
+
+def working_folder() -> str:
+    """The current folder; the root where it was removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "/"
+
+
+def _quick(options: Namespace) -> Bench | None:
+    if not getattr(options, "bench", False):
+        return None
+    from envcheck.collect.bench_plan import Bench
+
+    return Bench(force=options.force)

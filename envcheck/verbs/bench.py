@@ -1,0 +1,61 @@
+"""``envcheck bench``: measure the GPUs and their links, and judge the figures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from envcheck import session
+from envcheck.baseline import save
+from envcheck.collect.bench_plan import Bench
+from envcheck.compat.expected import quantities
+from envcheck.compat.load import tables
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.output import parse_targets
+from envcheck.report import FORMATS
+from envcheck.report.progress import progress
+from envcheck.request import Request
+from envcheck.rules.speed import MEASURED
+from envcheck.verbs._asking import overlays, working_folder
+from envcheck.verbs._reading import baseline
+from envcheck.verbs._telling import deliver
+
+
+def run(options: Namespace) -> int:
+    """Print the figures and keep them where that was asked for; the exit status is the report's."""
+    targets = parse_targets(options.output, FORMATS)
+    request = _request(options)
+    with progress(sys.stderr, quiet=options.quiet) as on_event:
+        report = session.check(request, on_event)
+    options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
+    status = deliver(report, options, targets)
+    if options.save_baseline and status == ExitCode.INTERRUPTED:
+        print(f"envcheck: interrupted, so {options.save_baseline} was not written", file=sys.stderr)
+    elif options.save_baseline:
+        save(report, options.save_baseline)
+    return status
+
+
+def _request(options: Namespace) -> Request:
+    return Request(
+        python=tuple(options.python or ()),
+        only=tuple(MEASURED),
+        fail_on=options.fail_on,
+        timeout=options.timeout,
+        bench=Bench(full=options.full, only=_quantities(options.only), gpus=options.gpu or (), force=options.force),
+        baseline=baseline(options),
+        overlays=overlays(options),
+        cwd=working_folder(),
+        variables=dict(os.environ),
+    )
+
+
+def _quantities(names: Sequence[str] | None) -> tuple[str, ...]:
+    known = quantities(tables())
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")
+    return tuple(names or ())

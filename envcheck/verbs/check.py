@@ -1,0 +1,43 @@
+"""``envcheck check``: examine this machine, or a saved report, and judge it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from envcheck import session
+from envcheck.errors import UsageError
+from envcheck.output import parse_targets
+from envcheck.report import FORMATS
+from envcheck.report.progress import progress
+from envcheck.verbs._asking import judging_request
+from envcheck.verbs._reading import saved_report
+from envcheck.verbs._telling import deliver
+
+if TYPE_CHECKING:
+    from envcheck.snapshot import Snapshot
+
+
+def run(options: Namespace) -> int:
+    """Print the report; the exit status is the report's."""
+    targets = parse_targets(options.output, FORMATS)
+    request = judging_request(options)
+    for wanted in ("deep", "bench"):
+        if options.saved and getattr(options, wanted):
+            raise UsageError(f"--{wanted} tries what is here, and --from judges a saved report: give one of the two")
+    if options.saved:
+        report = session.judge(_saved_snapshot(options.saved), request)
+    else:
+        with progress(sys.stderr, quiet=options.quiet) as on_event:
+            report = session.check(request, on_event)
+    return deliver(report, options, targets)
+
+
+def _saved_snapshot(name: str) -> Snapshot:
+    report = saved_report(name)
+    if report.snapshot is None:
+        raise UsageError(f"{name} holds no facts (it was written without its snapshot); save it with --format json")
+    return msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)

@@ -1,0 +1,27 @@
+"""``envcheck explain``: diagnose pasted text."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from envcheck import session
+from envcheck.errors import UsageError
+from envcheck.importers import read_text
+from envcheck.merge import merge
+from envcheck.output import parse_targets
+from envcheck.report import FORMATS
+from envcheck.verbs._asking import judging_request
+from envcheck.verbs._reading import read_input
+from envcheck.verbs._telling import deliver
+
+
+def run(options: Namespace) -> int:
+    """Print the report on what the text tells; the exit status is the report's."""
+    targets = parse_targets(options.output, FORMATS)
+    request = judging_request(options)
+    if options.file == "-" and sys.stdin.isatty():
+        raise UsageError("nothing to explain: name a file, or pipe the text in (envcheck explain < output.txt)")
+    pasted = read_text(read_input(options.file).decode("utf-8", "replace"))
+    snapshot = merge([pasted, session.gather_here(request)]) if options.here else pasted
+    return deliver(session.judge(snapshot, request), options, targets)

@@ -1,0 +1,15 @@
+"""``envcheck schema``: the JSON Schema of an output."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+
+from envcheck.exitcode import ExitCode
+from envcheck.report.schema import schema
+
+
+def run(options: Namespace) -> int:
+    """Print the schema; raise UsageError where no output has the name."""
+    print(json.dumps(schema(options.name), indent=2))
+    return ExitCode.OK
