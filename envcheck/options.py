@@ -230,7 +230,7 @@ def _add_output_options(verb: argparse.ArgumentParser) -> None:
         help="also write the report to a file, as in json:report.json (repeatable)",
     )
     group.add_argument("-v", "--verbose", action="store_true", help="every check with its evidence, fixes and sources")
-    group.add_argument("-q", "--quiet", action="store_true", help="print only the verdict and its cause")
+    group.add_argument("-q", "--quiet", action="store_true", help="print only the verdict and its cause, and no progress")
 
 
 def _add_redact_option(group: argparse._ActionsContainer, default: str) -> None:

@@ -19,6 +19,7 @@ from envcheck.report import FORMATS
 from envcheck.report.progress import progress
 from envcheck.request import Request
 from envcheck.rules.speed import MEASURED
+from envcheck.streams import say
 from envcheck.verbs._asking import overlays, working_folder
 from envcheck.verbs._reading import baseline
 from envcheck.verbs._telling import deliver
@@ -28,12 +29,12 @@ def run(options: Namespace) -> int:
     """Print the figures and keep them where that was asked for; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = _request(options)
-    with progress(sys.stderr, quiet=options.quiet) as on_event:
+    with progress(sys.stderr, quiet=options.quiet, lines=True) as on_event:
         report = session.check(request, on_event)
     options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
     status = deliver(report, options, targets)
     if options.save_baseline and status == ExitCode.INTERRUPTED:
-        print(f"envcheck: interrupted, so {options.save_baseline} was not written", file=sys.stderr)
+        say(f"envcheck: interrupted, so {options.save_baseline} was not written")
     elif options.save_baseline:
         save(report, options.save_baseline)
     return status

@@ -31,7 +31,8 @@ def run(options: Namespace) -> int:
     if options.saved:
         report = session.judge(_saved_snapshot(options.saved), request)
     else:
-        with progress(sys.stderr, quiet=options.quiet) as on_event:
+        lasting = bool(options.deep or options.bench)
+        with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
             report = session.check(request, on_event)
     return deliver(report, options, targets)
 

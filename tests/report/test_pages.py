@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -95,31 +96,67 @@ def test_progress_is_drawn_and_erased_on_a_terminal(monkeypatch: pytest.MonkeyPa
             if "nvml" in stream.getvalue():
                 break
             on_event(Progress("nvml", ""))
-            _pause()
+            time.sleep(0.01)
     assert "nvml" in stream.getvalue()
     assert stream.getvalue().endswith("\r\x1b[K")
     assert "\n" not in stream.getvalue()
 
 
-def _pause() -> None:
-    import time  # noqa: PLC0415 - only this test waits
+def test_gpus_that_are_at_the_same_step_are_counted() -> None:
+    line = ProgressLine(Clock())
+    for number in range(8):
+        line.on_event(Progress("bench_gemm", "gemm bf16" if number else "gemm fp8", gpu=f"GPU-{number}"))
+    assert line.text(80) == "starting  0.0 s  bench_gemm (gemm fp8), bench_gemm (gemm bf16) x7"
 
-    time.sleep(0.01)
+
+def plain(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, seconds: float, silence: float = 99.0) -> str:
+    """What is written where lines stay, of two steps that take so long each."""
+    monkeypatch.setattr("envcheck.report.progress._SECONDS_BETWEEN_LINES", 0.02)
+    monkeypatch.setattr("envcheck.report.progress._SECONDS_OF_SILENCE", silence)
+    with progress(stream, lines=True) as on_event:
+        for step in ("gemm fp32", "gemm\x1b[2J"):
+            on_event(Progress("bench_gemm", step))
+            time.sleep(seconds)
+    return stream.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("stream", "term", "quiet"),
-    [(io.StringIO(), "xterm", False), (Terminal(), "dumb", False), (Terminal(), "xterm", True)],
-)
-def test_progress_is_silent_elsewhere(
-    stream: io.StringIO,
-    term: str,
-    quiet: bool,  # noqa: FBT001 - a parameter
+@pytest.mark.parametrize(("stream", "term"), [(io.StringIO(), "xterm"), (Terminal(), "dumb")])
+def test_progress_is_plain_lines_elsewhere(stream: io.StringIO, term: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", term)
+    text = plain(monkeypatch, stream, 0.3)
+    first, second = text.splitlines()
+    assert first.endswith("bench_gemm (gemm fp32)")
+    assert second.endswith("bench_gemm (gemm\\x1b[2J)")
+    assert not {"\x1b", "\r"} & set(text)
+    assert text.endswith("\n")
+
+
+def test_what_still_runs_is_said_again_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(plain(monkeypatch, io.StringIO(), 0.5, silence=0.1).splitlines()) > 2
+
+
+@pytest.mark.parametrize(("lines", "seconds"), [(True, 0.0), (False, 0.2)])
+def test_a_check_and_what_is_short_are_silent_elsewhere(
+    lines: bool,  # noqa: FBT001 - a parameter
+    seconds: float,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("TERM", term)
-    with progress(stream, quiet=quiet) as on_event:
+    monkeypatch.setattr("envcheck.report.progress._SECONDS_BETWEEN_LINES", 0.02 if seconds else 2.0)
+    stream = io.StringIO()
+    with progress(stream, lines=lines) as on_event:
         on_event(ProbeStarted("nvml", "NVML"))
+        time.sleep(seconds)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_quiet_shows_no_progress(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("envcheck.report.progress._SECONDS_BETWEEN", 0.01)
+    monkeypatch.setattr("envcheck.report.progress._SECONDS_BETWEEN_LINES", 0.01)
+    with progress(stream, quiet=True, lines=True) as on_event:
+        on_event(ProbeStarted("nvml", "NVML"))
+        time.sleep(0.1)
     assert stream.getvalue() == ""
 
 
