@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,12 +25,16 @@ class Plan:
     """Seconds of rest before each sample, in which the GPU cools and saves up power."""
     most_runs: int = 1000
     least_runs: int = 1
+    enough: float = math.inf
+    """Seconds from which on a single warm run is sample enough."""
 
 
 def timed(device: Device, work: Work, plan: Plan, before: Work | None = None) -> list[float]:
     """Seconds of one run, once for each sample; ``before`` queues what precedes a sample and is not timed."""
     watch = Stopwatch(device)
     one = _warm(device, work, watch, plan)
+    if one >= plan.enough:
+        return [one]
     runs = max(plan.least_runs, min(plan.most_runs, round(plan.sample_seconds / max(one, 1e-7))))
     return [_sample(work, watch, runs, plan.pause, before) for _ in range(plan.samples)]
 

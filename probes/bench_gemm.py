@@ -40,11 +40,11 @@ Way = tuple[Product, Heuristic]
 """A product as its operands lie, and an algorithm for it."""
 POISON = 0xFF
 """NaN in every floating-point type."""
-BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.06, least_runs=4)
-"""About ten products of the largest size after a rest: the clocks stay up, as in a program with pauses."""
+BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.06, least_runs=2)
+"""A few products after a rest, about ten of the largest size: the clocks stay up, as in a program with pauses."""
 SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
 PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
-TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02)
+TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02, enough=0.015)
 FINAL = Plan(samples=3, sample_seconds=0.006, warmup_seconds=0.0, pause=0.06)
 FINALISTS = 2
 """Proposals that are tried a second time, with more rest: the first round is as much about heat as about them."""
@@ -146,8 +146,9 @@ class Runner:
             self._first(products[0], name)
             proposed = [(product, algorithm) for product in products for algorithm in product.algorithms()]
             first = sorted(proposed, key=lambda way: self._seconds(way, operands, TRIAL))
-            best = min(first[:FINALISTS], key=lambda way: self._seconds(way, operands, FINAL))
-            if self._seconds(best, operands, PROBING) == math.inf:
+            final = [(self._seconds(way, operands, FINAL), way) for way in first[:FINALISTS]]
+            seconds, best = min(final, key=lambda timed_way: timed_way[0])
+            if seconds == math.inf:
                 raise Unavailable(
                     f"cuBLASLt {self._library.version} refused each algorithm that it proposed for {name}"
                 )

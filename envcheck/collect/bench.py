@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from envcheck.collect.child import Launch
 from envcheck.collect.job import Ended, Group
 from envcheck.collect.loop import Loop
 from envcheck.events import OnEvent, ProbesPlanned
-from envcheck.snapshot import Snapshot
+from envcheck.snapshot import Gpu, Snapshot
 
 _QUICK_SECONDS = 45.0
 """Allowed to a probe that measures the main figures only: that takes seconds, and one that hangs shows the earlier."""
@@ -52,7 +52,7 @@ def run_bench(
     planned = [*(on_chip * len(chosen.gpus)), *links]
     on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in planned)))
     groups = [
-        Group(on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}), About(gpu=gpu.uuid))
+        Group(on_chip, _launch(launch, {**asked, "gpu": gpu.uuid}, _alone(gpu, gathered)), About(gpu=gpu.uuid))
         for gpu in chosen.gpus
         if on_chip
     ]
@@ -60,8 +60,17 @@ def run_bench(
     loop.run([Group((spec,), _launch(launch, asked)) for spec in links], most=1)
 
 
-def _launch(launch: Launch, asked: dict[str, Any]) -> Launch:
-    return replace(launch, request={**launch.request, "bench": asked}, variables={**os.environ, **_CHILD_VARIABLES})
+def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str] | None = None) -> Launch:
+    variables = {**os.environ, **_CHILD_VARIABLES, **(more or {})}
+    return replace(launch, request={**launch.request, "bench": asked}, variables=variables)
+
+
+def _alone(gpu: Gpu, gathered: Snapshot) -> dict[str, str]:
+    """Let CUDA show this GPU alone: it need not start the others for that child."""
+    shown = [each for each in (gathered.gpus.items if gathered.gpus else ()) if each.cuda_ordinal is not None]
+    if gpu.uuid is None or len(shown) < 2 or (gpu.mig and gpu.mig.enabled):
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": gpu.uuid}
 
 
 def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:

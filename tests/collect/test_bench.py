@@ -108,6 +108,38 @@ def test_a_child_leaves_no_compiled_code_behind(machine: Machine) -> None:
     assert named(machine.run(), "bench_a")["GPU-0"].detail.endswith(" 1")
 
 
+VISIBLE = """
+import os
+def collect(request, out):
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES", "unset")
+    out.fact({"measurements": [{"source": "bench", "name": NAME, "gpu": request["bench"].get("gpu"), "detail": seen}]})
+"""
+
+
+def visible(machine: Machine) -> list[str]:
+    """What each child is shown: one for each GPU, then the one for links."""
+    machine.probes.add("bench_a", VISIBLE, **ON_GPU)
+    machine.probes.add("bench_links", VISIBLE, **ON_LINK)
+    return sorted(measured.detail for measured in machine.run().measurements)
+
+
+def test_a_child_for_one_gpu_is_shown_that_gpu_alone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    assert visible(machine) == ["0,1,2", "GPU-0", "GPU-1"]
+
+
+@pytest.mark.parametrize("change", ["one", "mig"])
+def test_a_single_gpu_and_one_in_mig_mode_are_shown_as_they_were(
+    machine: Machine, change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-7")
+    if change == "one":
+        del machine.gpus[1]
+    for gpu in machine.gpus:
+        gpu["mig"] = {"source": "nvml", "enabled": change == "mig"}
+    assert set(visible(machine)) == {"MIG-7"}
+
+
 def test_each_child_is_told_its_gpu_and_all_others(machine: Machine) -> None:
     machine.probes.add(
         "bench_a",
