@@ -6,6 +6,7 @@ compile; the product has no switch for them.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import random
@@ -33,11 +34,16 @@ from envcheck.session import Request, gather_here
 from probes import bench_gemm
 from probes._cublaslt import CublasLt
 from probes._gemm_kinds import PRECISIONS
+from probes._gpu_call import call
 from probes._gpu_device import Device, ordinals
 from probes._gpu_kernels import FOLDER, STANDARD, Compiler, Module
 from probes._gpu_measurement import Bench
 from probes._gpu_nvrtc import Nvrtc
 from probes._gpu_sampler import Sampler
+from probes._links_host import SIZE as LINK_BYTES
+from probes._links_host import HostCopies, HostMemory
+from probes._links_peer import SIZE as PEER_BYTES
+from probes._links_peer import PeerCopies
 from probes.bench_memory import Buffers, Traffic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,6 +145,8 @@ def test_quick_measures_judges_and_verifies(quick: tuple[int, dict[str, Any]]) -
     found = by_name(report)
     assert status == 0, report["headline"]
     assert set(found) >= QUICK
+    (collectives,) = found.pop("all-reduce", [{"missing": "not measured"}])  # with two GPUs or more
+    assert "not measured" in collectives["missing"]
     assert all(measured.get("value") for each in found.values() for measured in each)
     assert all(measured["verification"]["right"] for each in found.values() for measured in each)
     assert statuses(report) == {"pass"}
@@ -147,9 +155,26 @@ def test_quick_measures_judges_and_verifies(quick: tuple[int, dict[str, Any]]) -
 
 def test_conditions_go_with_each_figure(quick: tuple[int, dict[str, Any]]) -> None:
     for measured in quick[1]["measurements"]:
+        if measured["name"] == "all-reduce":
+            continue
         conditions = measured["conditions"]
         assert conditions["samples"] > 0
         assert {"sm_clock", "power", "temperature", "power_limit", "pcie_width", "memory_before"} <= set(conditions)
+
+
+SEVERAL = ("launch-and-sync", "kernel-launch", "latency-l1", "copy-latency", "both-directions", "fma", "peer-to-peer")
+
+
+def test_conditions_go_with_figures_of_full_too() -> None:
+    _, report = bench("--full", *(word for name in SEVERAL for word in ("--only", name)))
+    found = by_name(report)
+    assert set(found) >= set(SEVERAL) - {"peer-to-peer"}
+    figures = [each for name in SEVERAL for each in found.get(name, [])]
+    for measured in figures:
+        assert measured["conditions"]["samples"] > 0, measured["name"]
+        assert {"sm_clock", "power_limit", "throttle", "temperature_after"} <= set(measured["conditions"])
+    verified = [each for each in figures if each["name"] not in ("launch-and-sync", "kernel-launch")]
+    assert all(each["verification"]["right"] for each in verified)
 
 
 def test_products_come_from_the_file_that_the_environment_would_load(quick: tuple[int, dict[str, Any]]) -> None:
@@ -314,6 +339,59 @@ def test_one_wrong_element_in_ten_thousand_tiles_is_caught(precision: str, works
     runner._run = spoiled  # type: ignore[method-assign]
     found = runner.shaped(precision, shape, workshop, burst=True)["verification"]
     assert (found["right"], found["wrong"], found["checked"]) == (False, 1, 8192 * 8192)
+
+
+@pytest.mark.parametrize(("way", "place"), [("_to_gpu", 0), ("_to_host", 0), ("_to_gpu", 1), ("_to_host", 1)])
+def test_one_wrong_word_of_copies_both_ways_at_once_is_caught(way: str, place: int, workshop: Any) -> None:
+    """``place``: whether the copy is spoiled at its beginning or at its end."""
+    copies = HostCopies(workshop, HostMemory(workshop.device))
+    sound = copies.both_ways()["verification"]
+    assert (sound["right"], sound["checked"]) == (True, 2 * LINK_BYTES // 8)
+    real = getattr(copies, way)
+    offset = place * (LINK_BYTES - 8)
+
+    def spoiled(target: int, source: int, *stream: Any) -> None:
+        real(target, source, *stream)
+        if way == "_to_gpu":
+            workshop.device.fill(target + offset, 8, 0x11)
+        elif not stream:
+            return
+        else:
+            call("cuStreamSynchronize", stream[0])
+            ctypes.memset(target + offset, 0x11, 8)
+
+    setattr(copies, way, spoiled)
+    found = copies.both_ways()["verification"]
+    assert not found["right"]
+    assert found["wrong"] <= 2
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_one_wrong_word_of_copies_between_gpus_is_caught(both: bool, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: FBT001
+    known = ordinals()
+    if len(known) < 2:
+        pytest.skip("there is one GPU")
+    devices = [Device(ordinal) for ordinal in list(known.values())[:2]]
+    first, second = [
+        Bench(uuid, device, Sampler(uuid, {}), Compiler(libraries()["nvrtc"], device.capability), True, frozenset(), {})
+        for uuid, device in zip(known, devices, strict=False)
+    ]
+    copies = PeerCopies(first, second, "NVLink", both=both)
+    measure = copies.both_ways if both else copies.one_way
+    sound = measure()["verification"]
+    assert (sound["right"], sound["checked"]) == (True, (1 + both) * PEER_BYTES // 8)
+
+    def spoiled(name: str, *arguments: Any) -> Any:
+        done = call(name, *arguments)
+        if name == "cuMemcpyDtoDAsync":
+            target, source, _, stream = arguments
+            call(name, target + PEER_BYTES - 8, source, 8, stream)
+        return done
+
+    monkeypatch.setattr("probes._links_peer.call", spoiled)
+    found = measure()["verification"]
+    assert (found["right"], found["wrong"]) == (False, 1 + both)
+    copies.close()
 
 
 def test_a_kernel_that_never_ends_costs_only_its_own_figures(tmp_path: Path) -> None:
