@@ -1,9 +1,9 @@
 """Where cuda-pathfinder looks for NVIDIA's libraries, for the frameworks that load them by it.
 
 By its versions 1.0 to 1.9: first the wheels, ``nvidia/cuNN/lib`` before ``nvidia/LIBRARY/lib``; then the conda
-environment; then the loader is asked. A library that is loaded already is taken as it is. NVRTC's wheel of CUDA 13.0
-does not say where its builtins are: from 1.1 on, those that lie beside it are loaded with it, of the release that
-``load_dl_linux.py`` names.
+environment; then the loader is asked; at last a toolkit. A library that is loaded already is taken as it is. NVRTC's
+wheel of CUDA 13.0 does not say where its builtins are: from 1.1 on, those that lie beside it are loaded with it, of the
+release that ``load_dl_linux.py`` names.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ._framework_here import text_of
 from ._loading_steps import Preload
+from ._pathfinder_toolkit import found_in_toolkit
 
 if TYPE_CHECKING:
     from ._env_site import Site
@@ -40,18 +41,19 @@ _RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor
 
 def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     """What loading that library by cuda-pathfinder loads: what it depends on, and itself."""
-    found = [_preload(site, each) for each in (*_FIRST.get(library, ()), library)]
+    found = [preload for each in (*_FIRST.get(library, ()), library) for preload in _preloads(site, each)]
     if library == "nvrtc":
         places = tuple(_of_wheels(site, library))
         found += [Preload((f"{_BUILTINS}{release}",), places) for release in _releases_of_builtins(site)]
     return found
 
 
-def _preload(site: Site, library: str) -> Preload:
+def _preloads(site: Site, library: str) -> list[Preload]:
     places = _of_wheels(site, library)
     if "conda-meta" in site.names(site.prefix):
         places.append(f"{site.prefix}/lib")
-    return Preload((f"lib{_FILES.get(library, library)}.so.*[0-9]",), tuple(places))
+    name = _FILES.get(library, library)
+    return [Preload((f"lib{name}.so.*[0-9]",), tuple(places)), *found_in_toolkit(site, name)]
 
 
 def _of_wheels(site: Site, library: str) -> list[str]:

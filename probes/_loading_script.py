@@ -117,9 +117,7 @@ class _Script:
 
     def _preloaded(self, preload: Preload) -> Iterator[list[Request]]:
         process = self.process
-        if not self._applies(preload):
-            return
-        if preload.unless_loaded and any(process.loaded(name) for name in preload.names):
+        if not self._applies(preload) or self._is_there(preload):
             return
         for path in self._places(preload):
             by_name = "/" not in path
@@ -127,6 +125,17 @@ class _Script:
             yield requests
             if not preload.every and not (by_name and failed(requests)):
                 return
+
+    def _is_there(self, preload: Preload) -> bool:
+        """Whether nothing is left to be done, where that is a question."""
+        asked = preload.unless_loaded or preload.unless_found
+        if asked and any(self.process.loaded(name) for name in preload.names):
+            return True
+        return preload.unless_found and any(self._would_find(name) for name in preload.names)
+
+    def _would_find(self, name: str) -> bool:
+        process = self.process.copy()
+        return not failed(process.open(name, caller_of_ctypes(process, self.site)))
 
     def _places(self, preload: Preload) -> Iterator[str]:
         """The files that match, and the names to be left to the loader, in the order of the code."""

@@ -28,6 +28,8 @@ class Preload:
     mapped: str = ""
     unless_loaded: bool = False
     """Whether nothing is done where a library of one of these names (as sonames, no patterns) is loaded already."""
+    unless_found: bool = False
+    """The same where the loader would find one of them by its name: who needs it asks for it, and is given that."""
     required: bool = False
     """Whether the code gives up where there is no such file, or it cannot be loaded: the preloads after it at the same
     place are left out then."""

@@ -6,15 +6,18 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from probes._env_site import Site
 from probes._framework_pathfinder import found_by_pathfinder
+from probes._library_families import family_of
 from probes._loading_python import started
-from probes._loading_script import imported
+from probes._loading_script import called, imported
+from probes._loading_steps import Ask
+from probes._pathfinder_toolkit import found_in_toolkit
 from tests.probes.loading_builds import GCC, REASON, Workshop
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
@@ -46,25 +49,28 @@ class Room:
         module = pytest.importorskip("cuda.pathfinder")
         shutil.copytree(Path(str(module.__file__)).parent, self.packages / "cuda" / "pathfinder")
 
-    def site(self) -> Site:
-        return Site({"root": "/", "cwd": "/", "variables": {}}, str(self.prefix), (str(self.packages),), 0, ())
+    def site(self, variables: Mapping[str, str]) -> Site:
+        request = {"root": "/", "cwd": "/", "variables": dict(variables)}
+        return Site(request, str(self.prefix), (str(self.packages),), 0, ())
 
-    def loaded(self, *names: str) -> set[str]:
+    def loaded(self, *names: str, **variables: str) -> set[str]:
+        """Where libraries really lie that a program of this environment has when it has loaded these."""
         command = [str(self.prefix / "bin" / "python"), "-B", "-c", TOLD, *names]
-        done = subprocess.run(command, env={}, cwd="/", capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=variables, cwd="/", capture_output=True, text=True, check=True)
         paths = {line.partition("/")[1] + line.partition("/")[2] for line in done.stdout.splitlines()}
-        return self._own(paths)
+        return self._libraries(paths)
 
-    def predicted(self, *names: str) -> set[str]:
-        site = self.site()
+    def predicted(self, *names: str, **variables: str) -> set[str]:
+        site = self.site(variables)
         process = started(site).copy()
         preloads = [preload for name in names for preload in found_by_pathfinder(site, name)]
-        imported(process, site, (), tuple(preloads), first=True)
-        return self._own({image.path for image in process.images})
+        met = imported(process, site, (), tuple(preloads), first=True)
+        called(process, site, tuple(Ask((f"lib{name}.so.4",)) for name in names if name == "nvvm"), (), met)
+        return self._libraries({process.search.real(image.path) for image in process.images})
 
-    def _own(self, paths: set[str]) -> set[str]:
-        found = (os.path.relpath(path, self.packages) for path in paths if path.endswith(tuple("0123456789")))
-        return {path for path in found if not path.startswith("..")}
+    def _libraries(self, paths: set[str]) -> set[str]:
+        """Those of CUDA, some of which this machine may have."""
+        return {os.path.relpath(path, self.packages) for path in paths if family_of(Path(path).name)}
 
 
 @pytest.fixture
@@ -99,6 +105,57 @@ def test_what_it_loads_is_what_is_predicted(room: Room, files: Sequence[str], as
     truth = room.loaded(*asked)
     assert truth
     assert room.predicted(*asked) == truth
+
+
+TOOLKIT = (
+    "cuda-13.0/lib64/libcudart.so.13",
+    "cuda-13.0/lib64/libcusparseLt.so.0",
+    "cuda-13.0/nvvm/lib64/libnvvm.so.4",
+)
+
+
+@pytest.mark.parametrize(
+    ("variables", "asked"),
+    [
+        ({"CUDA_HOME": "toolkit"}, ["nvvm", "cusparseLt"]),
+        ({"CUDA_PATH": "cuda-13.0/"}, ["nvvm"]),
+        ({"LD_LIBRARY_PATH": "cuda-13.0/lib64"}, ["nvvm"]),
+        ({"LD_LIBRARY_PATH": "else/lib", "CUDA_HOME": "toolkit"}, ["nvvm"]),
+        ({"LD_LIBRARY_PATH": "cuda-13.0/nvvm/lib64", "CUDA_HOME": "else"}, ["nvvm"]),
+    ],
+)
+def test_a_toolkit_is_its_last_resort(room: Room, variables: Mapping[str, str], asked: Sequence[str]) -> None:
+    room.install_pathfinder()
+    for file in (*TOOLKIT, "else/nvvm/lib64/libnvvm.so.4", "else/lib/libcudart.so.13"):
+        room.shop.library(file)
+    for folder in ("cuda-13.0", "else"):
+        room.shop.at(f"{folder}/nvvm/lib64/libnvvm.so").symlink_to("libnvvm.so.4")
+    room.shop.at("toolkit").symlink_to("cuda-13.0")
+    absolute = {name: f"{room.packages}/{value}" for name, value in variables.items()}
+    truth = room.loaded(*asked, **absolute)
+    assert {path for path in truth if "libnvvm" in path}
+    assert room.predicted(*asked, **absolute) == truth
+
+
+def test_a_wheel_comes_before_a_toolkit(room: Room) -> None:
+    room.install_pathfinder()
+    for file in (*TOOLKIT, "nvidia/cu13/lib/libnvvm.so.4"):
+        room.shop.library(file)
+    variables = {"CUDA_HOME": f"{room.packages}/cuda-13.0", "LD_LIBRARY_PATH": f"{room.packages}/cuda-13.0/lib64"}
+    assert room.predicted("nvvm", **variables) == room.loaded("nvvm", **variables) == {"nvidia/cu13/lib/libnvvm.so.4"}
+
+
+def test_the_names_asked_for_in_a_toolkit_are_those_of_its_catalogue() -> None:
+    catalogue = pytest.importorskip("cuda.pathfinder._dynamic_libs.descriptor_catalog")
+    site = Site({"root": "/", "cwd": "/", "variables": {"CUDA_HOME": "/cuda"}}, "/env", (), 0, ())
+    theirs = {entry.name: entry.linux_sonames for entry in catalogue.DESCRIPTOR_CATALOG}
+    for library in ("cudart", "nvrtc", "nvJitLink", "nvvm", "cublas", "cublasLt", "cufft", "curand", "cusolver"):
+        (preload,) = found_in_toolkit(site, library)
+        versioned = {name for name in theirs[library] if name[-1].isdigit()}
+        assert versioned <= set(preload.names), library
+    for library in ("cusparse", "cusparseLt", "cutensor", "nccl"):
+        (preload,) = found_in_toolkit(site, library)
+        assert preload.names == theirs[library]
 
 
 @pytest.mark.parametrize(
