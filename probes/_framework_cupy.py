@@ -6,7 +6,7 @@ and with which NCCL, cuTENSOR and cuDNN it was built. Kernels are compiled at ru
 Thrust, CUB and the random generators, in ``cupy/cuda/{thrust,cub}*.so`` and ``cupy/random/_generator_api*.so``. The
 bindings in ``cupy_backends/cuda/libs/`` need CUDA's libraries by name and have no search path of their own: up to 13
 the loader must find them; from 14 on they are loaded by cuda-pathfinder first (``_submodules`` in
-``cupy_backends/cuda/libs/__init__.py``).
+``cupy_backends/cuda/libs/__init__.py``). From 13 on NVRTC is opened by its name when it is first called.
 """
 
 from __future__ import annotations
@@ -104,4 +104,12 @@ def _add_parts(facts: Gathered, here: Here) -> None:
     preloads: list[Preload] = []
     for library in ("cutensor", *by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
         preloads += found_by_pathfinder(here.site, library)
-    add_parts(facts, here, parts, preloads=preloads, asks=[Ask((path,)) for path in optional])
+    asks = [*_compiler(facts), *(Ask((path,)) for path in optional)]
+    add_parts(facts, here, parts, preloads=preloads, asks=asks)
+
+
+def _compiler(facts: Gathered) -> list[Ask]:
+    """NVRTC, by the name that it has for the CUDA that CuPy was built for."""
+    major = str(facts.known("cuda") or "").partition(".")[0]
+    number = {"11": "11.2", "12": "12", "13": "13"}.get(major)
+    return [Ask((f"libnvrtc.so.{number}",))] if number else []

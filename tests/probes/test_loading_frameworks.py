@@ -19,6 +19,7 @@ import pytest
 from envcheck.snapshot import Framework
 from probes._env_site import Site
 from probes._framework_binary import Ask, Preload, examined
+from probes._framework_cupy import read as read_cupy
 from probes._loading_python import caller_of_ctypes, started
 from tests.probes.conftest import unknown_keys
 from tests.probes.loading_builds import GCC, REASON, Workshop, rpath, runpath
@@ -163,6 +164,37 @@ def test_preloading_in_its_variants(bench: Bench) -> None:
     }
 
 
+@pytest.mark.parametrize("found", [True, False])
+def test_preloading_where_the_loader_finds_nothing(bench: Bench, *, found: bool) -> None:
+    """The one that the loader finds is told as what the part asks for, and not as preloaded."""
+    bench.library("system/libcurand.so.10")
+    bench.library("toolkit/libcurand.so.10")
+    part = bench.library("fw/_C.so", ["system/libcurand.so.10"])
+    preload = Preload(
+        ("libcurand.so.11", "libcurand.so.10"), (str(bench.folder / SITE / "toolkit"),), unless_found=True
+    )
+    variables = {"LD_LIBRARY_PATH": str(bench.folder / SITE / "system")} if found else {}
+    held = taken(bench.examine([part], preloads=[preload], variables=variables), bench)
+    expected = ("system/libcurand.so.10", "LD_LIBRARY_PATH") if found else ("toolkit/libcurand.so.10", "preloaded")
+    assert held == {"libcurand.so.10": expected}
+
+
+def test_preloaded_builtins_of_nvrtc(bench: Bench) -> None:
+    """NVRTC asks for them by name once it is called, and is given those that are loaded."""
+    bench.library("nvidia/cu13/lib/libnvrtc.so.13")
+    bench.library("nvidia/cu13/lib/libnvrtc-builtins.so.13.0")
+    bench.library("system/libnvrtc-builtins.so.13.0")
+    part = bench.library("fw/_C.so", ["nvidia/cu13/lib/libnvrtc.so.13"], *runpath("$ORIGIN/../nvidia/cu13/lib"))
+    variables = {"LD_LIBRARY_PATH": str(bench.folder / SITE / "system")}
+    preload = Preload(("libnvrtc-builtins.so.*[0-9]",), ("nvidia/cuda_nvrtc/lib", "nvidia/cu13/lib"))
+    without = taken(bench.examine([part], variables=variables), bench)
+    assert without["libnvrtc-builtins.so.13.0"] == ("system/libnvrtc-builtins.so.13.0", "LD_LIBRARY_PATH")
+    held = taken(bench.examine([part], preloads=[preload], variables=variables), bench)
+    assert held["libnvrtc-builtins.so.13.0"] == ("nvidia/cu13/lib/libnvrtc-builtins.so.13.0", "preloaded")
+    opened = [str(bench.folder / SITE / "nvidia/cu13/lib/libnvrtc-builtins.so.13.0"), part, "libnvrtc-builtins.so.13.0"]
+    assert "system/libnvrtc-builtins.so.13.0" not in bench.truth(opened, **variables)
+
+
 # --- What code asks for by name ---------------------------------------------------------------------------------------
 
 
@@ -226,6 +258,20 @@ def test_cudnn_asks_for_its_own_version_first(bench: Bench) -> None:
     bench.distributions = ({"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},)
     found = bench.examine([part], variables=variables)
     assert {load.path for load in found.loads or () if "_ops" in load.name} == {exact}
+
+
+@pytest.mark.parametrize(("cuda", "name"), [("11", "libnvrtc.so.11.2"), ("12", "libnvrtc.so.12")])
+def test_cupy_opens_nvrtc_by_its_name(bench: Bench, cuda: str, name: str) -> None:
+    """As from release 13 on, in which nothing else tells of it."""
+    bench.library("cupy_backends/cuda/libs/nvrtc.cpython-311-x86_64-linux-gnu.so")
+    bench.library(f"system/{name}")
+    folder = bench.folder / SITE / "cupy"
+    (folder / ".data").mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / ".data/_wheel.json").write_text(f'{{"cuda": "{cuda}.x"}}')
+    (record,) = read_cupy(bench.site(LD_LIBRARY_PATH=str(bench.folder / SITE / "system")), ())
+    found = {load["name"]: load for load in record["loads"]}
+    assert found[name]["path"] == str(bench.folder / SITE / "system" / name)
 
 
 # --- What is wrong with what is found -------------------------------------------------------------------------------
