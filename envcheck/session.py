@@ -7,29 +7,16 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from envcheck import __version__
-from envcheck.assume import assume, assumes_machine
-from envcheck.checks import Report, Tool
+from envcheck import ahead
+from envcheck.assume import assumes_machine
+from envcheck.checks import Report
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
-from envcheck.compat.complete import complete
-from envcheck.compat.load import matrix_date, tables
-from envcheck.errors import UsageError
-from envcheck.events import Event, Interrupted, Judged, OnEvent, ignore
-from envcheck.exitcode import ExitCode
-from envcheck.join_loads import join_loads
+from envcheck.events import Event, Interrupted, OnEvent, ignore
 from envcheck.merge import merge
-from envcheck.observed_loads import observed_loads
 from envcheck.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.request import Request as Request  # noqa: PLC0414
-from envcheck.require import require, validate
-from envcheck.rules.api import Rule
-from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.evaluate import evaluate
 from envcheck.snapshot import ProbeRun, Snapshot
-from envcheck.verdict import conclude
 
 if TYPE_CHECKING:
     from envcheck.collect.deep import Deep
@@ -59,6 +46,7 @@ def gather_here(
 ) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
+    ahead.begin(lambda: _get_ready(request))
     specs, left_out = _plan(request)
     parts = gather(
         specs,
@@ -90,46 +78,23 @@ def judge(
     interrupted: bool = False,
 ) -> Report:
     """Judge facts that were gathered before, here or elsewhere (a saved report, pasted text)."""
+    from envcheck import judging  # noqa: PLC0415  it brings every rule; until facts are there, nothing waits for it
+
     started = time.monotonic() if started is None else started
-    _validate(request)
-    knowledge = tables(request.overlays)
-    if request.assume:
-        snapshot = assume(snapshot, request.assume)
-    snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
-    if request.baseline:
-        snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
-    rules = _chosen_rules(request)
-    found = evaluate(snapshot, knowledge, rules, request.scopes)
-    held = require(snapshot, knowledge, request.require)
-    report = conclude(
-        snapshot,
-        (*found, *held),
-        [rule for rule in rules if rule.scope in request.scopes],
-        tool=Tool(version=__version__, matrix=matrix_date()),
-        fail_on=request.fail_on,
-        assumed={component.name: component.exact or "" for component in request.assume},
-        duration=time.monotonic() - started,
-    )
-    report = msgspec.structs.replace(report, overlays=request.overlays)
-    if interrupted:
-        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
-    on_event(Judged(report))
-    return report
+    return judging.judge(snapshot, request, on_event, started=started, interrupted=interrupted)
+
+
+def _get_ready(request: Request) -> None:
+    from envcheck import judging  # noqa: PLC0415  as above
+
+    judging.get_ready(request)
 
 
 def _validate(request: Request) -> None:
-    validate(request.require)
-    for name in (*request.only, *request.skip):
-        if find_rule(name) is None:
-            raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
+    if request.require or request.only or request.skip:
+        from envcheck import judging  # noqa: PLC0415  as above
 
-
-def _chosen_rules(request: Request) -> list[Rule]:
-    return [
-        rule
-        for rule in all_rules()
-        if (not request.only or rule.name in request.only) and rule.name not in request.skip
-    ]
+        judging.check_request(request)
 
 
 def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:

@@ -1,0 +1,82 @@
+"""Complete the facts, hold every rule against them, and conclude: facts in, Report out."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from envcheck import __version__
+from envcheck.assume import assume
+from envcheck.checks import Report, Tool
+from envcheck.compat.complete import complete
+from envcheck.compat.load import matrix_date, tables
+from envcheck.errors import UsageError
+from envcheck.events import Judged, OnEvent
+from envcheck.exitcode import ExitCode
+from envcheck.join_loads import join_loads
+from envcheck.observed_loads import observed_loads
+from envcheck.request import Request
+from envcheck.require import require, validate
+from envcheck.rules.api import Rule
+from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.rules.evaluate import evaluate
+from envcheck.snapshot import Snapshot
+from envcheck.verdict import conclude
+
+
+def get_ready(request: Request) -> None:
+    """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
+    all_rules()
+    tables(request.overlays)
+
+
+def judge(
+    snapshot: Snapshot,
+    request: Request,
+    on_event: OnEvent,
+    *,
+    started: float,
+    interrupted: bool = False,
+) -> Report:
+    """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before."""
+    check_request(request)
+    knowledge = tables(request.overlays)
+    if request.assume:
+        snapshot = assume(snapshot, request.assume)
+    snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
+    if request.baseline:
+        snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
+    rules = _chosen_rules(request)
+    found = evaluate(snapshot, knowledge, rules, request.scopes)
+    held = require(snapshot, knowledge, request.require)
+    report = conclude(
+        snapshot,
+        (*found, *held),
+        [rule for rule in rules if rule.scope in request.scopes],
+        tool=Tool(version=__version__, matrix=matrix_date()),
+        fail_on=request.fail_on,
+        assumed={component.name: component.exact or "" for component in request.assume},
+        duration=time.monotonic() - started,
+    )
+    report = msgspec.structs.replace(report, overlays=request.overlays)
+    if interrupted:
+        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
+    on_event(Judged(report))
+    return report
+
+
+def check_request(request: Request) -> None:
+    """Raise UsageError where ``request`` asks for a rule that does not exist, or for what can never be judged."""
+    validate(request.require)
+    for name in (*request.only, *request.skip):
+        if find_rule(name) is None:
+            raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
+
+
+def _chosen_rules(request: Request) -> list[Rule]:
+    return [
+        rule
+        for rule in all_rules()
+        if (not request.only or rule.name in request.only) and rule.name not in request.skip
+    ]
