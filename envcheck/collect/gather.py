@@ -1,7 +1,7 @@
 """Run probes in children of their own and return what each contributed, with one row for each however it ended.
 
-Order of work: the early file probes in one child; then, side by side, the other file probes in one child and each
-driver probe in a child of its own; then, if they are asked for, the deep probes (``deep.py``) and the bench probes
+Order of work: all file probes in one child, the early ones first; as soon as these are through, each driver probe in a
+child of its own beside it; then, if they are asked for, the deep probes (``deep.py``) and the bench probes
 (``bench.py``).
 """
 
@@ -21,10 +21,11 @@ from envcheck.collect.attempt import row
 from envcheck.collect.bench import run_bench
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.catalog import ProbeSpec
-from envcheck.collect.child import Launch, own_path
+from envcheck.collect.child import Launch
 from envcheck.collect.interrupt import noted
 from envcheck.collect.job import Ended, Group, Setting
 from envcheck.collect.loop import Loop
+from envcheck.collect.own_path import own_path
 from envcheck.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.merge import merge
 from envcheck.snapshot import Snapshot
@@ -98,12 +99,9 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
 def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, results: _Results) -> None:
     specs = [spec for spec in specs if spec.kind in ("file", "driver")]
     results.plan(specs)
-    early = [spec for spec in specs if spec.early]
-    later = [spec for spec in specs if spec.kind == "file" and not spec.early]
-    loop.run([Group(group, launch) for group in [early] if group])
-    results.count_gpus()
-    groups = [later, *([spec] for spec in specs if spec.kind == "driver")]
-    loop.run([Group(group, launch) for group in groups if group])
+    files = sorted((spec for spec in specs if spec.kind == "file"), key=lambda spec: not spec.early)
+    drivers = [Group([spec], launch, ready=results.early_are_through) for spec in specs if spec.kind == "driver"]
+    loop.run([*([Group(files, launch)] if files else ()), *drivers])
 
 
 def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Results, request: Mapping[str, Any]) -> None:
@@ -155,6 +153,7 @@ class _Results:
         self.parts: dict[str, list[Snapshot]] = {}
         self.on_event = on_event
         self._count = count
+        self._early: frozenset[str] = frozenset()
         self._gpus = _GPUS_OF_A_LARGE_SERVER
 
     def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> bool:
@@ -165,12 +164,16 @@ class _Results:
         return bool(reason)
 
     def plan(self, specs: Sequence[ProbeSpec]) -> None:
+        self._early = frozenset(spec.name for spec in specs if spec.early)
         self.on_event(ProbesPlanned(probes=tuple((spec.name, spec.title) for spec in specs)))
+        self._count_gpus()
 
     def add(self, ended: Ended) -> None:
         whole = _with_its_end(ended) if ended.run.framework else ended
         part = merge([*whole.facts, Snapshot(runs=(whole.run,))])
         self.parts.setdefault(whole.spec.name, []).append(part)
+        if whole.spec.name in self._early:
+            self._count_gpus()
         self.on_event(ProbeFinished(run=whole.run, facts=part))
 
     def part(self, spec: ProbeSpec) -> Snapshot:
@@ -181,9 +184,13 @@ class _Results:
         """All that came in so far."""
         return merge(part for parts in self.parts.values() for part in parts)
 
-    def count_gpus(self) -> None:
-        """Take the number of GPUs from what came in so far."""
-        self._gpus = self._count(self.gathered())
+    def early_are_through(self) -> bool:
+        """Whether every early probe of the plan has ended."""
+        return self._early <= self.parts.keys()
+
+    def _count_gpus(self) -> None:
+        if self.early_are_through():
+            self._gpus = self._count(self.gathered())
 
     def allowed(self, spec: ProbeSpec) -> float:
         """Seconds that ``spec`` is given."""

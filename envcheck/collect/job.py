@@ -44,6 +44,8 @@ class Group:
     specs: Sequence[ProbeSpec]
     launch: Launch
     about: About = WHOLE
+    ready: Callable[[], bool] = lambda: True
+    """Whether its child may be started; it becomes true by what other groups do."""
 
 
 @dataclass(frozen=True)

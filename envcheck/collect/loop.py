@@ -26,10 +26,13 @@ class Loop:
         self._jobs: list[Job] = []
 
     def run(self, groups: Iterable[Group], most: int | None = None) -> None:
-        """Run the groups side by side, at most ``most`` at a time, until every probe in them is settled."""
+        """Run the groups side by side, at most ``most`` at a time, until every probe in them is settled.
+
+        A group that is not ready, and those behind it, wait until it is.
+        """
         waiting = deque(groups)
         while waiting or self._jobs:
-            while waiting and (most is None or len(self._jobs) < most):
+            while waiting and (most is None or len(self._jobs) < most) and waiting[0].ready():
                 self._start(waiting.popleft())
             if self._jobs:
                 self._listen()
