@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 MOST_MAJORS = (5, 6, 7, 8, 9, 10, 11, 12)
 """A cubin runs on every later minor of its major."""
+ENDINGS = {"cubin": "sm_{}.cubin", "ptx": "compute_{}.ptx"}
+REQUIRE = "ENVCHECK_REQUIRE_PREPARED"
+"""Variable under which a wheel that lacks any of the prepared code is not built."""
 
 
 class WheelSteps(BuildHookInterface[Any]):
@@ -23,13 +27,21 @@ class WheelSteps(BuildHookInterface[Any]):
         self.scratch = tempfile.TemporaryDirectory(prefix="envcheck-build-")
         sys.path.insert(0, self.root)
         try:
-            made = {
-                **compiled_matrix(Path(self.root), Path(self.scratch.name)),
-                **prepared_code(Path(self.scratch.name)),
-            }
+            matrix = compiled_matrix(Path(self.root), Path(self.scratch.name))
+            prepared = prepared_code(Path(self.scratch.name))
         finally:
             sys.path.remove(self.root)
-        build_data["force_include"].update(made)
+        if prepared.lacking:
+            self.tell(prepared.lacking)
+        build_data["force_include"].update({**matrix, **prepared.files})
+
+    def tell(self, lacking: list[str]) -> None:
+        """Say what prepared code the wheel lacks; end the build where it must not."""
+        more = f" (and {len(lacking) - 1} more)" if len(lacking) > 1 else ""
+        text = f"GPU code for machines without NVRTC is lacking: {lacking[0]}{more}"
+        if os.environ.get(REQUIRE):
+            self.app.abort(f"{text}; {REQUIRE} is set")
+        self.app.display_warning(text)
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
         if hasattr(self, "scratch"):
@@ -46,32 +58,66 @@ def compiled_matrix(root: Path, scratch: Path) -> dict[str, str]:
     return {str(file): f"envcheck/matrix/{COMPILED}"}
 
 
-def prepared_code(scratch: Path) -> dict[str, str]:
-    """GPU code by the NVRTC libraries of the build environment; nothing where it has none.
+class Prepared(NamedTuple):
+    """GPU code for machines without NVRTC."""
+
+    files: dict[str, str]
+    """File -> place in the wheel."""
+    lacking: list[str]
+    """What could not be made, and why."""
+
+
+def prepared_code(scratch: Path) -> Prepared:
+    """GPU code by the NVRTC libraries of the build environment.
 
     For each variant a cubin for the first minor of each major, and PTX for what is newer than all of these.
     """
-    from probes._gpu_kernels import FOLDER, STANDARD, prepared_name  # noqa: PLC0415 - not installed yet
+    from probes._gpu_kernels import prepared_name  # noqa: PLC0415 - not installed yet
     from probes._gpu_variants import variants  # noqa: PLC0415
 
-    compilers = nvrtc_libraries()
-    made: dict[str, str] = {}
-    for variant in variants() if compilers else ():
-        source = Path(FOLDER, f"{variant.name}.cu").read_text(encoding="utf-8")
-        options = (STANDARD, *variant.options)
-        for number in numbers(variant.least):
-            compiler = next((each for each in compilers if number in each.architectures()), None)
-            if compiler is None:
+    compilers, reasons = nvrtc_libraries()
+    if not compilers:
+        return Prepared({}, ["; ".join(reasons) or "the build environment holds no NVRTC wheel"])
+    found = Prepared({}, [])
+    for variant in variants():
+        name = prepared_name(variant.name, variant.options)
+        for kind, number in wanted(variant.least):
+            try:
+                code = compiled(compilers, variant, kind, number)
+            except LookupError as error:
+                found.lacking.append(f"{name} as {kind} for {number}: {error}")
                 continue
-            outputs = {f"sm_{number}.cubin": compiler.cubin(source, f"{variant.name}.cu", f"sm_{number}", options)}
-            if number == numbers(variant.least)[0]:
-                ptx = compiler.ptx(source, f"{variant.name}.cu", f"compute_{number}", options)
-                outputs[f"compute_{number}.ptx"] = ptx.rstrip(b"\0")
-            for ending, code in outputs.items():
-                file = scratch / f"{prepared_name(variant.name, variant.options)}.{ending}"
-                file.write_bytes(code)
-                made[str(file)] = f"envcheck/probes/kernels/prepared/{file.name}"
-    return made
+            file = scratch / f"{name}.{ENDINGS[kind].format(number)}"
+            file.write_bytes(code)
+            found.files[str(file)] = f"envcheck/probes/kernels/prepared/{file.name}"
+    return found
+
+
+def compiled(compilers: list[Any], variant: Any, kind: str, number: int) -> bytes:
+    """Code by the first compiler that can make it; LookupError with the reasons where none can."""
+    from probes._gpu_call import Unavailable  # noqa: PLC0415 - not installed yet
+    from probes._gpu_kernels import FOLDER, STANDARD  # noqa: PLC0415
+    from probes._gpu_nvrtc import CompileError  # noqa: PLC0415
+
+    source = Path(FOLDER, f"{variant.name}.cu").read_text(encoding="utf-8")
+    architecture = {"cubin": "sm_{}", "ptx": "compute_{}"}[kind].format(number)
+    reasons = []
+    for compiler in compilers:
+        if number not in compiler.architectures():
+            continue
+        make = getattr(compiler, kind)
+        try:
+            code: bytes = make(source, f"{variant.name}.cu", architecture, (STANDARD, *variant.options))
+        except (CompileError, Unavailable) as error:
+            reasons.append(f"NVRTC {compiler.version}: {str(error).splitlines()[0]}")
+        else:
+            return code.rstrip(b"\0") if kind == "ptx" else code
+    raise LookupError("; ".join(reasons) or "no NVRTC of the build environment knows it")
+
+
+def wanted(least: tuple[int, int]) -> list[tuple[str, int]]:
+    """Kind and architecture of each piece of code that a variant is to have."""
+    return [("ptx", numbers(least)[0]), *(("cubin", number) for number in numbers(least))]
 
 
 def numbers(least: tuple[int, int]) -> list[int]:
@@ -80,10 +126,21 @@ def numbers(least: tuple[int, int]) -> list[int]:
     return [first, *(10 * major for major in MOST_MAJORS if 10 * major > first)]
 
 
-def nvrtc_libraries() -> list[Any]:
-    """The NVRTCs of the wheels that the building interpreter sees, the oldest first: its code runs on older drivers."""
-    from probes._gpu_nvrtc import Nvrtc  # noqa: PLC0415 - not installed yet
+def nvrtc_libraries() -> tuple[list[Any], list[str]]:
+    """The NVRTCs of the wheels that the building interpreter sees, and what is wrong with others.
+
+    The oldest comes first: its code runs on older drivers.
+    """
+    from probes._gpu_call import Unavailable  # noqa: PLC0415 - not installed yet
+    from probes._gpu_nvrtc import Nvrtc  # noqa: PLC0415
 
     files = {file for entry in sys.path for file in Path(entry or ".").glob("nvidia/*/lib/libnvrtc.so.*")}
-    found = [Nvrtc(str(file)) for file in sorted(files) if "alt" not in file.name]
-    return sorted(found, key=lambda each: tuple(map(int, each.version.split("."))))
+    found, reasons = [], []
+    for file in sorted(files):
+        if "alt" in file.name:
+            continue
+        try:
+            found.append(Nvrtc(str(file)))
+        except Unavailable as error:
+            reasons.append(str(error))
+    return sorted(found, key=lambda each: tuple(map(int, each.version.split(".")))), reasons

@@ -1,13 +1,12 @@
-"""Every kernel compiles for every GPU that it is claimed for, by real NVRTC libraries; none needs a GPU.
+"""Every kernel compiles by each NVRTC that knows the GPU, and what is prepared with them when a wheel is built.
 
-In the lab because the libraries are wheels of 30 to 140 MB.
+The gate compiles for each architecture once (tests/kernels).
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,11 @@ from probes._gpu_call import Unavailable
 from probes._gpu_kernels import FOLDER, STANDARD, Compiler, prepared_name
 from probes._gpu_nvrtc import CompileError, Nvrtc
 from probes._gpu_variants import Variant, variants
+from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).resolve().parents[2]
-WHEELS = {
-    "11.8": "nvidia-cuda-nvrtc-cu11==11.8.89",
-    "12.9": "nvidia-cuda-nvrtc-cu12==12.9.86",
-    "newest": "nvidia-cuda-nvrtc",
-}
 KEPLER = (35, 37)
 """Compiled, not promised: their last driver is older than current bindings speak to."""
 
@@ -47,17 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def compilers(folder: Path) -> dict[str, Nvrtc]:
-    found = {}
-    for name, wheel in WHEELS.items():
-        place = folder / name
-        if not place.exists():
-            command = [sys.executable, "-m", "uv", "pip", "install", "-q", "--no-deps", "--target", str(place), wheel]
-            done = subprocess.run(command, check=False, capture_output=True, text=True)
-            if done.returncode:
-                pytest.skip(f"{wheel}: {(done.stderr.strip().splitlines() or ['uv failed'])[-1]}")
-        (library,) = [file for file in place.glob("nvidia/*/lib/libnvrtc.so.*") if "alt" not in file.name]
-        found[name] = Nvrtc(str(library))
-    return found
+    return {name: nvrtc(name, folder) for name in WHEELS}
 
 
 def source(variant: Variant) -> str:
@@ -148,8 +133,9 @@ def prepared(compilers: dict[str, Nvrtc], folder: Path, tmp_path_factory: pytest
         made = importlib.import_module("hatch_build").prepared_code(scratch)
     finally:
         del sys.path[: 1 + len(places)]
-    assert {Path(file).parent for file in made} == {scratch}
-    assert all(place.startswith("envcheck/probes/kernels/prepared/") for place in made.values())
+    assert made.lacking == []
+    assert {Path(file).parent for file in made.files} == {scratch}
+    assert all(place.startswith("envcheck/probes/kernels/prepared/") for place in made.files.values())
     return scratch
 
 
@@ -179,7 +165,14 @@ def test_the_code_is_small(prepared: Path) -> None:
     assert sum(file.stat().st_size for file in prepared.iterdir()) < 6 << 20
 
 
-def test_without_nvrtc_a_wheel_has_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sys, "path", [str(ROOT)])
+def test_what_one_nvrtc_cannot_make_is_lacking(
+    compilers: dict[str, Nvrtc], folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """NVRTC 11.8 knows no GPU of 10.0 and later, and not FP8 on those that it knows."""
     module: Any = importlib.import_module("hatch_build")
-    assert module.prepared_code(tmp_path) == {}
+    monkeypatch.setattr(sys, "path", [str(ROOT), str(folder / "11.8")])
+    made = module.prepared_code(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {Path(file).name for file in made.files}
+    assert "memory-UNROLL1.sm_90.cubin" in {Path(file).name for file in made.files}
+    assert "caches as cubin for 100: no NVRTC of the build environment knows it" in made.lacking
+    assert any(line.startswith("compute-MMA-KIND4 as cubin for 90: NVRTC 11.8: ptxas") for line in made.lacking)

@@ -1,0 +1,89 @@
+"""Every kernel compiles to machine code for every architecture of the matrix that it is claimed for.
+
+NVRTC does it for real, and without a GPU. Each architecture is tried with the oldest NVRTC that knows it; the lab tries
+all that do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.load import tables
+from probes._gpu_kernels import FOLDER, STANDARD
+from probes._gpu_nvrtc import CompileError, Nvrtc
+from probes._gpu_variants import EVERY_GPU, Variant, variants
+from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
+
+Capability = tuple[int, int]
+
+
+def listed() -> list[Capability]:
+    """The compute capabilities of the matrix."""
+    found = {name for row in tables().architectures for name in row.capabilities}
+    return sorted((int(major), int(minor)) for major, minor in (name.split(".") for name in found))
+
+
+CLAIMED = [capability for capability in listed() if capability >= EVERY_GPU]
+COMPILED_ONLY = [(3, 5), (3, 7)]
+"""The last driver for these is R470, on which nothing was run."""
+
+
+@pytest.fixture(scope="session")
+def compilers(tmp_path_factory: pytest.TempPathFactory) -> list[Nvrtc]:
+    """The oldest first. ENVCHECK_NVRTC names a folder that is kept."""
+    kept = os.environ.get("ENVCHECK_NVRTC")
+    folder = Path(kept) if kept else tmp_path_factory.mktemp("nvrtc")
+    return [nvrtc(name, folder) for name in WHEELS]
+
+
+def number(capability: Capability) -> int:
+    return 10 * capability[0] + capability[1]
+
+
+def source_of(variant: Variant) -> str:
+    return Path(FOLDER, f"{variant.name}.cu").read_text(encoding="utf-8")
+
+
+def compile_all(
+    capability: Capability, compilers: list[Nvrtc], source: Callable[[Variant], str] = source_of
+) -> list[bytes]:
+    """Every variant for that GPU; those for every GPU where it is older than what is claimed."""
+    able = [variant for variant in variants() if variant.least <= max(capability, EVERY_GPU)]
+    return [cubin(variant, number(capability), compilers, source(variant)) for variant in able]
+
+
+def cubin(variant: Variant, architecture: int, compilers: list[Nvrtc], source: str) -> bytes:
+    fitting = [each for each in compilers if architecture in each.architectures()]
+    assert fitting, f"no NVRTC compiles for sm_{architecture}"
+    compiler = fitting[0] if variant.options != FP8 or len(fitting) == 1 else fitting[1]
+    return compiler.cubin(source, f"{variant.name}.cu", f"sm_{architecture}", (STANDARD, *variant.options))
+
+
+FP8 = ("-DMMA", "-DKIND=4")
+"""NVRTC 11.8 knows GPUs that multiply FP8 by ``mma.sync``, and not yet that instruction."""
+
+
+@pytest.mark.parametrize("capability", [*COMPILED_ONLY, *CLAIMED], ids=lambda found: ".".join(map(str, found)))
+def test_every_kernel_compiles(capability: Capability, compilers: list[Nvrtc]) -> None:
+    code = compile_all(capability, compilers)
+    assert len(code) >= len([variant for variant in variants() if variant.least == EVERY_GPU])
+    assert {each[:4] for each in code} == {b"\x7fELF"}
+
+
+def test_old_and_new_are_claimed() -> None:
+    assert {(5, 0), (7, 2), (9, 0), (10, 0), (10, 3), (12, 0), (12, 1)} <= set(CLAIMED)
+    assert set(COMPILED_ONLY) <= set(listed())
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("atomicAdd(wrong, 1ull)", "atomicAdd(wrongly, 1ull)"), ("dp4a.s32.s32", "dp4a.s32.s33")],
+)
+def test_an_error_in_one_kernel_is_found(old: str, new: str, compilers: list[Nvrtc]) -> None:
+    """One that the compiler finds, and one that only the assembler does, in a single variant."""
+    with pytest.raises(CompileError):
+        compile_all((9, 0), compilers, lambda variant: source_of(variant).replace(old, new))
