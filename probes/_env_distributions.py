@@ -43,10 +43,11 @@ class Installed:
     complete: bool = True
     damaged: list[Fields] = field(default_factory=list)
 
-    def damage(self, path: str, problem: str) -> None:
+    def damage(self, path: str, problem: str, of: Fields | None = None) -> None:
+        """``of``: name and version of the distribution, where they are known."""
         if len(self.damaged) < _DAMAGED:
             source = f"file {printable(path)}"
-            self.damaged.append({"path": printable(path), "problem": problem, "source": source})
+            self.damaged.append({"path": printable(path), "problem": problem, "source": source, **(of or {})})
 
 
 def normalised(name: str) -> str:
@@ -88,7 +89,8 @@ def _distribution(
 ) -> Fields | None:
     folder, _, name = path.rpartition("/")
     if name[0] in "~-" and len(name) > 1:  # what pip moves out of the way, until an installation has succeeded
-        found.damage(path, LEFT)
+        start = read_start(request, f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
+        found.damage(path, LEFT, _said(start) if start else None)
     elif name.endswith(".dist-info"):
         return _dist_info(request, path, name[: -len(".dist-info")], detailed, found)
     elif name.endswith(".egg-info"):

@@ -56,6 +56,12 @@ class Package:
     by_variable: bool
 
 
+class Lack(str):
+    """A problem that leaves a framework incomplete: without what is gone it cannot be imported."""
+
+    __slots__ = ()
+
+
 class Gathered:
     """The facts of one framework, each from the first source that knew it."""
 
@@ -82,6 +88,8 @@ class Gathered:
     def record(self, problems: list[str]) -> dict[str, Any]:
         """The facts as a ``Framework``."""
         record = {**self._facts, "source": self._source, "read": self._read}
+        if any(isinstance(problem, Lack) for problem in problems):
+            record["incomplete"] = True
         return {**record, "problem": "; ".join(problems)} if problems else record
 
 

@@ -9,13 +9,15 @@ from typing import Any
 
 from ._env_conda import CondaBuild, conda_build
 from ._env_paths import is_file, name_of, printable, real
-from ._env_site import Gathered, Package, Site, packages
+from ._env_site import Gathered, Lack, Package, Site, packages
+from ._framework_lost import lost
 from ._framework_pins import that_matter
 from ._kit import read_text
 
 TEXT_LIMIT = 1 << 16
 FILES = 200
 """Files of one kind in one folder that are taken."""
+_SHOWN = 3
 _LABEL = re.compile(r"\+.*")
 
 Record = dict[str, Any]
@@ -122,12 +124,24 @@ def _missing(here: Here, needs: Sequence[str]) -> list[str]:
     if here.package is None:
         if here.wheel and here.wheel.get("editable"):
             return ["it is installed in editable mode, and no file tells where its folder is"]
-        return ["its metadata is there, its folder is not: an incomplete installation"]
+        return [Lack("its metadata is there, its folder is not: an incomplete installation")]
+    gone = _lost(here)
     lacking = [name for name in needs if name not in here.names()]
-    if lacking:
+    if lacking and not gone:
         name = name_of(here.package.path).removesuffix(".py")
         return [f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"]
-    return []
+    return gone
+
+
+def _lost(here: Here) -> list[str]:
+    """Files of the package that are gone, by the list of the distribution that put it there."""
+    package, wheel = here.package, here.wheel
+    if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
+        return []
+    gone = lost(here.site.request, wheel["path"], name_of(package.path))
+    shown = ", ".join(printable(name, 100) for name in gone[:_SHOWN])
+    more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
+    return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if gone else []
 
 
 def contradictions(here: Here, version: str | None, place: str) -> list[str]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ._env_site import Lack
 from ._framework_here import Here, add_declared, locate, problems, text_of
 from ._framework_parts import add_parts
 from ._framework_pins import libraries_of, that_matter
@@ -48,7 +49,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     _add_own_cuda(facts, jaxlib)
     wrong = problems(here, said, "version.py", ("version.py",))
     if jax and jaxlib is None:
-        wrong.append("jaxlib, which it cannot do without, is not installed")
+        wrong.append(Lack("jaxlib, which it cannot do without, is not installed"))
     return [facts.record(wrong), *plugins]
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ._elf import Elf, ElfError
-from ._elf_headers import PT_INTERP, read_segments, text
+from ._elf_headers import PT_INTERP, PT_LOAD, read_segments, text
 from ._loading_near import open_near
 
 _KEPT = 8192
@@ -108,7 +108,18 @@ def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
             known |= _dynamic(elf)
         except ElfError as error:
             known["problem"] = str(error)
+        known["refused"] = _cut_off(elf)
         return Head(place, identity, **known)
+
+
+def _cut_off(elf: Elf) -> str | None:
+    """A file that ends before what is to be mapped of it: the loader maps it, and dies at the first missing page."""
+    try:
+        segments = read_segments(elf.file, elf.header)
+    except ElfError as error:
+        return f"it is cut off: {error}" if "beyond the end" in str(error) else None
+    end = max((segment.offset + segment.size for segment in segments if segment.type == PT_LOAD), default=0)
+    return f"it is cut off: {elf.size} of at least {end} bytes are there" if end > elf.size else None
 
 
 def _dynamic(elf: Elf) -> dict[str, Any]:

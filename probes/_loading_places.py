@@ -46,10 +46,20 @@ class Places:
 
     def copies(self, name: str) -> list[str]:
         """Real paths of the files of that name that the loader would take."""
+        return list(islice((path for path in self._all_of(name) if self._fits(path)), _COPIES))
+
+    def foreign(self, name: str) -> tuple[str, str] | None:
+        """The first file of that name at which the loader passes, being for another processor, and what it is for."""
+        for path in self._all_of(name):
+            head = self._process.search.head(path)
+            if head is not None and self._process.system.passes_over(head):
+                return path, f"it is for {head.machine}, {head.bits} bit"
+        return None
+
+    def _all_of(self, name: str) -> Iterator[str]:
         if not name or "/" in name:
-            return []
-        paths = (self._process.search.real(f"{folder}/{name}") for folder in self._folders())
-        return list(islice((path for path in dict.fromkeys(paths) if self._fits(path)), _COPIES))
+            return
+        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in self._folders())
 
     def _fits(self, path: str) -> bool:
         head = self._process.search.head(path)

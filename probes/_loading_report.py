@@ -89,11 +89,11 @@ class _Report:
         return request.by.path if request.by else event.by or request.name
 
     def _missing(self, request: Request) -> Record:
-        if request.refused:
-            path, why = request.refused
-            return {"path": printable(self._real(path)), "refused": why}
-        copies = self._places.copies(request.name)
-        return {"unfound": [printable(path) for path in copies]} if copies else {}
+        copies = [] if request.refused else self._places.copies(request.name)
+        if copies:
+            return {"unfound": [printable(path) for path in copies]}
+        refused = request.refused or self._places.foreign(request.name)
+        return {"path": printable(self._real(refused[0])), "refused": refused[1]} if refused else {}
 
     def _others(self, request: Request, path: str) -> list[str]:
         if "/" in request.name:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 16
 _FRAMEWORK = re.compile(r"lib(?:torch|c10)\w*\.so")
+_CORE = re.compile(r"lib(?:torch|torch_cpu|torch_python|c10|caffe2)\.so")
 _OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)")
 """Mangled names whose outermost namespace is one of PyTorch's."""
 
@@ -23,10 +24,13 @@ _OF_FRAMEWORK = re.compile(rb"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)
 def unresolved(process: Process, events: list[Event]) -> list[str] | None:
     """Symbols of the framework's own parts that nothing in the process would define, as they stand.
 
-    Asked only of parts that link PyTorch. None where no part does, or where it cannot be known.
+    Asked only of parts that link PyTorch. None where no part does, or where it cannot be known: where PyTorch itself
+    was not loaded, what it defines was not there to be met.
     """
     parts = [event.requests for event in events if _links_framework(event.requests)]
-    if not parts or not any(_FRAMEWORK.match(os.path.basename(image.path)) for image in process.images):
+    if not parts or not any(_CORE.match(os.path.basename(image.path)) for image in process.images):
+        return None
+    if any(_fails_in_framework(request) for requests in parts for request in requests):
         return None
     found: dict[bytes, None] = {}
     try:
@@ -40,6 +44,13 @@ def unresolved(process: Process, events: list[Event]) -> list[str] | None:
 def _links_framework(requests: list[Request]) -> bool:
     image = requests[0].image
     return image is not None and any(_FRAMEWORK.match(name) for name in image.head.needed)
+
+
+def _fails_in_framework(request: Request) -> bool:
+    """Whether a library of the framework's own lacks what it needs."""
+    return (
+        request.image is None and request.by is not None and bool(_FRAMEWORK.match(os.path.basename(request.by.path)))
+    )
 
 
 def _of_part(process: Process, requests: list[Request]) -> list[bytes]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._elf_constants import constants
 from ._env_paths import is_file, printable, real
-from ._framework_here import Here, contradictions, locate, problems, shadowing
+from ._framework_here import Here, contradictions, locate, problems
 from ._framework_parts import add_parts
 from ._framework_pins import pinned, requirement_name
 from ._kit import below
@@ -108,7 +108,8 @@ def _add_targets_of_code(facts: Gathered, here: Here, library: str) -> None:
 def _missing(here: Here, file: VersionFile) -> list[str]:
     if here.package is None or not file.there:
         return problems(here, needs=("version.py",))
-    return [*([f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []), *shadowing(here)]
+    said = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
+    return [*said, *problems(here)]
 
 
 def _contradictions(here: Here, file: VersionFile) -> list[str]:

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Distribution, Environment
 
 _SHOWN = 12
@@ -22,21 +23,31 @@ class _Finding:
     evidence: Evidence
     fix: Fix
     harmless: bool = False
+    fatal: bool = False
+    """A framework that cannot be imported so."""
 
 
 def _looked(environment: Environment, _facts: Facts) -> bool:
     return environment.problem is None and environment.damaged is not None and environment.distributions is not None
 
 
-@rule(layer="framework", scope="env", per="environment", arises=_looked)
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_looked,
+    explains=("requirement-broken", "extension-binary-missing", "framework-import-fails", "framework-cannot-use-gpu"),
+)
 def damaged_distribution(environment: Environment, _facts: Facts) -> Outcome | None:
     """Installed packages are damaged, or there twice.
 
     What it checks
         The records of installed packages (`*.dist-info`, `conda-meta`): whether each can be read and
         says its name and version, whether any package has two of them in one folder, whether
-        libraries that a record lists are gone, and whether an installation that was broken off left
-        something behind (`~orch`). Left-overs of a package that is whole are a remark.
+        libraries of CUDA, and of frameworks the package itself and its compiled files, are gone that a
+        record lists, and whether an installation that was broken off left something behind (`~orch`).
+        Left-overs of a package that is whole are a remark; a framework that has lost its own files is
+        a failure.
 
     Why it matters
         What pip, uv, conda and the packages themselves believe to be installed comes from these
@@ -48,26 +59,32 @@ def damaged_distribution(environment: Environment, _facts: Facts) -> Outcome | N
     How to fix
         Install the package again with the tool that installed it. Where it is there twice, remove it
         until nothing of it is left, then install it again. What an installation left behind can be
-        deleted.
+        deleted; if nothing else of the package is there, install it again.
 
     Sources
         Recording installed projects, PyPA:
             https://packaging.python.org/en/latest/specifications/recording-installed-packages/
         pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
     """
-    found = [*_twice(environment), *_gone(environment), *_damaged(environment)]
+    found = sorted([*_twice(environment), *_gone(environment), *_damaged(environment)], key=_last)
     if not found:
         return _whole(environment)
     serious = [finding for finding in found if not finding.harmless]
+    fatal = [finding for finding in serious if finding.fatal]
     names = list(dict.fromkeys(finding.what for finding in serious or found))
     return Outcome(
-        status="warn" if serious else "note",
+        status="fail" if fatal else "warn" if serious else "note",
         title=_title(names) if serious else "An installation that was broken off left something behind",
         message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
         fixes=tuple(dict.fromkeys(finding.fix for finding in (serious or found)[:_SHOWN])),
         decided_by="declared",
     )
+
+
+def _last(finding: _Finding) -> tuple[bool, bool]:
+    """What is to be deleted comes after what is to be installed, and all after a framework that is lost."""
+    return not finding.fatal, finding.what.startswith(_LEFT)
 
 
 def _title(names: list[str]) -> str:
@@ -97,13 +114,15 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
 
 
 def _gone(environment: Environment) -> Iterable[_Finding]:
-    """Frameworks of which the metadata is there and the package is not."""
+    """Frameworks of which the metadata is there and the package, or what it cannot do without, is not."""
     by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
     for framework in environment.frameworks.items if environment.frameworks else ():
         distribution = by_name.get(framework.name)
-        if framework.path is None and framework.problem and distribution and not distribution.editable:
+        lost = framework.incomplete or framework.path is None
+        if lost and framework.problem and distribution and not distribution.editable:
             evidence = seen(framework.name, framework, "problem")
-            yield _Finding(framework.name, evidence, _install_again(environment, distribution))
+            fatal = framework.incomplete and not imported(framework)
+            yield _Finding(framework.name, evidence, _install_again(environment, distribution), fatal=fatal)
 
 
 def _damaged(environment: Environment) -> Iterable[_Finding]:
@@ -115,7 +134,11 @@ def _damaged(environment: Environment) -> Iterable[_Finding]:
         distribution = by_path.get(record.path)
         if name.startswith(_LEFT):
             harmless = _is_installed(name, installed)
-            yield _Finding(name, evidence, _delete(record.path), harmless=harmless)
+            if record.name and record.version and not harmless:
+                lost = Distribution(source=record.source, name=record.name, version=record.version, channel="pip")
+                yield _Finding(record.name, evidence, _install_again(environment, lost))
+            else:
+                yield _Finding(name, evidence, _delete(record.path), harmless=harmless)
         elif distribution is not None:
             yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
         else:

@@ -8,6 +8,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.framework_facts import extended, named
+from envcheck.rules.install import How, install
 from envcheck.rules.libraries_facts import (
     asked,
     copy_at,
@@ -21,6 +22,7 @@ from envcheck.rules.libraries_facts import (
     weight,
 )
 from envcheck.rules.libraries_fixes import add_folder, bring_library, install_framework_again, install_libraries
+from envcheck.rules.libraries_names import LibraryName
 from envcheck.rules.machine import on_tegra, plural
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Load
@@ -98,7 +100,6 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
 
 def _not_there(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
     framework = subject.framework
-    names = [name for load in found if (name := name_in(load))]
     first = found[0].name
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     text = "It is not on this system" if len(found) == 1 else "They are not on this system"
@@ -109,8 +110,13 @@ def _not_there(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts)
         title=f"{named(framework)} lacks {first}{more}"[:_TITLE],
         message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}{effect}",
         evidence=asked(found),
-        fixes=install_libraries(names, subject, facts),
+        fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
+
+
+def _names_missing(subject: FrameworkSubject, facts: Facts) -> list[LibraryName]:
+    """All that is missing, whichever rule speaks of it: one command then brings the framework up, not the next gap."""
+    return [name for load in missing(subject, facts) if (name := name_in(load))]
 
 
 @rule(
@@ -154,19 +160,35 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         for load in found[:4]
         for path in load.unfound[:2]
     )
-    names = [name for load in found if (name := name_in(load))]
+    names = _names_missing(subject, facts)
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    refused = f" The file that it meets cannot be loaded: {first.refused}." if first.refused else ""
+    refused = f" {first.path} cannot be loaded: {first.refused}." if first.refused else ""
+    does = "cannot load" if first.refused else "does not find"
     text = f"{named(framework)} asks for {', '.join(load.name for load in found)}."
     where = f" There is {places[0]}, where its loader does not look." if places else ""
     folder = (add_folder(str(PurePosixPath(places[0]).parent)),) if places else ()
     return Outcome(
         status=weight(subject),
-        title=f"{named(framework)} does not find {first.name}{more}"[:_TITLE],
+        title=f"{named(framework)} {does} {first.name}{more}"[:_TITLE],
         message=f"{text}{where}{refused}",
         evidence=(*asked(found), *there),
-        fixes=(*_preloading(subject), *install_libraries(names, subject, facts), *folder),
+        fixes=(
+            *_preloading(subject),
+            *(install_libraries(names, subject, facts) if names else _again(subject, facts)),
+            *folder,
+        ),
     )
+
+
+def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Install the framework's own release again, where a file of its own is damaged."""
+    framework = subject.framework
+    own = (each for each in subject.environment.distributions or () if each.name == framework.name)
+    distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
+    if distribution is None:
+        return install_framework_again(subject, facts)
+    text = f"Install {named(framework)} again, whole"
+    return install(facts, (f"{framework.name}=={distribution.version}",), text, How(options=("--no-deps",), again=True))
 
 
 def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
@@ -181,7 +203,14 @@ def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "cuda-library-missing", "library-not-found"),
+    explains=(
+        "framework-import-fails",
+        "framework-cannot-use-gpu",
+        "cuda-library-missing",
+        "library-not-found",
+        "cudnn-missing",
+        "nccl-missing",
+    ),
     remedy=bring_library,
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -224,18 +253,18 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
         title=f"{named(framework)} needs {first.name}, and another CUDA is here"[:_TITLE],
         message=f"{first.name} is a library of {needs}; on this system are only copies{here}.",
         evidence=(*asked(found), *held(others_of(first, facts))),
-        fixes=(*install_libraries([name] if name else [], subject, facts),),
+        fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
 
 
-_FAMILY_OF_TORCH = ("torchvision", "torchaudio")
-"""Of these a rule of their own says whether they go with their torch."""
+_SPOKEN_OF = ("torchvision", "torchaudio", "jax-cuda")
+"""How the names begin of those of which a rule of their own says whether they go with what they extend."""
 
 
 def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework, base = subject.framework, extended(subject)
     own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
-    if base is None or own is None or its is None or own.major == its.major or framework.name in _FAMILY_OF_TORCH:
+    if base is None or own is None or its is None or own.major == its.major or framework.name.startswith(_SPOKEN_OF):
         return None
     if ran_on_gpu(framework):
         return None

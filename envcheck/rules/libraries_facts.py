@@ -23,9 +23,18 @@ VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
 
 
 def followed(subject: FrameworkSubject, _facts: Facts) -> bool:
-    """Whether somebody followed what a build for CUDA loads."""
+    """Whether somebody followed what a build for CUDA loads; of an extension, where what it extends is there and whole:
+    that one loads most of it, and what it lacks itself is another rule's matter.
+    """
     framework = subject.framework
+    base = extended(subject)
+    if framework.extends is not None and (base is None or base.incomplete or _cannot_be_loaded(base)):
+        return False
     return framework.loads is not None and not framework.cpu_only and not framework.hip
+
+
+def _cannot_be_loaded(framework: Framework) -> bool:
+    return any(not load.optional and bool(load.refused) for load in framework.loads or ())
 
 
 def name_in(load: Load) -> LibraryName | None:
@@ -62,8 +71,13 @@ def missing(subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
     if ran_on_gpu(framework):
         return ()
     needed = (load for load in own_loads(subject) if load.path is None or load.refused)
-    found = {load.name: load for load in needed if name_in(load) and _matters(load, framework, facts)}
+    found = {load.name: load for load in needed if _is_spoken_of(load) and _matters(load, framework, facts)}
     return tuple(found.values())
+
+
+def _is_spoken_of(load: Load) -> bool:
+    """A library of CUDA, or one of the framework's own that is there and cannot be loaded."""
+    return name_in(load) is not None or (load.refused is not None and not load.optional)
 
 
 def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
@@ -76,11 +90,11 @@ def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
 
 def why_missing(load: Load, facts: Facts) -> str:
     """The name of the rule that speaks of a missing library."""
+    if load.unfound or load.refused:
+        return "library-not-found"
     name = name_in(load)
     if name is None:
         return ""
-    if load.unfound or load.refused:
-        return "library-not-found"
     others = [library for library in copies(facts) if _other_major(library, name)]
     if name.kind == "cudnn":
         return "cudnn-major-mismatch" if others else "cudnn-missing"

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from envcheck.checks import Fix
+from envcheck.compat.package_needs import requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.framework_fixes import install_gpu_build
@@ -29,7 +30,11 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     if not wanted:
         return install_gpu_build(facts, framework)
     text = f"Install what holds the missing libraries for {named(framework)}"
-    return install(facts, tuple(dict.fromkeys(wanted)), text, How(risk="adds packages, and what they need"))
+    there = {each.name for each in subject.environment.distributions or ()}
+    again = any(requirement_name(each) in there for each in wanted)  # else the installer finds nothing to do
+    return install(
+        facts, tuple(dict.fromkeys(wanted)), text, How(again=again, risk="adds packages, and what they need")
+    )
 
 
 def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:

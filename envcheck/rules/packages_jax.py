@@ -48,7 +48,15 @@ def _install_together(facts: Facts) -> tuple[Fix, ...]:
     per="environment",
     arises=_several_parts,
     remedy=_install_together,
-    explains=("cpu-only-build", "requirement-broken"),
+    explains=(
+        "cpu-only-build",
+        "requirement-broken",
+        "cuda-major-mismatch",
+        "cuda-library-missing",
+        "library-not-found",
+        "cudnn-missing",
+        "nccl-missing",
+    ),
 )
 def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """JAX's CUDA plug-in, jaxlib and jax do not belong together.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence
+from envcheck.checks import Evidence, Status
 from envcheck.compat.package_needs import admits, bounds_on, marks_of, requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.install import How, install
 from envcheck.rules.packages_beside_torch import FAMILY
-from envcheck.rules.trial_facts import ran_on_gpu
-from envcheck.snapshot import Distribution
+from envcheck.rules.trial_facts import imported, ran_on_gpu
+from envcheck.snapshot import Distribution, Framework
 
 _SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
 """Packages about which another rule has more to say."""
@@ -19,9 +20,50 @@ _SPOKEN_OF_STARTS = ("nvidia-", "jax-cuda", "cuda-toolkit")
 _SHOWN = 8
 
 
+_NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
+"""What most programs run without, although it is required."""
+_OF_EXTRA = re.compile(r";.*\bextra\b")
+_STAND_IN = re.compile(
+    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
+    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
+    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
+)
+"""Distributions that fill the same package, each in the place of another."""
+
+
 def _declares(subject: FrameworkSubject, _facts: Facts) -> bool:
     complete = subject.environment.distributions_complete
-    return complete and any(True for _ in _asked(subject))
+    return complete and (any(True for _ in _asked(subject)) or bool(_lines(subject)))
+
+
+def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
+    """All that the metadata of its own distribution requires; nothing where conda looked after it."""
+    found = subject.environment.distributions or ()
+    if any(each.channel == "conda" for each in found) or subject.framework.path is None:
+        return ()
+    own = next((each for each in found if each.name == subject.framework.name and not each.editable), None)
+    return (own.requires or ()) if own else ()
+
+
+def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
+    """Name and bounds of what is required, without an extra and for this system, and is not installed at all."""
+    there = {_stands_for(each.name) for each in subject.environment.distributions or ()}
+    there |= {_stands_for(each.name) for each in of(subject.environment) if not each.incomplete}
+    lines = [line for line in _lines(subject) if not _OF_EXTRA.search(line)]
+    names = dict.fromkeys(map(requirement_name, lines))
+    wanted = {name: bounds_on(lines, name, _marks(subject, facts)) for name in names if _stands_for(name) not in there}
+    left_out = (*_SPOKEN_OF_STARTS, *_NOT_TO_RUN)
+    return [(name, bounds) for name, bounds in wanted.items() if bounds is not None and not name.startswith(left_out)]
+
+
+def _stands_for(name: str) -> str:
+    match = _STAND_IN.fullmatch(name)
+    return match.lastgroup or name if match else name
+
+
+def _marks(subject: FrameworkSubject, facts: Facts) -> dict[str, str]:
+    platform = facts.snapshot.platform
+    return marks_of(subject.environment.python, facts.os, platform.machine if platform else None)
 
 
 def _asked(subject: FrameworkSubject) -> Iterator[str]:
@@ -34,14 +76,15 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """A framework's own requirements are not met.
 
     What it checks
-        The versions of the packages that a framework requires in its metadata, and without which it
-        cannot use the GPU (llvmlite, cuda-bindings, cuda-core, flashinfer, xformers …), against those
-        that are installed. Extras are left out. PyTorch's family, NumPy, JAX's parts and NVIDIA's
-        libraries have rules of their own.
+        Whether what a framework requires in its metadata is installed (typing-extensions, sympy … of
+        PyTorch), and the versions of what it cannot use the GPU without (llvmlite, cuda-bindings,
+        cuda-core, flashinfer, xformers …). Extras are left out. NVIDIA's libraries, and the versions
+        of PyTorch's family, NumPy and JAX's parts, have rules of their own.
 
     Why it matters
-        The framework was built and tested with other versions than those it meets. It comes about
-        when another package is installed later, and the installer only warns.
+        What is not there cannot be imported, mostly already while the framework is. With other
+        versions it was neither built nor tested. It comes about by `--no-deps`, when something is
+        removed, or when another package is installed later, and the installer only warns.
 
     How to fix
         Install the version that is required, or all of them anew in one command, so that the
@@ -54,6 +97,9 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """
     framework = subject.framework
     broken = [found for name in _asked(subject) if (found := _broken(subject, name, facts))]
+    gone = _gone(subject, facts)
+    known = {name for name, _, _ in broken}
+    broken += [(name, bounds, None) for name, bounds in gone if name not in known]
     if not broken:
         return passed(f"What {named(framework)} requires is there", decided_by="declared")
     wanted = [f"{name}{bounds}" for name, bounds, _ in broken]
@@ -66,7 +112,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     there = (seen(found.name, found, "version") for _, _, found in broken[:_SHOWN] if found)
     text = f"Install what {named(framework)} requires"
     return Outcome(
-        status="note" if ran_on_gpu(framework) else "warn",
+        status=_weight(framework, gone),
         title=f"What {named(framework)} requires is not met"[:80],
         message=f"{named(framework)} requires {said}.",
         evidence=(*lines, *there),
@@ -75,11 +121,17 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     )
 
 
+def _weight(framework: Framework, gone: list[tuple[str, str]]) -> Status:
+    """A failure where what it extends is not there: it is the first thing that its import takes."""
+    if ran_on_gpu(framework) or imported(framework):
+        return "note"
+    return "fail" if framework.extends in {name for name, _ in gone} else "warn"
+
+
 def _broken(subject: FrameworkSubject, name: str, facts: Facts) -> tuple[str, str, Distribution | None] | None:
     """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
-    environment, platform = subject.environment, facts.snapshot.platform
-    marks = marks_of(environment.python, facts.os, platform.machine if platform else None)
-    bounds = bounds_on(subject.framework.requires, name, marks)
+    environment = subject.environment
+    bounds = bounds_on(subject.framework.requires, name, _marks(subject, facts))
     if bounds is None:
         return None
     there = next((each for each in environment.distributions or () if each.name == name), None)

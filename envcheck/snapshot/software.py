@@ -153,6 +153,9 @@ class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
     path: str
     problem: str
     """``METADATA is missing``, ``no version in METADATA``, ``left by an installation that was broken off`` …"""
+    name: str | None = None
+    """Normalised name of what was left by an installation that was broken off, where its metadata still tells."""
+    version: str | None = None
 
 
 class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
@@ -193,8 +196,10 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """Undefined symbols of its parts that no library of the framework it extends defines (some, as they stand)."""
     trial: Trial | None = None
     """What happened when it was tried (``--deep``)."""
+    incomplete: bool = False
+    """Whether files are gone that its own metadata lists and that it cannot do without; ``problem`` names them."""
     problem: str | None = None
-    """Why its files could not be read."""
+    """What is wrong with its files, or why they could not be read."""
 
     def identities(self) -> tuple[str, ...]:
         return (self.name,)

@@ -151,3 +151,11 @@ def test_more_damage_than_anybody_reads_is_bounded(tree: Tree) -> None:
     for number in range(600):
         tree.at(f"{SITE}/~left{number}").mkdir()
     assert len(installed(tree).damaged) == 500
+
+
+def test_what_was_left_still_tells_its_name_and_version(tree: Tree) -> None:
+    path = f"{SITE}/~orch-2.9.1.dist-info"
+    tree.file(f"{path}/METADATA", "Metadata-Version: 2.1\nName: Torch\nVersion: 2.9.1\n")
+    tree.at(f"{SITE}/~orch").mkdir()
+    said = [(item["path"], item.get("name"), item.get("version")) for item in installed(tree).damaged]
+    assert said == [(f"{SITE}/~orch", None, None), (path, "torch", "2.9.1")]

@@ -141,3 +141,30 @@ def test_the_system_s_packages_are_for_its_package_manager() -> None:
     check = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1"), externally_managed=True))
     assert check.fixes[0].who == "root"
     assert "system's package manager" in check.fixes[0].text
+
+
+def test_a_framework_that_has_lost_its_own_files_is_a_failure() -> None:
+    lost = torch(incomplete=True, problem="files that its RECORD lists are gone: torch/__init__.py")
+    whole = but(venv(lost), distributions=(wheel("torch", "2.5.1"),), damaged=())
+    check = judged(whole)
+    assert (check.status, check.title) == ("fail", "Damaged, or there twice: torch")
+    assert "torch/__init__.py" in check.message
+    assert check.fixes[0].command[-1] == "torch==2.5.1"
+
+
+def test_what_is_said_of_a_framework_that_is_whole_is_no_damage() -> None:
+    said = torch(problem="its metadata says 2.5.1, its version.py says 2.5.0")
+    assert judged(but(venv(said), distributions=(wheel("torch", "2.5.1"),), damaged=())).status == "pass"
+
+
+def test_a_package_whose_upgrade_was_broken_off_is_installed_again_first() -> None:
+    left = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
+    check = judged(environment(damaged=(damage("~orch", LEFT), left)))
+    assert (check.status, check.title) == ("warn", "Damaged, or there twice: torch and 1 more")
+    assert [fix.command[-1] for fix in check.fixes] == ["torch==2.9.1", f"{SITE}/~orch"]
+
+
+def test_a_package_that_is_there_again_needs_no_installation() -> None:
+    left = but(damage("~orch-2.9.1.dist-info", LEFT), name="torch", version="2.9.1")
+    check = judged(environment(wheel("torch", "2.9.2"), damaged=(left,)))
+    assert (check.status, check.fixes[0].command[0]) == ("note", "rm")

@@ -18,6 +18,7 @@ from tests.rules.machines_libraries import (
     ptxas,
     pytorch,
     toolkit,
+    wheels,
 )
 
 
@@ -83,3 +84,46 @@ def test_an_extension_does_not_repeat_what_its_framework_lacks() -> None:
     extension = Framework(source="elf x", name="torchvision", version="0.20.1", extends="torch", loads=(gone,))
     found = checks_of("cuda-library-missing", having(pytorch(gone), extension))
     assert [each.status for each in found if each.status != "pass"] == ["fail"]
+
+
+# --- What mends it for good ------------------------------------------------------------------------------------------
+
+CUT = "it is cut off: 300000000 of at least 1022776208 bytes are there"
+
+
+def test_one_command_brings_all_that_is_missing() -> None:
+    """Not the next gap: the rules share what is missing among them."""
+    snapshot = having(pytorch(load("libcudnn.so.9"), load("libcublas.so.12"), load("libnccl.so.2")))
+    wanted = {"nvidia-cudnn-cu12==9.1.0.70", "nvidia-cublas-cu12==12.4.5.8", "nvidia-nccl-cu12==2.21.5"}
+    for rule in ("cudnn-missing", "cuda-library-missing", "nccl-missing"):
+        (check,) = checks_of(rule, snapshot)
+        assert wanted <= set(check.fixes[0].command), rule
+        assert "--force-reinstall" not in check.fixes[0].command
+
+
+def test_what_is_listed_and_whose_file_is_gone_is_installed_again() -> None:
+    """Else the installer finds nothing to do."""
+    (check,) = checks_of(
+        "cuda-library-missing",
+        having(pytorch(load("libcublas.so.12")), distributions=wheels(nvidia_cublas_cu12="12.4.5.8")),
+    )
+    assert "--force-reinstall" in check.fixes[0].command
+
+
+def test_a_file_of_the_framework_itself_that_is_cut_off() -> None:
+    own = load("libtorch_cuda.so", f"{VENV}/lib/libtorch_cuda.so", refused=CUT)
+    (check,) = checks_of("library-not-found", having(pytorch(own)))
+    assert (check.status, check.title) == ("fail", "torch 2.5.1+cu124 cannot load libtorch_cuda.so")
+    assert CUT in check.message
+
+
+def test_of_an_extension_nothing_is_missed_where_what_it_extends_cannot_be_loaded() -> None:
+    vision = Framework(
+        source="elf", name="torchvision", version="0.20.1", extends="torch", cpu_only=False,
+        loads=(load("libcufft.so.11"),), loads_complete=True,
+    )  # fmt: skip
+    assert "torchvision" in checks_of("cuda-library-missing", having(pytorch(), vision))[-1].subject.key
+    broken = having(pytorch(load("libtorch_cuda.so", f"{VENV}/x.so", refused=CUT)), vision)
+    assert [
+        each.subject.key for each in checks_of("cuda-library-missing", broken) if "vision" in each.subject.key
+    ] == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Environment, Framework, Snapshot
+from envcheck.snapshot import Environment, Framework, Snapshot, Trial
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -18,6 +18,7 @@ from tests.rules.machines import (
     machine,
     statuses,
     torch,
+    venv,
     with_venv,
 )
 from tests.rules.packages_here import NOT_IMPORTED, RAN, SITE, dist, extension, having, load, on
@@ -352,3 +353,73 @@ def test_nothing_is_missed_among_condas_packages() -> None:
 def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
     framework = Framework(source="wheel metadata", name=name, version=version, cpu_only=False)
     assert status("python-unsupported", having(framework, python=python)) == expected
+
+
+# --- What is required and not there -----------------------------------------------------------------------------------
+
+LINES = (
+    "filelock", "typing-extensions>=4.10.0", 'setuptools; python_version >= "3.12"', 'pywin32; sys_platform == "win32"',
+    'optree>=0.13.0; extra == "optree"', "nvidia-cudnn-cu12==9.10.2.21", "triton==3.5.1",
+)  # fmt: skip
+
+
+def torch_requiring(*there: str, **changes: Any) -> Environment:
+    """PyTorch with what its metadata requires, and distributions of these names."""
+    packages = (dist("torch", "2.9.1", requires=LINES), *(dist(name, "4.15.0") for name in there))
+    return but(venv(torch("2.9.1+cu128", **changes)), distributions=packages)
+
+
+def test_what_is_required_and_not_installed_is_named() -> None:
+    check = check_of(REQUIREMENT, on(torch_requiring("filelock", "pytorch-triton")))
+    assert (check.status, check.message) == (
+        "warn",
+        "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, and it is not there.",
+    )
+    assert check.fixes[0].command[-1] == "typing-extensions>=4.10.0"
+
+
+def test_extras_other_systems_and_what_most_do_without_are_not_missed() -> None:
+    assert status(REQUIREMENT, torch_requiring("filelock", "typing-extensions", "triton")) == "pass"
+
+
+def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
+    ran = Trial(imported=True)
+    assert status(REQUIREMENT, torch_requiring("triton", trial=ran)) == "note"
+
+
+def test_of_an_environment_with_condas_packages_nothing_is_missed() -> None:
+    mixed = torch_requiring()
+    conda = but(mixed, distributions=(*(mixed.distributions or ()), dist("filelock", "3.1", channel="conda")))
+    assert status(REQUIREMENT, conda) is None
+
+
+def test_an_extension_without_what_it_extends_fails() -> None:
+    vision = extension("torchvision", "0.24.1+cu128", loads=(load("libcudart.so.12", path=None),))
+    alone = but(venv(vision), distributions=(dist("torchvision", "0.24.1", requires=("torch==2.9.1", "numpy")),))
+    check = check_of(REQUIREMENT, on(alone))
+    assert (check.status, check.fixes[0].command[-2:]) == ("fail", ("torch==2.9.1", "numpy"))
+    assert statuses("cuda-library-missing", on(alone)) == ()
+
+
+def test_one_build_stands_in_for_another() -> None:
+    lines = ("onnxruntime>=1.20", "opencv-python>=4.8", "tensorflow>=2")
+    there = ("onnxruntime-gpu", "opencv-contrib-python-headless", "tensorflow-cpu")
+    packages = (dist("torch", "2.9.1", requires=lines), *(dist(name, "4.15.0") for name in there))
+    assert status(REQUIREMENT, but(venv(torch("2.9.1")), distributions=packages)) == "pass"
+
+
+def test_two_plugins_account_for_what_either_of_them_lacks() -> None:
+    parts = {name: dist(name, "0.7.2") for name in ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")}
+    jax = Framework(source="file", name="jax", version="0.7.2", cuda="12", cpu_only=False)
+    lacking = (load("libcudnn.so.9", path=None, found_by=None, optional=True),)
+    plugins = [
+        Framework(
+            source="elf", name=f"jax-cuda{major}-plugin", version="0.7.2", extends="jax", cuda=f"{major}.0",
+            cpu_only=False, loads=lacking, loads_complete=True,
+        )
+        for major in (12, 13)
+    ]  # fmt: skip
+    snapshot = on(but(venv(jax, *plugins), distributions=tuple(parts.values())))
+    (cause,) = checks_of(JAX, snapshot)
+    assert {each.explained_by for each in checks_of("cudnn-missing", snapshot)} == {cause.id}
+    assert statuses("cuda-major-mismatch", snapshot) == ()
