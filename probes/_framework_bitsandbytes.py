@@ -3,8 +3,8 @@
 What Linux wheels hold (0.41.3, 0.43.0 and 0.50.2): ``libbitsandbytes_cuda128.so`` and the like (up to 0.44 also
 ``…_nocublaslt.so`` for old GPUs), ``libbitsandbytes_cpu.so``, later others for ROCm and XPU. The one for the CUDA
 that PyTorch was built with is loaded; later releases take the nearest of the same major where that is missing
-(``cextension.py`` then speaks of ``available`` libraries). ``BNB_CUDA_VERSION`` names another. ``__init__.py``
-assigns ``__version__``.
+(``cextension.py`` then speaks of ``available`` libraries). ``BNB_CUDA_VERSION`` names another; then no release takes the
+nearest. ``__init__.py`` assigns ``__version__``.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     libraries = _libraries(here)
     wrong = problems(here, said, "__init__.py", ("__init__.py",))
     if libraries:
-        wanted = _wanted(site)
-        chosen = _chosen(here, libraries, wanted) if wanted else None
+        named = _named(site)
+        wanted = named or _of_torch(site)
+        chosen = _chosen(here, libraries, wanted, exactly=named is not None) if wanted else None
         if chosen:
             facts.add(f"file {libraries[chosen]}", cuda=f"{chosen[0]}.{chosen[1]}", cpu_only=False)
             add_torch_extension(facts, here, [libraries[chosen]])
@@ -61,20 +62,22 @@ def _libraries(here: Here) -> dict[Number, str]:
     return dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
 
 
-def _wanted(site: Site) -> Number | None:
-    """The CUDA whose library it loads: what the variable names, else PyTorch's."""
-    named = str((site.request.get("variables") or {}).get(_VARIABLE, ""))
-    if re.fullmatch(r"\d{3}", named):
-        return int(named[:2]), int(named[2])
+def _named(site: Site) -> Number | None:
+    """The CUDA that the variable names."""
+    said = str((site.request.get("variables") or {}).get(_VARIABLE, ""))
+    return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
+
+
+def _of_torch(site: Site) -> Number | None:
     match = re.fullmatch(r"(\d{1,2})\.(\d)", torch_of(site).cuda or "")
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _chosen(here: Here, libraries: dict[Number, str], wanted: Number) -> Number | None:
+def _chosen(here: Here, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
     """The version whose library is loaded; None where there is none to load."""
     if wanted in libraries:
         return wanted
-    if _NEAREST not in (here.text("cextension.py") or ""):
+    if exactly or _NEAREST not in (here.text("cextension.py") or ""):
         return None
     same = [number for number in libraries if number[0] == wanted[0]]
     older = [number for number in same if number < wanted]

@@ -229,6 +229,14 @@ def test_the_variable_names_another(tree: Frameworks) -> None:
     assert tree.found(BNB_CUDA_VERSION="118")["bitsandbytes"].cuda == "11.8"
 
 
+def test_no_other_is_taken_where_the_variable_names_one_that_is_not_there(tree: Frameworks) -> None:
+    torch(tree, "12.8")
+    bitsandbytes(tree, "cpu", "cuda128", nearest=True)
+    found = tree.found(BNB_CUDA_VERSION="129")["bitsandbytes"]
+    assert told(found, "cuda", "binaries") == (None, None)
+    assert found.problem == "it has libraries for CUDA 12.8, and none for 12.9, which it would load"
+
+
 def test_bitsandbytes_without_torch_says_only_that_it_is_for_gpus(tree: Frameworks) -> None:
     bitsandbytes(tree, "cpu", "cuda128")
     assert told(tree.only(), "cuda", "cpu_only", "problem") == (None, False, None)
