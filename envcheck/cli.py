@@ -8,36 +8,52 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
+from envcheck import streams
 from envcheck.errors import EnvcheckError
 from envcheck.exitcode import ExitCode
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``envcheck`` with ``argv`` (default: the process's own) and return its exit status."""
+    streams.prepare()
+    return streams.finish(_guarded(sys.argv[1:] if argv is None else argv))
+
+
+def _guarded(argv: Sequence[str]) -> int:
     try:
         _end_children_on_termination()
-        return _run(sys.argv[1:] if argv is None else argv)
+        return _run(argv)
     except EnvcheckError as error:
-        print(f"envcheck: {error}", file=sys.stderr)
-        return ExitCode.USAGE
+        return _failed(f"envcheck: {error}", ExitCode.USAGE)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away (`envcheck | head`): nothing is wrong, and nothing more can be said.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+    except SystemExit as left:  # the parser leaves so after --help
+        return left.code if isinstance(left.code, int) else ExitCode.OK
+    except MemoryError:
+        return _failed("envcheck broke: out of memory (ulimit -v, or the limit of a container)", ExitCode.BROKEN)
     except Exception as error:
         if os.environ.get("ENVCHECK_DEBUG"):
             raise
-        print(f"envcheck broke: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 shows where)", file=sys.stderr)
-        return ExitCode.BROKEN
+        return _failed(
+            f"envcheck broke: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 shows where)", ExitCode.BROKEN
+        )
+
+
+def _failed(message: str, status: int) -> int:
+    """Say in one line what went wrong: it may quote a file or an option."""
+    from envcheck.report.clean import clean
+
+    streams.say(clean(message))
+    return status
 
 
 def _end_children_on_termination() -> None:
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, interrupt)
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -54,7 +70,7 @@ def _version() -> int:
     from envcheck.compat.load import matrix_date
     from envcheck.options import versions
 
-    print(versions(matrix_date()))
+    streams.tell(versions(matrix_date()) + "\n")
     return ExitCode.OK
 
 

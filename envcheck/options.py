@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from envcheck import __version__
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
+from envcheck.option_types import indices, path, scopes, seconds
+from envcheck.option_variables import read_variables
 
-if TYPE_CHECKING:
-    from envcheck.checks import Scope
 
-SCOPES: tuple[Scope, ...] = ("node", "container", "env")
+class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public name for it
+    """What is given on the command line replaces the values of a variable, and does not join them."""
 
-_LIST_SEPARATOR = ";"
-"""Separates the values of a repeatable option in its variable."""
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[object] | None,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is self.default:
+            setattr(namespace, self.dest, None)
+        super().__call__(parser, namespace, values, option_string)
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,6 +34,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["allow_abbrev"] = False
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # argparse's own signature
+        self.register("action", "append", _Append)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -77,7 +87,7 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit or diff")
     matrix = verbs.add_parser("matrix", help="what fits together, without a machine")
     for verb in (check, bench, tui, explain, diff, *_add_matrix_verbs(matrix)):
-        _read_variables(verb, variables)
+        read_variables(verb, variables)
     return parser
 
 
@@ -114,7 +124,9 @@ def _add_refresh_verb(verbs: argparse._SubParsersAction[Parser]) -> None:
         help="regenerate what the wheels on a package index tell (needs the extra 'refresh', and the network)",
         epilog="Exit status: 0 done, 2 wrong usage, no index, or an answer that cannot be read: then nothing changed.",
     )
-    refresh.add_argument("--matrix", metavar="DIR", help="folder of rows to change (default: the checkout's matrix)")
+    refresh.add_argument(
+        "--matrix", type=path, metavar="DIR", help="folder of rows to change (default: the checkout's matrix)"
+    )
     refresh.add_argument("--only", action="append", metavar="NAME", help="only this distribution (repeatable)")
     refresh.add_argument(
         "--index-url", metavar="URL", help="index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)"
@@ -126,6 +138,7 @@ def _add_refresh_verb(verbs: argparse._SubParsersAction[Parser]) -> None:
 def _add_overlay_option(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--matrix",
+        type=path,
         metavar="DIR",
         help="folder of TOML rows that are laid over the matrix: the same id replaces a row "
         "(also, with less weight: envcheck/matrix in the configuration folder)",
@@ -137,6 +150,7 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--python",
         action="append",
+        type=path,
         metavar="PATH",
         help="interpreter or environment folder to judge (repeatable; the first is judged); "
         "default: VIRTUAL_ENV or CONDA_PREFIX, ./.venv, python3 on PATH, envcheck's own",
@@ -147,7 +161,7 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         help="also list every environment in the known places (below here, conda, pyenv, uv, /opt, PATH …)",
     )
     group.add_argument(
-        "--from", dest="saved", metavar="REPORT", help="judge the facts of a saved JSON report (- is stdin)"
+        "--from", dest="saved", type=path, metavar="REPORT", help="judge the facts of a saved JSON report (- is stdin)"
     )
     group.add_argument(
         "--deep",
@@ -159,13 +173,15 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
     group.add_argument("--force", action="store_true", help="with --deep and --bench: also on a GPU that is at work")
     _add_baseline_option(group)
     group.add_argument(
-        "--timeout", type=_seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
+        "--timeout", type=seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
     )
 
 
 def _add_tui_options(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--python", action="append", metavar="PATH", help="interpreter or environment folder to judge")
-    verb.add_argument("--from", dest="saved", metavar="REPORT", help="look at a saved JSON report")
+    verb.add_argument(
+        "--python", action="append", type=path, metavar="PATH", help="interpreter or environment folder to judge"
+    )
+    verb.add_argument("--from", dest="saved", type=path, metavar="REPORT", help="look at a saved JSON report")
     _add_baseline_option(verb)
     verb.add_argument("--ascii", action="store_true", help="show no character outside ASCII of envcheck's own")
     _add_overlay_option(verb)
@@ -176,16 +192,18 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
     length = group.add_mutually_exclusive_group()
     length.add_argument("--quick", action="store_true", help="the main figures, in about ten seconds (default)")
     length.add_argument("--full", action="store_true", help="everything, in some minutes")
-    group.add_argument("--gpu", type=_indices, metavar="I,J", help="only these GPUs, by nvidia-smi's index")
+    group.add_argument("--gpu", type=indices, metavar="I,J", help="only these GPUs, by nvidia-smi's index")
     group.add_argument(
         "--only", action="append", metavar="NAME", help="only this quantity: gemm, device-memory-copy … (repeatable)"
     )
     group.add_argument("--force", action="store_true", help="also a GPU that others use; it is measured, not judged")
-    group.add_argument("--python", action="append", metavar="PATH", help="environment whose CUDA libraries are used")
-    _add_baseline_option(group)
-    group.add_argument("--save-baseline", metavar="FILE", help="keep the figures for later comparison")
     group.add_argument(
-        "--timeout", type=_seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
+        "--python", action="append", type=path, metavar="PATH", help="environment whose CUDA libraries are used"
+    )
+    _add_baseline_option(group)
+    group.add_argument("--save-baseline", type=path, metavar="FILE", help="keep the figures for later comparison")
+    group.add_argument(
+        "--timeout", type=seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
     )
     group.add_argument(
         "--fail-on", choices=("fail", "warn"), default="fail", help="what makes the exit status 1 (default: fail)"
@@ -194,13 +212,15 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_baseline_option(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--baseline", metavar="FILE", help="compare the figures with those that --save-baseline kept")
+    group.add_argument(
+        "--baseline", type=path, metavar="FILE", help="compare the figures with those that --save-baseline kept"
+    )
 
 
 def _add_judging_options(verb: argparse.ArgumentParser) -> None:
     group = verb.add_argument_group("how it is judged")
     group.add_argument(
-        "--scope", type=_scopes, metavar="S", help="node, container, env, or several with commas (default: all)"
+        "--scope", type=scopes, metavar="S", help="node, container, env, or several with commas (default: all)"
     )
     group.add_argument(
         "--assume",
@@ -229,8 +249,11 @@ def _add_output_options(verb: argparse.ArgumentParser) -> None:
         metavar="FORMAT:FILE",
         help="also write the report to a file, as in json:report.json (repeatable)",
     )
-    group.add_argument("-v", "--verbose", action="store_true", help="every check with its evidence, fixes and sources")
-    group.add_argument("-q", "--quiet", action="store_true", help="print only the verdict and its cause, and no progress")
+    detail = group.add_mutually_exclusive_group()
+    detail.add_argument("-v", "--verbose", action="store_true", help="every check with its evidence, fixes and sources")
+    detail.add_argument(
+        "-q", "--quiet", action="store_true", help="print only the verdict and its cause, and no progress"
+    )
 
 
 def _add_redact_option(group: argparse._ActionsContainer, default: str) -> None:
@@ -257,37 +280,6 @@ def _add_page_options(verb: argparse.ArgumentParser, formats: Sequence[str]) -> 
     return group
 
 
-def _read_variables(verb: argparse.ArgumentParser, variables: Mapping[str, str]) -> None:
-    """Take defaults from ``ENVCHECK_…``; the values go through the same checks as on the command line."""
-    for action in verb._actions:  # noqa: SLF001 - argparse has no public list of its actions
-        name = next((option for option in action.option_strings if option.startswith("--")), None)
-        if name is None or name == "--help":
-            continue
-        variable = "ENVCHECK_" + name.removeprefix("--").replace("-", "_").upper()
-        text = variables.get(variable)
-        if text:
-            verb.set_defaults(**{action.dest: _from_variable(verb, action, variable, text)})
-
-
-def _from_variable(verb: argparse.ArgumentParser, action: argparse.Action, variable: str, text: str) -> object:
-    if action.nargs == 0:
-        if text.lower() not in ("1", "true", "yes", "0", "false", "no"):
-            raise UsageError(f"{variable}={text}: write 1 or 0")
-        on = text.lower() in ("1", "true", "yes")
-        if isinstance(action, argparse.BooleanOptionalAction):
-            return on
-        return action.const if on else verb.get_default(action.dest)
-    values = text.split(_LIST_SEPARATOR) if isinstance(action, argparse._AppendAction) else [text]  # noqa: SLF001
-    if action.choices is not None and text not in action.choices:
-        raise UsageError(f"{variable}={text}: choose from {', '.join(map(str, action.choices))}")
-    if callable(action.type):
-        try:
-            return action.type(text)
-        except argparse.ArgumentTypeError as error:
-            raise UsageError(f"{variable}={text}: {error}") from None
-    return values if isinstance(action, argparse._AppendAction) else text  # noqa: SLF001
-
-
 def components(texts: Sequence[str] | None, option: str) -> tuple[Component, ...]:
     """All components of a repeatable option."""
     found: list[Component] = []
@@ -302,28 +294,3 @@ def components(texts: Sequence[str] | None, option: str) -> tuple[Component, ...
 def versions(matrix: str) -> str:
     """What ``--version`` prints."""
     return f"envcheck {__version__} (matrix read {matrix})"
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
-
-
-def _indices(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPU indices such as 0,2") from None
-
-
-def _scopes(text: str) -> frozenset[str]:
-    names = frozenset(name.strip() for name in text.split(","))
-    wrong = sorted(names - set(SCOPES))
-    if wrong:
-        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
-    return names

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
 def noted() -> Iterator[Callable[[], bool]]:
-    """Within the block the first SIGINT or SIGTERM is only noted; what is yielded tells whether there was one.
+    """Within the block the first SIGINT, SIGTERM or SIGHUP is only noted; what is yielded tells whether there was one.
 
     The second raises KeyboardInterrupt. A signal that is ignored stays so. In any other thread than the main one,
     which alone gets signals, nothing changes.

@@ -48,10 +48,15 @@ def clean(text: str, *, ascii_only: bool = False) -> str:
         if _hidden(character, category) or marks > _MOST_MARKS:
             pieces.append(escaped(character))
         elif ascii_only and not character.isascii():
-            pieces.append(_TYPOGRAPHY.get(character) or escaped(character))
+            pieces.append(spelled(character))
         else:
             pieces.append(character)
     return "".join(pieces)
+
+
+def spelled(character: str) -> str:
+    """``character`` in ASCII: as people would type it, else escaped."""
+    return _TYPOGRAPHY.get(character) or escaped(character)
 
 
 def escaped(character: str) -> str:

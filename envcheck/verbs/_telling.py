@@ -8,23 +8,30 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from envcheck.checks import Report
+from envcheck.errors import UsageError
 from envcheck.output import Target, write_whole
 from envcheck.report import Options, render
+from envcheck.streams import tell
 
 
 def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> int:
-    """Write ``report`` to ``targets``, print it, and return its exit status."""
+    """Write ``report`` to ``targets``, print it, and return its exit status; raise UsageError for what failed."""
     shown = Options(verbose=options.verbose, redact=options.redact, homes=homes())
-    for target in targets:
-        write_whole(target.path, render(report, target.format, shown))
-    tell(render(report, options.format or "text", page(options)))
+    failures = [problem for target in targets if (problem := _not_written(report, target, shown))]
+    form = options.format or "text"
+    tell(render(report, form, page(options)), document=form not in ("text", "speed"))
+    if failures:
+        raise UsageError("; ".join(failures))
     return report.exit_code
 
 
-def tell(text: str) -> None:
-    """Print ``text`` at once, so that what cannot be written is met here."""
-    print(text, end="")
-    sys.stdout.flush()
+def _not_written(report: Report, target: Target, shown: Options) -> str:
+    """Why ``target`` could not be written; the report is worth printing all the same."""
+    try:
+        write_whole(target.path, render(report, target.format, shown))
+    except UsageError as error:
+        return str(error)
+    return ""
 
 
 def page(options: Namespace) -> Options:

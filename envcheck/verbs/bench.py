@@ -14,7 +14,7 @@ from envcheck.compat.expected import quantities
 from envcheck.compat.load import tables
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.output import parse_targets
+from envcheck.output import parse_targets, writable
 from envcheck.report import FORMATS
 from envcheck.report.progress import progress
 from envcheck.request import Request
@@ -28,6 +28,8 @@ from envcheck.verbs._telling import deliver
 def run(options: Namespace) -> int:
     """Print the figures and keep them where that was asked for; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
+    if options.save_baseline:
+        writable(options.save_baseline, "--save-baseline")
     request = _request(options)
     with progress(sys.stderr, quiet=options.quiet, lines=True) as on_event:
         report = session.check(request, on_event)

@@ -11,7 +11,7 @@ import msgspec
 from envcheck import session
 from envcheck.errors import UsageError
 from envcheck.output import parse_targets
-from envcheck.report import FORMATS
+from envcheck.report import FORMATS, get_ready
 from envcheck.report.progress import progress
 from envcheck.verbs._asking import judging_request
 from envcheck.verbs._reading import saved_report
@@ -28,12 +28,15 @@ def run(options: Namespace) -> int:
     for wanted in ("deep", "bench"):
         if options.saved and getattr(options, wanted):
             raise UsageError(f"--{wanted} tries what is here, and --from judges a saved report: give one of the two")
+    if options.saved and (options.python or options.all_envs):
+        raise UsageError("--python and --all-envs choose what is examined here, and --from judges a saved report")
     if options.saved:
         report = session.judge(_saved_snapshot(options.saved), request)
     else:
+        form = options.format or "text"
         lasting = bool(options.deep or options.bench)
         with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
-            report = session.check(request, on_event)
+            report = session.check(request, on_event, meanwhile=lambda: get_ready(form))
     return deliver(report, options, targets)
 
 

@@ -9,8 +9,9 @@ from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.redact import redact
 from envcheck.report import diff_json, diff_text
+from envcheck.streams import tell
 from envcheck.verbs._reading import saved_report
-from envcheck.verbs._telling import homes, page, tell
+from envcheck.verbs._telling import homes, page
 
 
 def run(options: Namespace) -> int:
@@ -21,6 +22,6 @@ def run(options: Namespace) -> int:
     if options.redact:
         reports = [(name, redact(report, homes())) for name, report in reports]
     found = diff(reports)
-    renderer = diff_json if options.format == "json" else diff_text
-    tell(renderer.render_diff(found, page(options)))
+    document = options.format == "json"
+    tell((diff_json if document else diff_text).render_diff(found, page(options)), document=document)
     return ExitCode.OK if found.result == "same" else ExitCode.FOUND

@@ -12,8 +12,9 @@ from envcheck.compat.load import tables
 from envcheck.compat.question import ask
 from envcheck.components import parse_components
 from envcheck.exitcode import ExitCode
+from envcheck.streams import tell
 from envcheck.verbs._asking import overlays
-from envcheck.verbs._telling import page, tell
+from envcheck.verbs._telling import page
 
 _STATUS: dict[FitVerdict, ExitCode] = {
     "compatible": ExitCode.OK,
@@ -30,7 +31,7 @@ def run(options: Namespace) -> int:
     if options.format == "json":
         from envcheck.report import fit_json
 
-        tell(fit_json.render(answer))
+        tell(fit_json.render(answer), document=True)
     else:
         from envcheck.report import fit_text
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from contextlib import closing
 
+from envcheck import streams
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.report.clean import clean
@@ -23,9 +23,9 @@ def run(options: Namespace) -> int:
 
     def say(step: str) -> None:
         if not options.quiet:
-            print(f"reading {step}", file=sys.stderr)
+            streams.say(f"reading {step}")
 
     with closing(Index(index_address(options.index_url, os.environ))) as index:
         done = refresh(index, options.matrix, tuple(options.only or ()), dry_run=options.dry_run, on_step=say)
-    print("\n".join(clean(line) for line in report(done).splitlines()))
+    streams.tell("".join(f"{clean(line)}\n" for line in report(done).splitlines()))
     return ExitCode.OK

@@ -9,8 +9,9 @@ from envcheck.compat.lookup import Page, look_up
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
+from envcheck.streams import tell
 from envcheck.verbs._asking import overlays
-from envcheck.verbs._telling import page, tell
+from envcheck.verbs._telling import page
 
 
 def run(options: Namespace) -> int:
@@ -21,7 +22,7 @@ def run(options: Namespace) -> int:
     if options.format == "json":
         from envcheck.report import fit_json
 
-        tell(fit_json.render(found or Page(component=str(component))))
+        tell(fit_json.render(found or Page(component=str(component))), document=True)
     elif found is None:
         tell(f"The matrix knows nothing of {component}.\n")
     else:

@@ -7,9 +7,10 @@ from argparse import Namespace
 
 from envcheck.exitcode import ExitCode
 from envcheck.report.schema import schema
+from envcheck.streams import tell
 
 
 def run(options: Namespace) -> int:
     """Print the schema; raise UsageError where no output has the name."""
-    print(json.dumps(schema(options.name), indent=2))
+    tell(json.dumps(schema(options.name), indent=2) + "\n", document=True)
     return ExitCode.OK

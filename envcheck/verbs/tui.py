@@ -10,9 +10,10 @@ from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.report import Options, render
 from envcheck.request import Request
+from envcheck.streams import tell
 from envcheck.verbs._asking import overlays, working_folder
 from envcheck.verbs._reading import baseline, saved_report
-from envcheck.verbs._telling import speaks_unicode, tell
+from envcheck.verbs._telling import speaks_unicode
 
 
 def why_not() -> str:

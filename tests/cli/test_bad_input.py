@@ -42,6 +42,15 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
         (("check", "-o", "json:."), "is a folder"),
         (("check", "--from", "missing.json"), "cannot read missing.json: No such file"),
         (("explain", "missing.txt"), "cannot read missing.txt: No such file"),
+        (("check", "--from", ""), "--from: an empty path"),
+        (("check", "--python", ""), "--python: an empty path"),
+        (("check", "--baseline", ""), "--baseline: an empty path"),
+        (("check", "--matrix", ""), "--matrix: an empty path"),
+        (("check", "--from", "saved.json", "--python", "/usr"), "--python and --all-envs choose what is examined here"),
+        (("check", "--from", "saved.json", "--all-envs"), "--from judges a saved report"),
+        (("check", "-v", "-q"), "-q/--quiet: not allowed with argument -v/--verbose"),
+        (("bench", "--gpu=-1"), "'-1' is no list of GPU indices"),
+        (("bench", "--gpu", "99999999999999999999"), "is no list of GPU indices"),
     ],
 )
 def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
@@ -90,3 +99,12 @@ def test_a_report_without_facts_cannot_be_judged_again(tmp_path: Path) -> None:
     report["snapshot"] = None
     (tmp_path / "saved.json").write_text(json.dumps(report))
     assert "holds no facts" in refused("check", "--from", "saved.json", cwd=tmp_path)
+
+
+def test_what_is_given_replaces_what_a_variable_holds(tmp_path: Path) -> None:
+    """It does not join it: --only of a variable would otherwise widen what was asked for."""
+    chosen = ("check", "--assume", "gpu==H100,driver==550.54.14,os==linux", "--json", "--only", "no-nvidia-gpu")
+    found = json.loads(envcheck(*chosen, cwd=tmp_path, ENVCHECK_ONLY="driver-too-old;gpu-init-failed").out)
+    assert {check["rule"] for check in found["checks"]} == {"no-nvidia-gpu"}
+    found = json.loads(envcheck(*chosen, "--only", "gpu-init-failed", cwd=tmp_path, ENVCHECK_ONLY="driver-too-old").out)
+    assert {check["rule"] for check in found["checks"]} == {"no-nvidia-gpu", "gpu-init-failed"}

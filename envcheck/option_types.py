@@ -1,0 +1,47 @@
+"""What the values of options are read as; argparse turns an ArgumentTypeError into a sentence about the option."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from envcheck.checks import Scope
+
+SCOPES: tuple[Scope, ...] = ("node", "container", "env")
+_LONGEST_INDEX = 4
+
+
+def path(text: str) -> str:
+    """A path; an empty one is a variable of a script that was not set, and would ask for something else."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty path")
+    return text
+
+
+def seconds(text: str) -> float:
+    """A time above 0."""
+    number = 0.0
+    with suppress(ValueError):
+        number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number
+
+
+def indices(text: str) -> tuple[int, ...]:
+    """``0,2``: GPUs by nvidia-smi's numbers."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) <= _LONGEST_INDEX for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPU indices such as 0,2")
+    return tuple(map(int, parts))
+
+
+def scopes(text: str) -> frozenset[str]:
+    """``node,env``."""
+    names = frozenset(name.strip() for name in text.split(","))
+    wrong = sorted(names - set(SCOPES))
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
+    return names
