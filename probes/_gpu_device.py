@@ -35,8 +35,22 @@ def host_address(data: bytearray) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(data))
 
 
+def attribute(handle: Any, number: int) -> int:
+    """A member of ``CUdevice_attribute``."""
+    return int(call("cuDeviceGetAttribute", driver().CUdevice_attribute(number), handle))
+
+
+def capability(handle: Any) -> tuple[int, int]:
+    """Compute capability of a GPU that ``cuDeviceGet`` gave; it needs no context."""
+    return attribute(handle, CAPABILITY_MAJOR), attribute(handle, CAPABILITY_MINOR)
+
+
 class Device:
-    """A GPU and its primary context, current on the calling thread. Everything allocated is freed at the end."""
+    """A GPU and its primary context, current on the calling thread. Everything allocated is freed at the end.
+
+    The context stays until the process ends: to make one takes a tenth of a second, and longer where several processes
+    do so at a time, and the next probe of the same child takes it up.
+    """
 
     def __init__(self, ordinal: int = 0) -> None:
         call("cuInit", 0)
@@ -60,7 +74,6 @@ class Device:
             call("cuMemFree", pointer)
         for pointer in self._host:
             call("cuMemFreeHost", pointer)
-        call("cuDevicePrimaryCtxRelease", self.handle)
 
     def enter(self) -> None:
         """Make its context the current one of this thread."""
@@ -68,11 +81,11 @@ class Device:
 
     def attribute(self, number: int) -> int:
         """A member of ``CUdevice_attribute``."""
-        return int(call("cuDeviceGetAttribute", driver().CUdevice_attribute(number), self.handle))
+        return attribute(self.handle, number)
 
     @property
     def capability(self) -> tuple[int, int]:
-        return self.attribute(CAPABILITY_MAJOR), self.attribute(CAPABILITY_MINOR)
+        return capability(self.handle)
 
     @property
     def sms(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ._gpu_kernels import Module, number, pointer
+from ._gpu_kernels import Compiler, Module, number, pointer
 from ._gpu_measurement import Bench
 
 SEED = 0x2545F4914F6CDD1D
@@ -14,12 +14,17 @@ POISON = 0xEE
 BLOCK = 256
 
 
+def pattern_code(compiler: Compiler) -> bytes:
+    """The compiled kernels."""
+    return compiler.module("memory", ("-DUNROLL=1",))
+
+
 class Pattern:
     """Patterns of ``kernels/memory.cu`` over ``size`` bytes, each known by its seed."""
 
     def __init__(self, bench: Bench, size: int) -> None:
         self._device, self._size = bench.device, size
-        module = Module(bench.device, bench.compiler.module("memory", ("-DUNROLL=1",)))
+        module = Module(bench.device, pattern_code(bench.compiler))
         self._fill, self._check = module.kernel("fill"), module.kernel("check_fill")
         self._pairs = size // 16
         self.words = 2 * self._pairs

@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ._gpu_call import Unavailable
-from ._gpu_device import Device
+from ._gpu_call import Unavailable, call
+from ._gpu_device import Device, capability, ordinals
 from ._gpu_kernels import Compiler
 from ._gpu_measurement import Bench, Fields, before, missing, visible
 from ._gpu_sampler import Sampler
 from ._kit import Out, Request
 from ._links_host import WAYS, HostCopies, HostMemory
 from ._links_numa import Place, on_node, places
+from ._links_pattern import pattern_code
 from ._links_peer import PeerCopies
 
 PROBE = {
@@ -31,6 +32,13 @@ Measure = Callable[[], Fields]
 Memory = dict[Place, HostMemory]
 """Page-locked memory of each NUMA node: to lock it takes long, and every GPU can use it."""
 NO_COLLECTIVES = "collectives (NCCL) are not measured; the copies between GPUs are"
+
+
+def prepare(request: Request) -> None:
+    """Start CUDA and compile, which needs no context on a GPU and disturbs nobody who measures there."""
+    nvrtc = request["bench"]["libraries"].get("nvrtc", ())
+    for ordinal in ordinals().values():
+        pattern_code(Compiler(nvrtc, capability(call("cuDeviceGet", ordinal))))
 
 
 def collect(request: Request, out: Out) -> None:

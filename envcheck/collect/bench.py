@@ -37,7 +37,8 @@ def run_bench(
     """Run the bench probes ``specs`` on the GPUs that ``gathered`` shows, and tell how each ended.
 
     What a GPU computes by itself is measured on all GPUs at once, each by a child of its own, so that one that hangs
-    costs only its own rows. Links are measured afterwards, one at a time.
+    costs only its own rows. Links are measured afterwards, one at a time; to start CUDA for all GPUs takes long where
+    there are many, so that child does it meanwhile, without a context on any.
     """
     chosen = choose(gathered, wish)
     for ended in _not_measured(specs, chosen):
@@ -56,8 +57,12 @@ def run_bench(
         for gpu in chosen.gpus
         if on_chip
     ]
-    loop.run(groups)
-    loop.run([Group((spec,), _launch(launch, asked)) for spec in links], most=1)
+    in_turn = [Group((spec,), _launch(launch, asked)) for spec in links]
+    if in_turn:
+        loop.run_then(groups, in_turn[0])
+        loop.run(in_turn[1:], most=1)
+    else:
+        loop.run(groups)
 
 
 def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str] | None = None) -> Launch:

@@ -1,9 +1,10 @@
 """What a child runs: ``PYTHON -I -S -B -c <the text of this file> FACTS ORDER``, the numbers of two descriptors.
 
 ORDER gives first a line of JSON with ``request``, ``folder``, ``path`` (entries that go behind those of the
-interpreter, without their ``.pth`` files), ``alarm`` (seconds) and ``without_cwd`` (whether ``-c`` put the working
-folder on the path, which a program's own start would not; deep probes run without ``-I`` and ``-S``), then the name of
-a probe on each line, the next one when the last is done. JSON lines go to FACTS.
+interpreter, without their ``.pth`` files), ``alarm`` (seconds), ``prepare`` (probes that get ready while the child
+waits for their names; may be left out) and ``without_cwd`` (whether ``-c`` put the working folder on the path, which a
+program's own start would not; deep probes run without ``-I`` and ``-S``), then the name of a probe on each line, the
+next one when the last is done. JSON lines go to FACTS.
 
 Standard library only and Python 3.8 or newer: it may be run by another interpreter than envcheck's own.
 """
@@ -22,6 +23,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 PACKAGE = "_envcheck_probes"
@@ -64,6 +66,7 @@ def main() -> None:
             del sys.path[0]
         sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
         make_package(order["folder"])
+        prepare(order.get("prepare", ()), order["request"])
         for name in order_file:
             run_probe(name.decode().strip(), order["request"], line)
             if os.getpid() != own_process:
@@ -89,6 +92,15 @@ def make_package(folder: str) -> None:
     package = type(sys)(PACKAGE)
     package.__path__ = [folder]
     sys.modules[PACKAGE] = package
+
+
+def prepare(names: Iterable[str], request: dict[str, Any]) -> None:
+    """Let probes do what needs no turn of theirs; what goes wrong here goes wrong again in their turn, and is told."""
+    for name in names:
+        try:
+            importlib.import_module(PACKAGE + "." + name).prepare(request)
+        except Exception:
+            pass
 
 
 def run_probe(name: str, request: dict[str, Any], line: FactLine) -> None:

@@ -44,6 +44,8 @@ class Group:
     specs: Sequence[ProbeSpec]
     launch: Launch
     about: About = WHOLE
+    waits: float = 0.0
+    """Seconds that the child may have to wait for its turn; in them it calls the probes' ``prepare``."""
     ready: Callable[[], bool] = lambda: True
     """Whether its child may be started; it becomes true by what other groups do."""
 
@@ -83,7 +85,8 @@ class Job:
             "folder": setting.folder,
             "path": launch.path,
             "without_cwd": launch.flags == AS_A_USERS_PROGRAM,
-            "alarm": math.ceil(sum(map(setting.allowed, group.specs)) + ALARM_GRACE),
+            "alarm": math.ceil(group.waits + sum(map(setting.allowed, group.specs)) + ALARM_GRACE),
+            "prepare": [spec.name for spec in group.specs] if group.waits else [],
         }
         self._child = Child(launch, order, setting.selector, self._receive)
         self.pid = self._child.pid

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import Verdict, row
@@ -24,6 +26,8 @@ class Loop:
         self._should_stop = should_stop
         self._interrupted: Callable[[], bool] = lambda: False
         self._jobs: list[Job] = []
+        self._ready: Job | None = None
+        """Its child waits for its turn."""
 
     def run(self, groups: Iterable[Group], most: int | None = None) -> None:
         """Run the groups side by side, at most ``most`` at a time, until every probe in them is settled.
@@ -38,13 +42,33 @@ class Loop:
                 self._listen()
                 self._end(self._due())
 
+    def run_then(self, groups: Sequence[Group], last: Group) -> None:
+        """Run the groups side by side, then ``last`` alone, whose child is started at once and gets ready meanwhile."""
+        longest = max((sum(map(self._setting.allowed, group.specs)) for group in groups), default=0.0)
+        if not self._halt():
+            with suppress(OSError):  # then it is tried again in its turn
+                self._ready = Job(replace(last, waits=longest), self._setting) if groups else None
+        self.run(groups)
+        ready, self._ready = self._ready, None
+        if ready is None or self._halt():
+            self._drop([ready] if ready else [])
+            self.run([last])
+            return
+        self._jobs.append(ready)
+        ready.proceed()
+        self.run(())
+
     def heed(self, interrupted: Callable[[], bool]) -> None:
         """From now on settle everything as soon as ``interrupted`` says so, with what it sent until then."""
         self._interrupted = interrupted
 
     def abort(self) -> None:
         """End every child that still runs, without a word about it."""
-        jobs, self._jobs = self._jobs, []
+        jobs, self._jobs = [*self._jobs, *([self._ready] if self._ready else ())], []
+        self._ready = None
+        self._drop(jobs)
+
+    def _drop(self, jobs: Sequence[Job]) -> None:
         cleanup.end_groups([job.pid for job in jobs])
         for job in jobs:
             job.drop()

@@ -285,7 +285,7 @@ def test_an_interrupt_keeps_what_was_measured(number: int, machine: Machine) -> 
     machine.probes.add("bench_b", MEASURE, **ON_GPU)
     machine.probes.add("bench_links", MEASURE, **ON_LINK)
     told = machine.probes.events
-    thread = when(lambda: any(isinstance(event, events.Progress) for event in told), number)
+    thread = when(lambda: any(isinstance(event, events.Progress) and event.gpu == "GPU-0" for event in told), number)
     found = machine.run()
     thread.join()
     assert isinstance(told[-1], events.Interrupted)
@@ -328,3 +328,66 @@ def test_other_threads_change_nothing() -> None:
     thread.start()
     thread.join()
     assert seen == [False]
+
+
+# --- getting ready ------------------------------------------------------------------------------------------------
+
+
+READY = """
+import os, time
+SEEN = []
+def prepare(request):
+    SEEN.append(time.monotonic())
+    {prepare}
+def collect(request, out):
+    detail = "%s %s" % (SEEN[0] if SEEN else 0, time.monotonic())
+    out.fact({"measurements": [{"source": "bench", "name": NAME, "detail": detail}]})
+"""
+
+
+def with_links(machine: Machine, prepare: str = "pass", **options: Any) -> Snapshot:
+    machine.probes.add("bench_a", MEASURE, **ON_GPU)
+    machine.probes.add("bench_links", READY.replace("{prepare}", prepare), **ON_LINK)
+    return machine.run(**options)
+
+
+def test_the_child_for_links_gets_ready_while_gpus_are_measured(machine: Machine) -> None:
+    found = with_links(machine)
+    (links,) = named(found, "bench_links").values()
+    spans = [span(each) for each in named(found, "bench_a").values()]
+    ready, began = span(links)
+    assert 0 < ready < max(end for _, end in spans) <= began
+
+
+def test_what_fails_while_getting_ready_is_no_failure(machine: Machine) -> None:
+    found = with_links(machine, "raise OSError('no')")
+    assert named(found, "bench_links")
+    assert {run.status for run in found.runs} == {"ok"}
+
+
+def test_a_child_that_dies_while_getting_ready_is_said_to_have_died(machine: Machine) -> None:
+    found = with_links(machine, "os.kill(os.getpid(), 11)")
+    (links,) = runs(found, "bench_links").values()
+    assert (links.status, "SIGSEGV" in links.detail) == ("crashed", True)
+    assert len(named(found, "bench_a")) == 2
+
+
+def test_a_child_that_hangs_while_getting_ready_has_its_own_deadline(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envcheck.collect.attempt.START_GRACE", 4.0)
+    machine.probes.add("bench_a", MEASURE, **ON_GPU)
+    machine.probes.add("bench_links", READY.replace("{prepare}", "time.sleep(60)"), **{**ON_LINK, "seconds": 1.0})
+    found = machine.run()
+    (links,) = runs(found, "bench_links").values()
+    assert (links.status, links.detail) == ("timed-out", "timed out after 5 s")
+    assert len(named(found, "bench_a")) == 2
+
+
+def test_a_child_that_got_ready_is_not_started_after_the_time_is_up(machine: Machine) -> None:
+    machine.probes.add("bench_a", "import time\ndef collect(request, out):\n    time.sleep(60)\n", **ON_GPU)
+    machine.probes.add("bench_links", READY.replace("{prepare}", "pass"), **ON_LINK)
+    found = machine.run(deadline_s=2.0)
+    (links,) = runs(found, "bench_links").values()
+    assert links.detail.startswith("not started: ")
+    assert not named(found, "bench_links")

@@ -98,6 +98,7 @@ def memories(monkeypatch: pytest.MonkeyPatch) -> Memories:
         monkeypatch.setattr(module, "SIZE", SIZE)
         monkeypatch.setattr(module, "Pattern", FakePattern)
         monkeypatch.setattr(module, "call", found.call)
+    monkeypatch.setattr(_links_host, "WAKE_SECONDS", 0.01)
 
     def memset(address: int, byte: int, size: int) -> None:
         found.held[address][:] = bytes([byte]) * size
@@ -106,8 +107,14 @@ def memories(monkeypatch: pytest.MonkeyPatch) -> Memories:
     return found
 
 
+class Host(list[int]):
+    """Addresses of host memory."""
+
+    awake = False
+
+
 def host_copies(memories: Memories) -> tuple[HostCopies, list[int]]:
-    host = [memories.take(), memories.take()]
+    host = Host([memories.take(), memories.take()])
     return HostCopies(bench(memories, "GPU-0"), host), host  # type: ignore[arg-type]
 
 
