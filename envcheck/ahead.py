@@ -6,15 +6,26 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Thread
 
-
-def begin(work: Callable[[], object]) -> None:
-    """Let ``work`` run beside the caller; it must be something that may just as well be done later.
-
-    What it raises is met again, and told, when the caller comes to need the same.
-    """
-    Thread(target=_quietly, args=(work,), name="ahead").start()
+Work = Callable[[], object]
 
 
-def _quietly(work: Callable[[], object]) -> None:
-    with suppress(Exception):  # it is only a head start
-        work()
+class Ahead:
+    """Work that may just as well be done later; ``begin`` lets it run beside the caller."""
+
+    def __init__(self, *works: Work) -> None:
+        self._left = works
+
+    def begin(self) -> None:
+        """Start with it, if that was not done before.
+
+        What it raises is met again, and told, when the caller comes to need the same.
+        """
+        works, self._left = self._left, ()
+        if works:
+            Thread(target=_all, args=(works,), name="ahead").start()
+
+
+def _all(works: tuple[Work, ...]) -> None:
+    for work in works:
+        with suppress(Exception):  # it is only a head start
+            work()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib import import_module
 
 import msgspec
 
@@ -29,6 +30,7 @@ def get_ready(request: Request) -> None:
     """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
     all_rules()
     tables(request.overlays)
+    import_module("packaging.requirements")  # rules parse what distributions require
 
 
 def judge(

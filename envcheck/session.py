@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from envcheck import ahead
+from envcheck.ahead import Ahead, Work
 from envcheck.assume import assumes_machine
 from envcheck.checks import Report
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
-from envcheck.events import Event, Interrupted, OnEvent, ignore
+from envcheck.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
 from envcheck.merge import merge
 from envcheck.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.request import Request as Request  # noqa: PLC0414
@@ -25,16 +25,27 @@ _FILES_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libr
 """Sections that stay this machine's own when its GPUs and driver are assumed."""
 
 
-def check(request: Request, on_event: OnEvent = ignore, should_stop: Callable[[], bool] = lambda: False) -> Report:
+def check(
+    request: Request,
+    on_event: OnEvent = ignore,
+    should_stop: Callable[[], bool] = lambda: False,
+    meanwhile: Work = lambda: None,
+) -> Report:
     """Examine this machine and judge it; raise UsageError when the request cannot be carried out.
 
-    Soon after ``should_stop`` says so every child is ended, and what came in until then is judged.
+    Soon after ``should_stop`` says so every child is ended, and what came in until then is judged. ``meanwhile`` runs
+    in a thread of its own while probes do.
     """
     started = time.monotonic()
     stopped: list[Interrupted] = []
 
+    head_start = Ahead(lambda: _get_ready(request), meanwhile)
+
     def watched(event: Event) -> None:
-        stopped.extend([event] if isinstance(event, Interrupted) else [])
+        if isinstance(event, Interrupted):
+            stopped.append(event)
+        if isinstance(event, ProbeStarted):
+            head_start.begin()  # not before: it would hold up the start of the first child
         on_event(event)
 
     snapshot = gather_here(request, watched, should_stop)
@@ -46,7 +57,6 @@ def gather_here(
 ) -> Snapshot:
     """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
     _validate(request)
-    ahead.begin(lambda: _get_ready(request))
     specs, left_out = _plan(request)
     parts = gather(
         specs,

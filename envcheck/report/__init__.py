@@ -61,6 +61,12 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
     return text
 
 
+def get_ready(form: str) -> None:
+    """Import what rendering in the format ``form`` needs."""
+    importlib.import_module(f"{__name__}.{form}")
+    importlib.import_module("envcheck.redact")
+
+
 def _fit_to_show(report: Report, form: str, options: Options) -> Report:
     from envcheck.redact import mask_secrets, redact
 
