@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 SOURCE = "pasted text"
 
@@ -53,6 +54,11 @@ class Paste:
     """The lines of ``text``, each cut at ``LINE_LIMIT``; line 1 is the first."""
     unread: str
     """What was left out, as a sentence; empty when all was read."""
+
+    @cached_property
+    def statements(self) -> tuple[str, ...]:
+        """The lines, each once: what a line states by itself it states no more by being repeated, as logs do."""
+        return tuple(dict.fromkeys(self.lines))
 
     @classmethod
     def of(cls, text: str) -> Paste:

@@ -44,12 +44,12 @@ def joined(statements: Iterable[Snapshot]) -> Snapshot:
 
 def any_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> bool:
     """Whether a line of ``paste`` states something by itself."""
-    return any(of_line(line) for line in paste.lines)
+    return any(map(of_line, paste.statements))
 
 
 def each_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> Snapshot:
     """What the lines of ``paste`` state, each by itself."""
-    return joined(filter(None, map(of_line, paste.lines)))
+    return joined(filter(None, map(of_line, paste.statements)))
 
 
 def with_environment(found: Environment) -> Snapshot:

@@ -18,29 +18,37 @@ RANK = Rank.MESSAGE
 MOST_LINES = 200
 LONGEST_LINE = 2_000
 
-_IN_ANY_CASE = (
-    r"\berror",
-    r"\bfail(?:ed|s|ure)?\b",
-    r"\b(?:fatal|rejected|denied|mismatch\w*|insufficient\w*|incompatible|unsupported|unavailable|ignoring)\b",
-    r"\b(?:cannot|can't|could ?n[o']t|couldn't|unable to|does(?: not|n't)|don't match)\b",
-    r"\bno (?:such|longer|kernel image|space left|devices?|gpus?|module|mig devices)\b|\bno cuda[ -]\w",
-    r"\b(?:without|compile with) (?:gpu|use_|cuda)|\brestricted\b|\bdisagrees about\b",
-    r"\bnot (?:found|supported|available|compatible|loaded|ready|installed|detected|enabled|permitted|load|match)\b",
-    r"\bnot (?:be|in available|compiled|working|responding|recogni[sz]ed|visible|a)\b|\bnot yet\b",
-    r"\b(?:timeout|out of memory|core dumped|segmentation fault|undefined symbol|bad return status|assert\w*)\b",
-    r"\b(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
-    r"\b(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
-    r"\bbut (?:source|loaded|linked|the installed)\b",
-    r"\b(?:returned [1-9]|dynamic llm libraries|start this container)|\(you have ",
-    r"throttl|slowdown *: *active",
-    r"\bneither af_inet|\bnot (?:defined in file|set)\b|\bstub (?:version|library)\b|\blibraries are stubs\b",
-    r"\bversions? .{1,80} but \b",
-    r"\b(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|\bfile (?:exists|too short)\b",
-    r"\bdev/shm|shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
-    r"\bwas(?: not|n't) build\b|\bmultiple \w+ packages\b|\bno ffi handler\b|\balready exists\b|\bbuilt for:",
-    r"\bno device\b|\binvalid (?:literal|device)\b|libcuda reported version",
-    r"\bwithout (?:any )?mig\b|\bno (?:mig |gpu )?instances\b|nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
+_WORDS = (
+    r"error",
+    r"fail(?:ed|s|ure)?\b",
+    r"(?:fatal|rejected|denied|mismatch\w*|insufficient\w*|incompatible|unsupported|unavailable|ignoring)\b",
+    r"(?:cannot|can't|could ?n[o']t|couldn't|unable to|does(?: not|n't)|don't match)\b",
+    r"no (?:such|longer|kernel image|space left|devices?|gpus?|module|mig devices)\b|no cuda[ -]\w",
+    r"(?:without|compile with) (?:gpu|use_|cuda)|restricted\b|disagrees about\b",
+    r"not (?:found|supported|available|compatible|loaded|ready|installed|detected|enabled|permitted|load|match)\b",
+    r"not (?:be|in available|compiled|working|responding|recogni[sz]ed|visible|a)\b|not yet\b",
+    r"(?:timeout|out of memory|core dumped|segmentation fault|undefined symbol|bad return status|assert\w*)\b",
+    r"(?:fallen off|is lost|will ignore|already bound|currently in use|minimum required|requires)\b",
+    r"(?:too old|is older than|is newer|stale driver|supported by|supported through|only supports?)\b",
+    r"but (?:source|loaded|linked|the installed)\b",
+    r"(?:returned [1-9]|dynamic llm libraries|start this container)",
+    r"neither af_inet|not (?:defined in file|set)\b|stub (?:version|library)\b|libraries are stubs\b",
+    r"versions? .{1,80} but \b",
+    r"(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|file (?:exists|too short)\b",
+    r"dev/shm",
+    r"was(?: not|n't) build\b|multiple \w+ packages\b|no ffi handler\b|already exists\b|built for:",
+    r"no device\b|invalid (?:literal|device)\b",
+    r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
 )
+"""In lower case; each begins a word."""
+_ANYWHERE = (
+    r"\(you have ",
+    r"throttl|slowdown *: *active",
+    r"shm[-_]size|shmem allocation|no runtime for|unknown (?:or invalid )?runtime|did you configure",
+    r"libcuda reported version",
+    r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
+)
+"""In lower case; also within a word."""
 _AS_WRITTEN = (
     r"[a-z]Error\b",
     r"Exception\b",
@@ -57,7 +65,9 @@ _ASKS_FOR_CUDA = (
     r"is_built_with_(?:cuda|gpu_support)\(\)|list_(?:physical|logical)_devices\(['\"]GPU",
     r"is_gpu_available|\bGPUs? (?:[Aa]vailable|is)\b",
 )
-_TELLING = re.compile(f"(?i:{'|'.join(_IN_ANY_CASE)})|{'|'.join((*_AS_WRITTEN, *_ASKS_FOR_CUDA))}")
+# The beginning of a word is asked for once, not by every alternative, and no case is folded: four times as fast.
+_TELLING_IN_LOWER_CASE = re.compile("|".join((rf"\b(?:{'|'.join(_WORDS)})", *_ANYWHERE)))
+_TELLING_AS_WRITTEN = re.compile("|".join((*_AS_WRITTEN, *_ASKS_FOR_CUDA)))
 _NOTHING_WRONG = re.compile(
     r"could not collect|no relevant packages|\b0 errors?\b|not affected$|errors? *: *(?:0|none|n/a)$|: *not active$|"
     r"^\W*no running processes found\W*$|not set>?$|^\W*ecc errors\W*$|failure occurred *: *no$",
@@ -67,7 +77,7 @@ _XML = re.compile(r"</?[a-z_]{1,80}[ >].*>$")
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_is_error(line) for line in paste.lines)
+    return any(map(_is_error, paste.statements))
 
 
 def read(paste: Paste) -> Snapshot:
@@ -85,4 +95,5 @@ def read(paste: Paste) -> Snapshot:
 def _is_error(line: str) -> bool:
     """Whether it is such a line; a line of XML is not, whatever its elements are called."""
     text = line.strip()[:LONGEST_LINE]
-    return bool(_TELLING.search(text)) and not _NOTHING_WRONG.search(text) and not _XML.match(text)
+    telling = _TELLING_IN_LOWER_CASE.search(text.lower()) or _TELLING_AS_WRITTEN.search(text)
+    return bool(telling) and not _NOTHING_WRONG.search(text) and not _XML.match(text)

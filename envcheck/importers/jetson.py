@@ -31,11 +31,11 @@ _LONGEST_LINE = 300
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_of_line(line) for line in paste.lines)
+    return any(_of_line(line) for line in paste.statements)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(Snapshot(platform=found) for line in paste.lines for found in _of_line(line))
+    return joined(Snapshot(platform=found) for line in paste.statements for found in _of_line(line))
 
 
 def _of_line(line: str) -> list[Platform]:

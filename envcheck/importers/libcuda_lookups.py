@@ -34,7 +34,7 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _libraries(paste: Paste) -> Iterator[DriverLibrary]:
-    for line in paste.lines:
+    for line in paste.statements:
         text = line.strip()[:_LONGEST_LINE]
         if found := _LOOKUP.search(text):
             yield _library(found[2], found[1], found[2])

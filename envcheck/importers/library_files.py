@@ -57,7 +57,7 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _libraries(paste: Paste) -> Iterator[Library]:
-    for line in paste.lines:
+    for line in paste.statements:
         text = line.strip(_BULLET)[:_LONGEST_LINE]
         if not _NOT_THERE.search(text):
             yield from _files(text)

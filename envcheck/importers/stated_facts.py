@@ -71,11 +71,11 @@ _MODEL = re.compile(
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_of_line(line) for line in paste.lines)
+    return any(_of_line(line) for line in paste.statements)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(part for line in paste.lines for part in _of_line(line))
+    return joined(part for line in paste.statements for part in _of_line(line))
 
 
 def _of_line(line: str) -> list[Snapshot]:

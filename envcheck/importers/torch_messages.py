@@ -30,11 +30,11 @@ _TOOLKIT_MISMATCH = re.compile(r"mismatches the version that was used to compile
 
 
 def recognise(paste: Paste) -> bool:
-    return any(reader(line) for line in paste.lines for reader in _READERS)
+    return any(reader(line) for line in paste.statements for reader in _READERS)
 
 
 def read(paste: Paste) -> Snapshot:
-    return joined(part for line in paste.lines for reader in _READERS if (part := reader(line)))
+    return joined(part for line in paste.statements for reader in _READERS if (part := reader(line)))
 
 
 def _torch(*, version: str | None = None, cuda: str | None = None, gpu_code: tuple[str, ...] | None = None) -> Snapshot:

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.snapshot import Measurement
 
-_MOST = 64 << 20
-"""Bytes that are read of a file."""
+_MOST = (64 << 20) + 1
+"""Bytes that are read of a file: one more than a report may have, so that one that is longer shows."""
 
 
 def read_input(name: str) -> bytes:
-    """The first 64 MiB of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
+    """The first 64 MiB and a byte of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
     try:
         if name == "-":
             return sys.stdin.buffer.read(_MOST)
@@ -29,10 +29,14 @@ def read_input(name: str) -> bytes:
 
 
 def saved_report(name: str) -> Report:
-    """The report that was saved as ``name``."""
+    """The report that was saved as ``name``; raise UsageError, which names it, where it is none."""
     from envcheck.report.read import read_report
 
-    return read_report(read_input(name))
+    try:
+        return read_report(read_input(name))
+    except UsageError as error:
+        named = "stdin" if name == "-" else name
+        raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
 
 
 def baseline(options: Namespace) -> tuple[Measurement, ...]:
