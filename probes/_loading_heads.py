@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._elf import Elf, ElfError
 from ._elf_headers import PT_INTERP, PT_LOAD, read_segments, text
 from ._loading_near import open_near
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _KEPT = 8192
 _PATH_LIMIT = 4096
@@ -47,23 +50,10 @@ class Head:
     problem: str | None = None
     """Why not all could be read here."""
 
-    @property
-    def version_needs(self) -> dict[str, tuple[str, ...]]:
-        """File to the symbol versions needed of it; empty where the table is damaged."""
-        return self._versions[0]
-
-    @property
-    def version_definitions(self) -> tuple[str, ...]:
-        """The symbol versions that it offers; empty where the table is damaged."""
-        return self._versions[1]
-
-    @cached_property
-    def _versions(self) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-        try:
-            with open_near(self.place) as elf:
-                return elf.version_needs, elf.version_definitions
-        except ElfError:
-            return {}, ()
+    version_needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """File to the symbol versions needed of it; empty where the table is damaged."""
+    version_definitions: tuple[str, ...] = ()
+    """The symbol versions that it offers; empty where the table is damaged."""
 
     @cached_property
     def interpreter(self) -> str | None:
@@ -106,6 +96,7 @@ def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
         known: dict[str, Any] = {"bits": elf.bits, "order": elf.header.order, "machine": elf.machine}
         try:
             known |= _dynamic(elf)
+            known |= _versions(elf)
         except ElfError as error:
             known["problem"] = str(error)
         known["refused"] = _cut_off(elf)
@@ -132,6 +123,13 @@ def _dynamic(elf: Elf) -> dict[str, Any]:
         "runpath": () if runpath == ("",) else runpath,
         "no_defaults": elf.no_default_lib,
     }
+
+
+def _versions(elf: Elf) -> dict[str, Any]:
+    try:
+        return {"version_needs": elf.version_needs, "version_definitions": elf.version_definitions}
+    except ElfError:
+        return {}
 
 
 def _interpreter(elf: Elf) -> str | None:
