@@ -21,13 +21,16 @@ LIMIT = 20_000
 REQUIREMENTS = 1000
 _DAMAGED = 500
 _HEAD = 4096
+_LONG_HEAD = 256 << 10
+"""Read where the first part tells no name or version, and the head goes on."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
 _SEPARATORS = re.compile(r"[-_.]+")
 _PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")
 """``-py3.11`` (and a platform) at the end of an egg's name."""
-_NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE)
-_VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE)
+_NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+"""Names of fields are compared without regard to case, as in a mail's head."""
 _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 
 LEFT = "left by an installation that was broken off"
@@ -105,7 +108,7 @@ def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str],
     if names is None:
         found.damage(path, "it cannot be read" if os.path.lexists(below(request, path)) else "it is gone")
         return None
-    start = read_start(request, f"{path}/METADATA", _HEAD) if "METADATA" in names else None
+    start = _head(request, f"{path}/METADATA") if "METADATA" in names else None
     if start is None:
         found.damage(path, "METADATA is missing" if "METADATA" not in names else "METADATA cannot be read")
         return None
@@ -157,6 +160,13 @@ def _line(start: bytes, pattern: re.Pattern[bytes]) -> str | None:
     if match is None or _END_OF_HEAD.search(start, 0, match.start()):
         return None
     return match[1].decode("utf-8", "replace").strip()
+
+
+def _head(request: Request, path: str) -> bytes | None:
+    start = read_start(request, path, _HEAD)
+    if start is None or len(start) < _HEAD or _said(start) or _END_OF_HEAD.search(start):
+        return start
+    return read_start(request, path, _LONG_HEAD)
 
 
 def _problem(start: bytes) -> str | None:

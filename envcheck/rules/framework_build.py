@@ -118,6 +118,8 @@ def _without_cuda(framework: Framework) -> str:
     if framework.name.startswith("jax"):
         return f"{named(framework)} has no CUDA plug-in here."
     if framework.providers is not None:
+        if "CUDA" in framework.providers:
+            return f"{named(framework)} is a build for the CPU; the provider for CUDA beside it is another package's."
         return f"{named(framework)} has no provider for CUDA here, only: {', '.join(framework.providers)}."
     return f"{named(framework)} was built without CUDA."
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule, seen
 from envcheck.rules.framework_facts import of
 from envcheck.rules.framework_fixes import install_gpu_build
 from envcheck.rules.install import How, install
+from envcheck.rules.libraries_fixes import without_variable
 from envcheck.rules.observed import quoted_error
 from envcheck.rules.trial_facts import failed, ran_on_gpu
 from envcheck.snapshot import Distribution, Environment, Framework
@@ -101,6 +103,8 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     found, framework = _doubled(environment, _ORT), _framework(environment, _ORT)
     if not found:
         return _overwritten(_without_its_provider(environment, facts), facts)
+    if framework is not None and _apart(found):
+        return _first_found(found, framework, facts)
     names = " and ".join(f"{each.name} {each.version}" for each in found)
     lost = framework is None or framework.cpu_only is not False
     status: Status = "note" if framework is not None and ran_on_gpu(framework) else "fail" if lost else "warn"
@@ -112,6 +116,29 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         evidence=_evidence(found, framework),
         decided_by="declared",
         fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
+    )
+
+
+def _apart(found: tuple[Distribution, ...]) -> bool:
+    """Whether each lies in a folder of its own: then none wrote over another, and the first on the path is imported."""
+    folders = [str(PurePosixPath(each.path).parent) for each in found if each.path]
+    return len(folders) == len(found) == len(set(folders))
+
+
+def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: Facts) -> Outcome | None:
+    if not framework.cpu_only or ran_on_gpu(framework):
+        return None
+    folder = str(PurePosixPath(framework.path or "").parent)
+    by_variable = (framework.problem or "").startswith("PYTHONPATH puts")
+    fixes = without_variable("PYTHONPATH", [folder]) if by_variable else install_gpu_build(facts, framework)
+    return Outcome(
+        status="fail",
+        title="The CPU package of ONNX Runtime is found before the GPU package",
+        message=f"{framework.name} in {folder} comes first on Python's search path"
+        f"{', by PYTHONPATH' if by_variable else ''}; it is imported in place of the build for CUDA.",
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=fixes,
     )
 
 

@@ -51,6 +51,8 @@ def test_whole_metadata_is_no_damage(tree: Tree) -> None:
         (b"Name: foo\nVersion: \x1b[31m\n", "no usable version in METADATA", ["1.0"]),
         (b"Name: foo\r\nVersion: 1.1\r\n\r\nText\r\n", None, ["1.1"]),
         (b"Name: foo\nVersion: 1.0.0\n", None, ["1.0.0"]),
+        (b"metadata-version: 2.1\nname: foo\nversion: 1.2\n", None, ["1.2"]),
+        (b"Summary: " + b"x" * 9000 + b"\nName: foo\nVersion: 1.3\n", None, ["1.3"]),
         (b"\xff\xfe" * 3000, "no name in METADATA", ["1.0"]),
     ],
 )

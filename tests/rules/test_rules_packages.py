@@ -423,3 +423,36 @@ def test_two_plugins_account_for_what_either_of_them_lacks() -> None:
     (cause,) = checks_of(JAX, snapshot)
     assert {each.explained_by for each in checks_of("cudnn-missing", snapshot)} == {cause.id}
     assert statuses("cuda-major-mismatch", snapshot) == ()
+
+
+# --- Two packages of ONNX Runtime in two folders ----------------------------------------------------------------------
+
+BEFORE = "/work/libraries"
+APART = (
+    dist("onnxruntime", "1.22.0", path=f"{BEFORE}/onnxruntime-1.22.0.dist-info"),
+    dist("onnxruntime-gpu", "1.22.0", path=f"{SITE}/onnxruntime_gpu-1.22.0.dist-info"),
+)
+
+
+def test_a_cpu_package_that_pythonpath_puts_first() -> None:
+    first = ort(
+        "onnxruntime", cpu_only=True, path=f"{BEFORE}/onnxruntime",
+        problem=f"PYTHONPATH puts {BEFORE}/onnxruntime before {SITE}/onnxruntime",
+    )  # fmt: skip
+    check = check_of(ORT, on(but(venv(first), distributions=APART)))
+    assert (check.status, check.title) == ("fail", "The CPU package of ONNX Runtime is found before the GPU package")
+    (fix,) = check.fixes
+    assert fix.command[:3] == ("env", "-u", "PYTHONPATH")
+    assert BEFORE in fix.text
+
+
+def test_a_gpu_package_that_comes_first_is_in_nobodys_way() -> None:
+    first = ort("onnxruntime-gpu", cpu_only=False, path=f"{BEFORE}/onnxruntime")
+    assert status(ORT, but(venv(first), distributions=APART)) is None
+
+
+def test_a_provider_that_another_package_left_is_not_called_its_own() -> None:
+    left = ort("onnxruntime", cpu_only=True, providers=("CUDA", "TensorRT", "CPU"))
+    (check,) = checks_of("cpu-only-build", on(having(left)))
+    assert "only: CUDA" not in check.message
+    assert "another package's" in check.message
