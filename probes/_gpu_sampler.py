@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -121,7 +122,9 @@ class Sampler:
             return None
 
 
+@cache
 def _started() -> ModuleType | None:
+    """NVML, started once for all GPUs of this process."""
     try:
         pynvml = importlib.import_module("pynvml")
         pynvml.nvmlInit()

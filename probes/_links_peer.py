@@ -15,7 +15,7 @@ from ._links_host import Side
 from ._links_pattern import OTHER, SEED, Pattern
 
 SIZE = 512 << 20
-PLAN = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.005)
+PLAN = Plan(samples=5, sample_seconds=0.006, warmup_seconds=0.005)
 """Eight GPUs have 28 pairs; samples of a copy engine over NVLink lie 0.2 % apart."""
 ALREADY_ENABLED = 704
 

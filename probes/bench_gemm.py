@@ -45,7 +45,7 @@ BURST = Plan(samples=7, sample_seconds=0.011, warmup_seconds=0.005, pause=0.06, 
 SUSTAINED = Plan(samples=10, sample_seconds=0.3, warmup_seconds=1.0, most_runs=5000)
 PROBING = Plan(samples=1, sample_seconds=0.001, warmup_seconds=0.0)
 TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, pause=0.02, enough=0.015)
-FINAL = Plan(samples=3, sample_seconds=0.006, warmup_seconds=0.0, pause=0.06)
+FINAL = Plan(samples=3, sample_seconds=0.006, warmup_seconds=0.0, pause=0.06, enough=0.015)
 FINALISTS = 2
 """Proposals that are tried a second time, with more rest: the first round is as much about heat as about them."""
 
