@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SCOPES: tuple[Scope, ...] = ("node", "container", "env")
 _LONGEST_INDEX = 4
+_LONGEST_PORT, _LAST_PORT = 5, 65535
 
 
 def path(text: str) -> str:
@@ -28,6 +29,13 @@ def seconds(text: str) -> float:
     if not 0 < number < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
     return number
+
+
+def port(text: str) -> int:
+    """A TCP port, or 0."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PORT and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from 0 to {_LAST_PORT}")
+    return int(text)
 
 
 def indices(text: str) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import NoReturn
 from envcheck import __version__
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
-from envcheck.option_types import indices, path, scopes, seconds
+from envcheck.option_types import indices, path, port, scopes, seconds
 from envcheck.option_variables import read_variables
 
 
@@ -64,6 +64,8 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     _add_output_options(bench)
     tui = verbs.add_parser("tui", help="the terminal application (what envcheck alone opens on a terminal)")
     _add_tui_options(tui)
+    serve = verbs.add_parser("serve", help="the same in a browser of this machine (needs the extra 'serve')")
+    _add_serve_options(serve)
     explain = verbs.add_parser("explain", help="diagnose pasted text: torch's collect_env, nvidia-smi, an error")
     explain.add_argument("file", nargs="?", default="-", metavar="FILE", help="file with the text, or - for stdin")
     explain.add_argument("--here", action="store_true", help="add this machine's own facts")
@@ -86,7 +88,7 @@ def _parser(variables: Mapping[str, str]) -> Parser:
     schema = verbs.add_parser("schema", help="print the JSON Schema of an output")
     schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit or diff")
     matrix = verbs.add_parser("matrix", help="what fits together, without a machine")
-    for verb in (check, bench, tui, explain, diff, *_add_matrix_verbs(matrix)):
+    for verb in (check, bench, tui, serve, explain, diff, *_add_matrix_verbs(matrix)):
         read_variables(verb, variables)
     return parser
 
@@ -185,6 +187,16 @@ def _add_tui_options(verb: argparse.ArgumentParser) -> None:
     _add_baseline_option(verb)
     verb.add_argument("--ascii", action="store_true", help="show no character outside ASCII of envcheck's own")
     _add_overlay_option(verb)
+
+
+def _add_serve_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument(
+        "--host", default="127.0.0.1", metavar="ADDRESS", help="127.0.0.1 (default), ::1 or localhost; no other"
+    )
+    verb.add_argument(
+        "--port", type=port, default=8000, metavar="N", help="port to listen on; 0 is any free one (default: 8000)"
+    )
+    _add_tui_options(verb)
 
 
 def _add_bench_options(verb: argparse.ArgumentParser) -> None:
