@@ -2,8 +2,9 @@
 
 What wheels hold (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
 ``numba_cuda/VERSION`` as a line. Nothing in them is GPU code: kernels are compiled at run time with NVVM (or NVRTC)
-and nvJitLink, which numba-cuda finds by cuda-pathfinder. Numba by itself is a compiler for the CPU, whether or not
-its old CUDA target is used, so that nothing is said of its CUDA.
+and nvJitLink, which numba-cuda finds by cuda-pathfinder. Some releases (0.18.1) refuse to be imported without
+cuda-bindings, which they name only as extras, unless a variable turns that off. Numba by itself is a compiler for the
+CPU, whether or not its old CUDA target is used, so that nothing is said of its CUDA.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ._framework_here import Here, add_declared, locate, problems
 from ._framework_parts import add_parts
 from ._framework_pathfinder import found_by_pathfinder
+from ._framework_pins import extra_of, requirement_name, that_matter
 from ._framework_text import version
 from ._loading_steps import Ask
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ._env_site import Site
 
 _VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
+_IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
 _ASKS = (Ask(("libcuda.so.1",), optional=False), Ask(("libnvvm.so.4", "libnvvm.so")))
 
@@ -44,9 +47,26 @@ def _read_cuda(here: Here) -> dict[str, Any]:
     facts = here.gather("numba-cuda", extends="numba")
     said = version((here.text("VERSION") or "").strip())
     facts.add(f"file {here.path}/VERSION", version=said)
+    if here.wheel:
+        lines = [*that_matter(here.wheel.get("requires")), *_bindings(here)]
+        facts.add(here.wheel["source"], requires=list(dict.fromkeys(lines)) or None)
     add_declared(facts, here)
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
     parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
     add_parts(facts, here, parts, preloads=preloads, asks=_ASKS)
     return facts.record(problems(here, said, "VERSION", ("VERSION",)))
+
+
+def _bindings(here: Here) -> list[str]:
+    """NVIDIA's bindings, as the newest extra asks for them, where the import refuses to do without."""
+    off = str(here.site.request["variables"].get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
+    if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
+        return []
+    asked: dict[str, str] = {}
+    for line in (here.wheel or {}).get("requires") or ():
+        name, extra = requirement_name(line), extra_of(line)
+        if name in ("cuda-bindings", "cuda-core") and extra and re.fullmatch(r"cu\d{2}", extra):
+            asked[f"{extra} {name}"] = line.partition(";")[0].strip()
+    newest = max((key.partition(" ")[0] for key in asked), default="")
+    return [line for key, line in asked.items() if key.startswith(f"{newest} ")]
