@@ -14,9 +14,11 @@ from envcheck.snapshot import Gpu
 
 _UUID = re.compile(r"(?<![\w-])(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")
 _SHORTEST_SERIAL = 6
+_BARE_UUID = 36
 _HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SHORTEST_HOST = 4
 _HOST_VARIABLES = ("MASTER_ADDR", "HOSTNAME", "SLURMD_NODENAME")
+_USER_VARIABLES = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "SLURM_JOB_USER")
 
 
 class Names:
@@ -37,9 +39,11 @@ class Names:
         return self._addresses.hide(self._users.hide(text))
 
     def hide_value(self, name: str, value: str) -> str:
-        """``value`` of the variable ``name``; of those that hold a host, whatever it is."""
+        """``value`` of the variable ``name``; of those that hold a host or a user, whatever it is."""
         if name in _HOST_VARIABLES and value and not self._addresses.found_in(value):
             return HOST
+        if name in _USER_VARIABLES and value:
+            return self._users.called(value)
         return self.hide(value)
 
     def _uuid(self, match: re.Match[str]) -> str:
@@ -54,6 +58,9 @@ def _identities(report: Report) -> Iterator[tuple[str, str]]:
     for number, gpu in enumerate(listing.items if listing else (), 1):
         if gpu.uuid:
             yield gpu.uuid, _pseudonym(gpu.uuid)
+            bare = gpu.uuid.removeprefix("GPU-")  # as DCGM and some logs write it
+            if len(bare) == _BARE_UUID:
+                yield bare, _pseudonym(gpu.uuid)
         for instance in (gpu.mig.instances if gpu.mig else None) or ():
             if instance.uuid:
                 yield instance.uuid, _pseudonym(instance.uuid)

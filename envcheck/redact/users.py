@@ -28,6 +28,13 @@ _HOME = re.compile(
     re.VERBOSE,
 )
 _PATH = re.compile(r"(?<![\w.~-])/[^\s:;,'\"()<>|\[\]]+")
+_CALLED = re.compile(
+    r"""(?:~|\buid=\d{1,10}\(|(?<![a-z])(?:user(?:_?name)?|logname|owner)["']?[ ]?[ =:][ ]?["']?)\Z""", re.IGNORECASE
+)
+"""What stands before the name of a user in what programs print."""
+_LONGEST_CALL = 24
+_MAY_NAME = re.compile(r"[/\\@~]|uid=|user|logname|owner", re.IGNORECASE)
+"""Every text that may name a user has one of these."""
 _PSEUDONYM = re.compile(r"user\d*\Z")
 _PACKAGES = ("site-packages", "dist-packages", "lib", "pkgs")
 
@@ -47,7 +54,7 @@ class Users:
 
     def hide(self, text: str) -> str:
         """``text`` with every user's name in it replaced."""
-        if "/" not in text and "\\" not in text and "@" not in text:
+        if _MAY_NAME.search(text) is None:
             return text
         for home in self._homes:
             if home in text and _HOME.match(home) is None:
@@ -58,14 +65,19 @@ class Users:
             return text
         return _PATH.sub(self._in_path, self._words.sub(self._named, text))
 
+    def called(self, name: str) -> str:
+        """The pseudonym of the user ``name``, who need not have a home folder."""
+        return name if _PSEUDONYM.match(name) or name == "root" else self._known.get(name, "user")
+
     def _at_home(self, match: re.Match[str]) -> str:
         place = re.sub(r"/[A-Za-z0-9]/\Z", "/u/", match["place"])
         return place + self._known.get(match["name"], "user")
 
     def _named(self, match: re.Match[str]) -> str:
-        """``ada@`` and ``~ada``; within paths ``_in_path`` decides."""
-        before, after = match.string[: match.start()], match.string[match.end() :]
-        return self._personal[match[0]] if before.endswith("~") or after.startswith("@") else match[0]
+        """``ada@``, ``~ada``, ``USER=ada`` and the like; within paths ``_in_path`` decides."""
+        before = match.string[max(0, match.start() - _LONGEST_CALL) : match.start()]
+        called = _CALLED.search(before) is not None or match.string.startswith("@", match.end())
+        return self._personal[match[0]] if called else match[0]
 
     def _in_path(self, match: re.Match[str]) -> str:
         if _SYSTEM.match(match[0]):

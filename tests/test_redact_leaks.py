@@ -1,0 +1,101 @@
+"""A report full of names and secrets: nothing of them is in what is meant for others, whatever the format."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from envcheck.checks import Evidence, Report
+from envcheck.redact import redact
+from envcheck.report import FORMATS, SHARED, Options, render
+from envcheck.report.read import read_report
+from envcheck.snapshot import ObservedError, Variables
+from tests.test_machines import report_on
+
+USER, HOST, ADDRESS = "zedkayova", "gpu-prod-42", "10.77.31.9"
+DOMAIN = f"{HOST}.dc1.corp.example"
+UUID, SERIAL = "GPU-deadbeef-1234-5678-9abc-def012345678", "1654422007315"
+MIG, ETHERNET, LOCAL = "MIG-aaaabbbb-cccc-dddd-eeee-ffff00001111", "de:ad:be:ef:12:34", "fd12:3456:789a::17"
+PASSWORD = "S3cr3tPw_zz"
+SECRETS = (
+    "hf_QwErTyUiOpAsDfGhJkLz",
+    PASSWORD,
+    "sk-abcdefghij0123456789KLMN",
+    "AKIAABCDEFGHIJKLMNOP",
+    "wJalrXUtnFEMIK7MD",
+)
+NAMES = (USER, HOST, ADDRESS, UUID, UUID.removeprefix("GPU-"), SERIAL, MIG, ETHERNET, LOCAL)
+
+SAID = (
+    f"/home/{USER}/p/.venv/lib/python3.11/site-packages/torch/lib/libtorch.so: cannot open",
+    f"/scratch/{USER}/run.log: failed",
+    rf"C:\Users\{USER}\p failed",
+    f"ssh {USER}@{DOMAIN} failed; ~{USER}/x; uid=1000({USER}) gid=1000; USER={USER} LOGNAME='{USER}' user: {USER}",
+    f"NCCL WARN connect to {ADDRESS}<29500> failed; http://{ADDRESS}:8080/x; bind {LOCAL}; link {ETHERNET}",
+    f"[{HOST}:12345] Error on {DOMAIN}",
+    f"NVRM: Xid on {UUID} serial {SERIAL}, {UUID.removeprefix('GPU-')}, {MIG}",
+    f"export HF_TOKEN={SECRETS[0]}; OPENAI_API_KEY='{SECRETS[2]}'; AWS {SECRETS[3]}",
+    f"aws_secret_access_key = {SECRETS[4]}",
+    f"--index-url https://{USER}:{PASSWORD}@index.corp.example/simple; mysql://root:{PASSWORD}@{ADDRESS}/db",
+    f"Authorization: Basic {PASSWORD}; --password {PASSWORD}; PASSWORD: {PASSWORD}",
+)
+VARIABLES = {
+    "MASTER_ADDR": HOST,
+    "NCCL_COMM_ID": f"{ADDRESS}:1234",
+    "KUBERNETES_SERVICE_HOST": ADDRESS,
+    "SLURM_JOB_USER": USER,
+    "USER": USER,
+    "LD_LIBRARY_PATH": f"/home/{USER}/lib:/opt/x",
+    "CUDA_VISIBLE_DEVICES": UUID,
+    "HTTP_PROXY": f"http://{USER}:{PASSWORD}@{ADDRESS}:3128",
+    "HF_TOKEN": SECRETS[0],
+    "WANDB_API_KEY": SECRETS[4],
+}
+
+
+def telling() -> Report:
+    """A recorded machine on which everything says who and where."""
+    found = report_on("h200")
+    snapshot = found.snapshot
+    assert snapshot is not None
+    assert snapshot.gpus is not None
+    assert snapshot.platform is not None
+    first = msgspec.structs.replace(snapshot.gpus.items[0], uuid=UUID, serial=SERIAL)
+    snapshot = msgspec.structs.replace(
+        snapshot,
+        gpus=msgspec.structs.replace(snapshot.gpus, items=(first, *snapshot.gpus.items[1:])),
+        platform=msgspec.structs.replace(snapshot.platform, host=DOMAIN),
+        variables=Variables(source="process", values=VARIABLES, complete=True),
+        observed_errors=tuple(ObservedError(source=f"file /home/{USER}/log", text=text) for text in SAID),
+    )
+    seen = tuple(Evidence(what="log", value=text) for text in SAID)
+    return msgspec.structs.replace(
+        found,
+        host=DOMAIN,
+        snapshot=snapshot,
+        headline=SAID[3],
+        checks=tuple(msgspec.structs.replace(check, evidence=seen, message=SAID[5]) for check in found.checks),
+        probes=tuple(msgspec.structs.replace(run, detail=SAID[4], noise="\n".join(SAID)) for run in found.probes),
+    )
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("asked", [None, True])
+def test_nothing_leaks(form: str, asked: bool | None) -> None:  # noqa: FBT001
+    page = render(telling(), form, Options(verbose=True, redact=asked))
+    hidden = (*SECRETS, *NAMES) if asked or form in SHARED else SECRETS
+    assert [name for name in hidden if name in page] == []
+
+
+def test_what_is_hidden_is_in_the_page_otherwise() -> None:
+    """So that the test above can fail."""
+    page = json.loads(render(telling(), "json"))
+    assert [name for name in NAMES if name not in json.dumps(page, ensure_ascii=False).replace("\\\\", "\\")] == []
+
+
+def test_a_redacted_report_that_is_read_and_redacted_again_stays_the_same() -> None:
+    once = redact(telling())
+    again = read_report(render(once, "json").encode())
+    assert redact(again) == again == once
