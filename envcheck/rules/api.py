@@ -17,8 +17,10 @@ CUDA version to miss), ``arises`` says so before the needs are looked at.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
@@ -185,7 +187,7 @@ class Rule:
     @property
     def documentation(self) -> str:
         """What ``envcheck rule NAME`` prints."""
-        return inspect.getdoc(self.function) or ""
+        return inspect.getdoc(self.function) or _written(self.function)
 
     @property
     def title(self) -> str:
@@ -232,3 +234,9 @@ def rule(  # noqa: PLR0913
         )
 
     return declare
+
+
+def _written(function: Callable[..., object]) -> str:
+    """The docstring in the source: ``python -OO`` drops it from the function, and with it titles and sources."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    return next((ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.FunctionDef)), "")

@@ -193,3 +193,11 @@ def test_the_json_report_needs_neither_textual_nor_rich(tmp_path: Path) -> None:
     command = [sys.executable, "-c", script]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, env=environment)
     assert result.stderr.strip() == "[]"
+
+
+def test_a_python_that_drops_docstrings_tells_the_same(tmp_path: Path) -> None:
+    for call in (("rule", "cpu-only-build"), ("check", "--assume", f"{HOPPER},torch==2.5.1+cpu")):
+        assert envcheck(*call, cwd=tmp_path, PYTHONOPTIMIZE="2") == envcheck(*call, cwd=tmp_path)
+    _, report = report_of("--assume", f"{HOPPER},torch==2.5.1+cpu", cwd=tmp_path, PYTHONOPTIMIZE="2")
+    assert all(check["title"] for check in report["checks"])
+    assert any(check["sources"] for check in report["checks"])
