@@ -8,14 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._kit import below
-from ._links import resolve
-from ._loading_heads import Head, head_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ._loading import Image
-    from ._loading_heads import Identity
+    from ._loading_heads import Head, Identity
     from ._loading_system import System
 
 FOLDER_LIMIT = 512
@@ -48,7 +46,6 @@ class Search:
         self._subfolders: dict[str, tuple[str, ...]] = {}
         self._doubtful: set[str] = set()
         """Folders of which it is not known what this processor would be given."""
-        self._real: dict[str, str | None] = {}
         self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
         variable = system.variables.get("LD_LIBRARY_PATH", "")
         self._certain = system.problem is None
@@ -75,7 +72,7 @@ class Search:
                     self._certain = False
                     return
                 try:
-                    head = self._read(path)
+                    head = self._system.paths.head(path)
                 except OSError:
                     break  # the loader leaves the whole list of folders for this
                 if head is None:
@@ -88,32 +85,13 @@ class Search:
     def head(self, path: str) -> Head | None:
         """The head of the file to which a path leads; None where it leads to none."""
         try:
-            return self._read(path)
+            return self._system.paths.head(path)
         except OSError:
             return None
 
-    def _read(self, path: str) -> Head | None:
-        request = self._system.request
-        if "\0" in path or request.get("root", "/") == "/":
-            return head_of(path) if "\0" not in path else None
-        inside = self._resolved(path)
-        return head_of(below(request, inside)) if inside else None
-
     def real(self, path: str) -> str:
         """The path with its links resolved, as it is where it leads nowhere."""
-        return self._resolved(path) or path
-
-    def _resolved(self, path: str) -> str | None:
-        """The path with its links resolved inside the root; None where one leads nowhere."""
-        request = self._system.request
-        folder, _, name = path.rpartition("/")
-        if folder not in self._real:
-            self._real[folder] = resolve(request, folder or "/")
-        inside = self._real[folder]
-        if inside is None:
-            return None
-        place = f"{inside.rstrip('/')}/{name}"
-        return resolve(request, place) if os.path.islink(below(request, place)) else place
+        return self._system.paths.real(path) or path
 
     def _lists(self, name: str, loader: Image | None) -> Iterator[tuple[str, Iterable[str]]]:
         """How a list of places is called, and the paths to be tried in it."""
@@ -195,7 +173,7 @@ class Search:
 
     def _there(self, folder: str) -> Iterator[str]:
         request, system = self._system.request, self._system
-        inside = resolve(request, folder or "/")
+        inside = system.paths.folder(folder)
         if inside is None or not os.path.isdir(below(request, inside)):
             return
         if os.path.isdir(below(request, f"{inside}/glibc-hwcaps")):

@@ -15,6 +15,7 @@ from ._env_paths import is_file, name_of, real
 from ._kit import Request, below, exists, read_bytes, read_text
 from ._loader_cache import Lookup
 from ._loading_heads import Head
+from ._loading_paths import Paths
 
 _LOADER_LIMIT = 1 << 20
 _CACHE_LIMIT = 16 << 20
@@ -77,6 +78,11 @@ class System:
         if self.program is not None and head.order not in {self.program.order, ""}:
             return "its byte order is another processor's"
         return head.refused
+
+    @cached_property
+    def paths(self) -> Paths:
+        """What paths lead to here."""
+        return Paths(self.request)
 
     @cached_property
     def _inside(self) -> bytes:
