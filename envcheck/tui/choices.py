@@ -9,7 +9,6 @@ from rich.text import Text
 
 from envcheck.checks import Check, Report
 from envcheck.errors import UsageError
-from envcheck.report import Options
 from envcheck.report.command import shell_line
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.read import read_report
@@ -97,11 +96,3 @@ def read_saved(name: str) -> Report:
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
     return read_report(data)
-
-
-def compared(name: str, report: Report, options: Options) -> str:
-    """What is otherwise than in the saved report ``name``, as text; raise UsageError."""
-    from envcheck.diff import diff
-    from envcheck.report.diff_text import render_diff
-
-    return render_diff(diff([(name, read_saved(name)), ("what is shown", report)]), options)

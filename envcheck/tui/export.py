@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 from pathlib import Path
@@ -9,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from envcheck.errors import EnvcheckError
 from envcheck.output import write_whole
-from envcheck.redact import mask_secrets, redact
-from envcheck.report import FORMATS, Options, render
+from envcheck.report import FORMATS
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -23,6 +23,8 @@ CHOICES = {
     "baseline": "the measured figures, to compare later ones with (envcheck bench --baseline)",
 }
 """What can be written. All but ``private`` and ``baseline`` are redacted."""
+_DRAWN = 0.1
+"""Seconds in which the screen shows what a picture is to be taken of."""
 _ENDINGS = {"json": "json", "private": "json", "text": "txt", "markdown": "md", "html": "html", "junit": "xml"}
 
 
@@ -42,22 +44,19 @@ async def export(app: EnvcheckApp, form: str) -> None:
 
 
 async def _write(app: EnvcheckApp, report: Report, form: str, path: Path) -> None:
-    home = app.home
+    homes = [app.home] if app.home else []
     if form == "baseline":
         from envcheck.baseline import save
 
         save(report, str(path))
-    elif form == "private":
-        write_whole(path, render(mask_secrets(report), "json"))
     elif form == "svg":
-        hidden = redact(report, [home] if home else [])
-        await app.show_report(hidden)
+        app.show(await app.desk.redacted(report, homes))
+        await asyncio.sleep(_DRAWN)
         picture = without_fonts(app.export_screenshot())
-        await app.show_report(report)
+        app.show(report)
         write_whole(path, picture)
     else:
-        hidden = redact(report, [home] if home else [])
-        write_whole(path, render(hidden, form, Options(home="")))
+        write_whole(path, await app.desk.rendered(report, form, homes))
 
 
 def without_fonts(picture: str) -> str:

@@ -23,8 +23,12 @@ _MOST_FOUND = 500
 _MOST_BELOW = 2000
 """Entries of one node that are shown."""
 _OPEN_AT_FIRST = ("driver", "gpus")
+_OPEN_ON_TALL = ("platform", "kernel", "toolkits", "environments")
+_TALL = 44
+"""Rows of a terminal from which on more is open at first."""
 _BOOKKEEPING = ("source", "read")
-_LONGEST = 200
+_LONGEST, _ALIGNED = 200, 32
+"""Characters of a value that are shown; of a key and of a value up to which those below it stand in line with it."""
 _NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
 
 
@@ -38,7 +42,8 @@ class Facts(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Input(placeholder="search: a name, a value or a source", id="facts-search", compact=True)
-        tree: Tree[Any] = Tree("facts", id="facts-tree")
+        tree: Tree[Any] = Tree("facts", id="facts-tree", classes="framed")
+        tree.border_title = "facts, and where each was read"
         tree.show_root = False
         tree.guide_depth = 2
         draw_tree(tree, ascii_only=self._paint.ascii)
@@ -87,7 +92,8 @@ class Facts(Vertical):
         if not words:
             self._grow(tree.root, _Inner(self._facts, ""))
             for node in tree.root.children:
-                if str(node.label).startswith(_OPEN_AT_FIRST):
+                tall = self.app.size.height >= _TALL
+                if str(node.label).startswith(_OPEN_AT_FIRST + (_OPEN_ON_TALL if tall else ())):
                     node.expand()
             self._count("")
             return
@@ -106,9 +112,13 @@ class Facts(Vertical):
     def _grow(self, node: TreeNode[Any], inner: _Inner) -> None:
         """Add what a value holds; a record's source stands behind its plain values."""
         entries = list(_entries(inner.value, inner.source))
+        plain = [(key, _shown(item)) for key, item, _ in entries[:_MOST_BELOW] if _plain(item)]
+        keys, values = (
+            min(_ALIGNED, max(map(len, column), default=0)) for column in list(zip(*plain, strict=True)) or [(), ()]
+        )
         for key, item, source in entries[:_MOST_BELOW]:
             if _plain(item):
-                node.add_leaf(self._leaf(key, item, source))
+                node.add_leaf(self._leaf(key, item, source, keys, values))
             else:
                 probe = item.get("name") if isinstance(item, dict) and "fills" in item and "status" in item else None
                 node.add(self._branch(key, item), data=_Inner(_unlisted(item), source, probe))
@@ -125,10 +135,13 @@ class Facts(Vertical):
             text.append(f": {item['status']}", self._paint.colour("dim"))
         return text
 
-    def _leaf(self, key: str, value: Any, source: str) -> Text:
-        text = self._text(f"{key}: ")
+    def _leaf(self, key: str, value: Any, source: str, keys: int = 0, values: int = 0) -> Text:
+        """``key  value  source``, in columns of at least so many characters."""
+        text = self._text(key)
+        text.append(" " * max(2, keys + 2 - text.cell_len))
         text.append_text(self._paint.text(_shown(value)[:_LONGEST], "title"))
-        return text.append_text(self._paint.text(f"  {source}", "dim")) if source else text
+        gap = " " * max(2, keys + values + 4 - text.cell_len)
+        return text.append(gap).append_text(self._paint.text(source, "dim")) if source else text
 
     def _text(self, foreign: str) -> Text:
         return Text(clean(foreign[:_LONGEST], ascii_only=self._paint.ascii))

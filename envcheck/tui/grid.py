@@ -23,31 +23,35 @@ _CELLS: dict[str, Cell] = {"compatible": "fits", "incompatible": "no"}
 
 @dataclass(frozen=True)
 class Grid:
-    """``cells[row][column]``, and what puts a cell's build into the question."""
+    """A grid of which no cell is judged yet; ``stated[row][column]`` puts a cell's build into the question."""
 
     name: str
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    cells: tuple[tuple[Cell, ...], ...]
     stated: tuple[tuple[str, ...], ...]
 
 
-def grid(name: str, fixed: Sequence[str], overlays: Sequence[str] = ()) -> Grid | None:
+def grid(name: str, overlays: Sequence[str] = ()) -> Grid | None:
     """The grid of ``name``; None where the matrix has no releases of it."""
     found = tables(tuple(overlays))
     if name == "torch":
-        return _torch(found.torch[-_NEWEST:][::-1], fixed, overlays)
+        return _torch(found.torch[-_NEWEST:][::-1])
     rows = [row for row in found.releases if row.name == name and _single(row)]
-    return _releases(name, rows, fixed, overlays) if rows else None
+    return _releases(name, rows) if rows else None
+
+
+def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = ()) -> tuple[Cell, ...]:
+    """The cells of a row of builds, each held against what is ``fixed``; empty where there is no build."""
+    return tuple(_cell([*fixed, text], overlays) if text else "" for text in stated)
 
 
 def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
     """What there is a grid of."""
     found = tables(tuple(overlays))
-    return "torch", *sorted({row.name for row in found.releases if _single(row)})
+    return "torch", *sorted({found_row.name for found_row in found.releases if _single(found_row)})
 
 
-def _torch(rows: Sequence[TorchRow], fixed: Sequence[str], overlays: Sequence[str]) -> Grid:
+def _torch(rows: Sequence[TorchRow]) -> Grid:
     tags = sorted({_tag(build.cuda) for row in rows for build in row.builds if build.cuda}, key=_by_number)
     built = {
         (row.version, _tag(build.cuda))
@@ -59,10 +63,10 @@ def _torch(rows: Sequence[TorchRow], fixed: Sequence[str], overlays: Sequence[st
     stated = tuple(
         tuple(f"torch=={release}+{tag}" if (release, tag) in built else "" for tag in tags) for release in releases
     )
-    return _judged("torch", releases, tuple(tags), stated, fixed, overlays)
+    return Grid("torch", releases, tuple(tags), stated)
 
 
-def _releases(name: str, rows: Sequence[ReleaseRow], fixed: Sequence[str], overlays: Sequence[str]) -> Grid:
+def _releases(name: str, rows: Sequence[ReleaseRow]) -> Grid:
     """Other frameworks: their releases by the CUDA that they were built with."""
     versions = sorted({_single(row) for row in rows}, key=_by_number)[:_NEWEST]
     tags = sorted({row.build or _tag(row.cuda or "") for row in rows}, key=_by_number)
@@ -72,19 +76,7 @@ def _releases(name: str, rows: Sequence[ReleaseRow], fixed: Sequence[str], overl
         stated.append(
             tuple(f"{name}=={version}{f'+{built[tag]}' if built[tag] else ''}" if tag in built else "" for tag in tags)
         )
-    return _judged(name, tuple(versions), tuple(tags), tuple(stated), fixed, overlays)
-
-
-def _judged(
-    name: str,
-    rows: tuple[str, ...],
-    columns: tuple[str, ...],
-    stated: tuple[tuple[str, ...], ...],
-    fixed: Sequence[str],
-    overlays: Sequence[str],
-) -> Grid:
-    cells = tuple(tuple(_cell([*fixed, text], overlays) if text else "" for text in line) for line in stated)
-    return Grid(name, rows, columns, cells, stated)
+    return Grid(name, tuple(versions), tuple(tags), tuple(stated))
 
 
 def _single(row: ReleaseRow) -> str:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from envcheck.checks import STATUSES, Check, Report
+from envcheck.checks import STATUSES, Check, Report, Status
 from envcheck.report.findings import Finding, Outline
 from envcheck.report.head import head_lines
-from envcheck.report.pen import Line, Pen, Span, screen_rows
+from envcheck.report.pen import WORDS, Line, Pen, Span, screen_rows
 from envcheck.report.room import ROOMS
-from envcheck.report.stack import stack_lines
 from envcheck.report.subject import gpu_numbers
 from envcheck.report.tail import not_tried
 
+_COUNTED = {"?": "open"}
+_MOST_SHOWN = 200
+"""Lines about a finding that stand beside the list."""
 _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
-_OPEN = "looking"
 
 
 def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
@@ -29,25 +30,18 @@ def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
     return [tuple(Span(_with_keys(span.text), span.style) for span in line) for line in lines]
 
 
+def counted(checks: Iterable[Check]) -> str:
+    """``1 FAIL, 2 WARN, 30 ok``: how many findings of each kind there are."""
+    statuses = [_weight(check) for check in checks]
+    told = [(statuses.count(status), WORDS[status]) for status in STATUSES if status != "skipped"]
+    return ", ".join(f"{number} {_COUNTED.get(word, word)}" for number, word in told if number)
+
+
 def _with_keys(text: str) -> str:
     """``text`` with the keys that do what the options of the CLI do."""
     for option, key in _KEYS.items():
         text = text.replace(option, key)
     return text
-
-
-def stack(report: Report, pen: Pen, *, final: bool) -> list[Line]:
-    """The stack; until all is known, rows that nobody told of yet are still looked at, and none is an open question."""
-    lines = stack_lines(report, pen, ROOMS[2])
-    if final:
-        return [tuple(Span(_with_keys(span.text), span.style) for span in line) for line in lines]
-    return [tuple(map(_still_open, line)) for line in lines]
-
-
-def _still_open(span: Span) -> Span:
-    if span.style == "unknown":
-        return Span("-".ljust(len(span.text)), "skipped")
-    return Span(_OPEN, "dim") if span.text == "not looked at" else span
 
 
 def in_order(outline: Outline, *, final: bool) -> list[Finding]:
@@ -60,7 +54,7 @@ def in_order(outline: Outline, *, final: bool) -> list[Finding]:
     return _alike(shown)
 
 
-def _weight(check: Check) -> str:
+def _weight(check: Check) -> Status:
     return "note" if check.ignored else check.status
 
 
@@ -80,28 +74,63 @@ def title_of(finding: Finding) -> str:
     return f"{told} ({numbers})" if numbers else told
 
 
-def finding_lines(finding: Finding, report: Report, pen: Pen) -> list[Line]:
-    """All that is known of a finding, subjects that say the same together, and what its rule says."""
+def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
+    """All that is known of a finding, subjects that say the same together, and what its rule says, if that is known."""
     from envcheck.report.verbose import check_lines
-    from envcheck.rules.catalog import find_rule
 
     lines: list[Line] = []
     for check in _different(finding.checks):
         lines += [*check_lines(check, report, pen), ()]
-    rule = find_rule(finding.rule)
-    if rule is None:
-        return lines
-    told: list[Line] = [
-        (Span(line, "dim"),)
-        for text in rule.documentation.splitlines()
-        for line in (_indented(text, pen) if text.strip() else [""])
-    ]
-    return [*lines, (Span(f"envcheck rule {rule.name}", "title"),), *told]
+    return [*lines, *_said_by_rule(finding.rule, documentation, pen)]
 
 
-def _indented(text: str, pen: Pen) -> list[str]:
-    margin = text[: len(text) - len(text.lstrip())]
-    return [f"{margin}{line}" for line in pen.fill(text.strip(), pen.width - len(margin))]
+def first_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
+    """The same about its first subject alone, and no longer than a few screens: it is laid out at every step."""
+    from envcheck.report.verbose import check_lines
+
+    lines = check_lines(finding.lead, report, pen)[:_MOST_SHOWN]
+    others = len(finding.checks) - 1
+    more: list[Line] = [(Span(f"and of {others} more: enter shows all", "dim"),)] if others else []
+    return [*lines, *more, (), *_said_by_rule(finding.rule, documentation, pen)]
+
+
+def _said_by_rule(name: str, documentation: str, pen: Pen) -> list[Line]:
+    if not documentation:
+        return []
+    return [(Span(f"envcheck rule {pen.text(name)}", "title"),), *_documentation(documentation, pen)]
+
+
+def _documentation(text: str, pen: Pen) -> list[Line]:
+    """What a rule says of itself: its headings, and its paragraphs filled anew for these columns."""
+    lines: list[Line] = []
+    for margin, paragraph in _paragraphs(text):
+        if not margin and lines and not paragraph.endswith("."):
+            lines.append((Span(pen.text(paragraph), "title"),))
+        else:
+            columns = pen.width - len(margin)
+            lines += [(Span(f"{margin}{line}", "dim"),) for line in pen.fill(paragraph, columns)] or [()]
+    return lines
+
+
+def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
+    """Lines of one indentation that follow each other, joined, with what they are indented by; addresses end one."""
+    margin, joined = "", ""
+    for line in text.splitlines():
+        words = line.strip()
+        indented = line[: len(line) - len(line.lstrip())]
+        if joined and (indented != margin or not words or _ends(joined)):
+            yield margin, joined
+            joined = ""
+        margin, joined = indented, f"{joined} {words}".strip()
+        if not words:
+            yield "", ""
+    if joined:
+        yield margin, joined
+
+
+def _ends(paragraph: str) -> bool:
+    """Whether the next line is another paragraph: behind an address."""
+    return paragraph.rpartition(" ")[2].startswith("https://")
 
 
 def _different(checks: Sequence[Check]) -> list[Check]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.text import Text
 from textual.theme import Theme
@@ -48,6 +48,8 @@ THEMES = (
         error="#ff7b72",
         dark=True,
         variables={
+            "border": "#76b900",
+            "border-blurred": "#30363d",
             "block-cursor-background": "#263445",
             "block-cursor-foreground": "#e6edf3",
             "block-cursor-blurred-background": "#1c2430",
@@ -72,6 +74,8 @@ THEMES = (
         error="#b00020",
         dark=False,
         variables={
+            "border": "#3f6b00",
+            "border-blurred": "#c4ccd4",
             "block-cursor-background": "#d5e3f0",
             "block-cursor-foreground": "#1f2328",
             "block-cursor-blurred-background": "#eaeef2",
@@ -99,7 +103,7 @@ class Paint:
 
     def __init__(self, *, dark: bool, ascii_only: bool) -> None:
         self._colours = _DARK if dark else _LIGHT
-        self.ascii = ascii_only
+        self.dark, self.ascii = dark, ascii_only
 
     def line(self, line: Line) -> Text:
         """One line; foreign text in it is cleaned, and never read as markup."""
@@ -112,6 +116,20 @@ class Paint:
     def lines(self, lines: Iterable[Line]) -> Text:
         """Several, as one text."""
         return Text("\n").join([self.line(line) for line in lines])
+
+    def headed(self, lines: Sequence[Line]) -> Text:
+        """A verdict: its word as a badge, two columns wider than the word, and what else is titled moved along."""
+        laid_out = []
+        for number, line in enumerate(lines):
+            if number == 0:
+                word, gap = line[0].text.rstrip(), len(line[0].text) - len(line[0].text.rstrip())
+                badge = (f" {word} ", f"{self.colour(line[0].style)} reverse")
+                laid_out.append(Text.assemble(badge, " " * gap).append_text(self.line(line[1:])))
+            elif len(line) > 1 and line[1].style == "title":
+                laid_out.append(Text("  ").append_text(self.line(line)))
+            else:
+                laid_out.append(self.line(line))
+        return Text("\n").join(laid_out)
 
     def text(self, foreign: str, style: Style = "") -> Text:
         """Foreign words in a style."""

@@ -1,54 +1,78 @@
-"""A session in threads of its own: what is under way, the report so far, its end. The screen looks in now and then."""
+"""A session as the screen sees it: what is under way, the report so far, its end. The screen looks in now and then."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from typing import TYPE_CHECKING, TypeAlias
 
-from envcheck.errors import EnvcheckError
+from envcheck.tui.parts import Key, Parts, kept_of, key_of
 from envcheck.tui.work import Work
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
-    from envcheck.events import Event, OnEvent
-    from envcheck.session import Request
-    from envcheck.snapshot import ProbeRun, Snapshot
+    from envcheck.request import Request
+    from envcheck.snapshot import Snapshot
+    from envcheck.tui.aside.examination import Gather, ShouldStop, Tell
+    from envcheck.tui.aside.told import Told
 
-Key: TypeAlias = tuple[str, str | None, str | None]
-"""Probe, framework, GPU."""
-Parts: TypeAlias = Mapping[Key, "Snapshot"]
-Gather: TypeAlias = "Callable[[Request, OnEvent, Callable[[], bool]], Snapshot]"
-"""Examines: ``session.gather_here``, or in tests something that replays a machine."""
+Examine: TypeAlias = "Callable[[Request, Parts, Tell, ShouldStop], None]"
+"""Tells of an examination until its end: ``examine_aside``, or in tests one in the same process."""
 
-_BETWEEN_JUDGEMENTS = 0.4
-"""Seconds: what comes in close together is judged together."""
+_GLANCE = 0.1
+"""Seconds after which a wish to stop is noticed."""
 
 
-def gather_here(request: Request, on_event: OnEvent, should_stop: Callable[[], bool]) -> Snapshot:
-    """Examine this machine."""
-    from envcheck import session
+def examine_aside(
+    request: Request, kept: Parts, tell: Tell, should_stop: ShouldStop, gather: Gather | None = None
+) -> None:
+    """Examine in a process of its own, so that no key waits for the interpreter's lock.
 
-    return session.gather_here(request, on_event, should_stop)
+    ``gather`` stands in for the machine where that is timed.
+    """
+    from envcheck.tui.aside.process import Aside
+    from envcheck.tui.aside.told import Broken, decode
+
+    try:
+        aside = Aside("envcheck.tui.aside.examination", request, kept, *([gather] if gather else []))
+    except OSError as error:
+        tell(Broken(f"no process can be started: {error}"))
+        return
+    with closing(aside):
+        try:
+            while True:
+                if should_stop():
+                    aside.link.hang_up()
+                if aside.link.has_news(_GLANCE):
+                    tell(decode(aside.link.receive()))
+        except EOFError:
+            tell(Broken(f"the examination ended early ({aside.ended()})"))
 
 
 class Session:
     """One session; everything public may be asked from the thread of the screen."""
 
     def __init__(
-        self, request: Request, doing: str, *, gather: Gather = gather_here, kept: Parts | None = None
+        self,
+        request: Callable[[], Request],
+        doing: str,
+        *,
+        examine: Examine = examine_aside,
+        parts: Parts | None = None,
+        keep: Iterable[str] | None = (),
     ) -> None:
-        """``kept``: facts of an earlier session that this one does not gather anew."""
-        self.request, self.doing = request, doing
+        """``request`` is asked in the session's thread. ``parts``: facts of an earlier session, of which those of
+        probes of the kinds ``keep`` (None: of all) are not gathered anew.
+        """
+        self.doing = doing
         self.work = Work()
-        self.parts: dict[Key, Snapshot] = dict(kept or {})
+        self.parts: dict[Key, Snapshot] = {}
         self.report: Report | None = None
         self.problem = ""
-        self._kept = frozenset(self.parts)
-        self._gather = gather
+        self.measures = False
+        self._request, self._examine, self._earlier, self._keep = request, examine, parts or {}, keep
         self._news: Report | None = None
-        self._fresh = threading.Event()
         self._stop = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="envcheck session", daemon=True)
@@ -56,7 +80,6 @@ class Session:
     def start(self) -> None:
         """Begin."""
         self._thread.start()
-        threading.Thread(target=self._judge_on_the_way, name="envcheck judge", daemon=True).start()
 
     def stop(self) -> None:
         """Ask it to end; every child is ended first, within a second or so."""
@@ -83,67 +106,26 @@ class Session:
 
     def _run(self) -> None:
         try:
-            self.report = self._examine()
-        except EnvcheckError as error:
-            self.problem = str(error)
+            self.parts.update(kept_of(self._earlier, self._keep))
+            request = self._request()
+            self.measures = request.bench is not None
+            self._examine(request, dict(self.parts), self._hear, self._stop.is_set)
         except Exception as error:  # noqa: BLE001 - a session that broke must not take the screen along
             self.problem = f"envcheck broke: {type(error).__name__}: {error}"
         finally:
             self._over.set()
-            self._fresh.set()
 
-    def _examine(self) -> Report:
-        from envcheck import session
+    def _hear(self, told: Told) -> None:
+        from envcheck.events import Judged, ProbeFinished
+        from envcheck.tui.aside.told import Broken, SoFar
 
-        started = time.monotonic()
-        gathered = self._gather(self.request, self._hear, self._stop.is_set)
-        snapshot = _joined([gathered, *(self.parts[key] for key in self._kept)], self._kept)
-        return session.judge(snapshot, self.request, started=started)
-
-    def _hear(self, event: Event) -> None:
-        from envcheck.events import ProbeFinished
-
-        self.work.take(event)
-        if isinstance(event, ProbeFinished):
-            self.parts[key_of(event.run)] = event.facts
-            self._fresh.set()
-
-    def _judge_on_the_way(self) -> None:
-        from envcheck import session
-
-        while not self._over.wait(_BETWEEN_JUDGEMENTS):
-            self._fresh.wait()
-            self._fresh.clear()
-            if self._over.is_set() or not self.parts:
-                continue
-            try:
-                report = session.judge(_joined(list(self.parts.values()), frozenset()), self.request)
-            except Exception:  # noqa: BLE001, S112 - what is wrong shows at the end, where it is told
-                continue
-            self._news = report
-
-
-def key_of(run: ProbeRun) -> Key:
-    """What tells a run from others of its session."""
-    return run.name, run.framework, run.gpu
-
-
-def kept_of(parts: Parts, kinds: Iterable[str]) -> Parts:
-    """What probes of these kinds told."""
-    from envcheck.collect.catalog import all_probes
-
-    wanted = frozenset(kinds)
-    names = {spec.name for spec in all_probes() if spec.kind in wanted}
-    return {key: part for key, part in parts.items() if key[0] in names}
-
-
-def _joined(parts: list[Snapshot], kept: frozenset[Key]) -> Snapshot:
-    """All parts as one; a row that says that a probe was not asked for gives way to what it told before."""
-    import msgspec
-
-    from envcheck.merge import merge
-
-    whole = merge(parts)
-    told_before = {name for name, _, _ in kept}
-    runs = tuple(run for run in whole.runs if not (run.status == "skipped" and run.name in told_before))
-    return msgspec.structs.replace(whole, runs=runs)
+        if isinstance(told, SoFar):
+            self._news = told.report
+        elif isinstance(told, Judged):
+            self.report = told.report
+        elif isinstance(told, Broken):
+            self.problem = self.problem or ("" if self.report else told.problem)
+        else:
+            self.work.take(told)
+            if isinstance(told, ProbeFinished):
+                self.parts[key_of(told.run)] = told.facts

@@ -46,10 +46,12 @@ class Speed(Vertical):
             yield Label("  figures ")
             yield Input(placeholder="all, or gemm,device-memory-copy", id="speed-only", compact=True)
         for name in ("speed-state", "speed-now"):
-            line = Static("", id=name)
+            line = Static("", id=name, classes="framed")
+            line.border_title = "under way" if name == "speed-state" else "now"
             line.display = False
             yield line
-        with VerticalScroll(id="speed-page"):
+        with VerticalScroll(id="speed-page", classes="framed") as page:
+            page.border_title = "measured"
             yield Static(_EMPTY, id="speed-text")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -60,12 +62,9 @@ class Speed(Vertical):
         self._telemetry.stop()
 
     def wanted(self, *, full: bool) -> Bench:
-        """What the fields ask for; raise UsageError for a GPU or a figure that cannot be."""
+        """What the fields ask for; raise UsageError for what is no GPU's number. Figures are not looked up."""
         from envcheck.collect.bench_plan import Bench
-        from envcheck.compat.expected import quantities
-        from envcheck.compat.load import tables
 
-        known = quantities(tables())
         gpus, only = (
             [part for part in self.query_one(name, Input).value.replace(",", " ").split() if part != "all"]
             for name in ("#speed-gpus", "#speed-only")
@@ -73,9 +72,6 @@ class Speed(Vertical):
         wrong = [part for part in gpus if not part.isdecimal()]
         if wrong:
             raise UsageError(f"{wrong[0]!r} is no number of a GPU")
-        unknown = [part for part in only if part not in known]
-        if unknown:
-            raise UsageError(f"there is no quantity {unknown[0]!r}; choose from {', '.join(sorted(known))}")
         return Bench(full=full, gpus=tuple(map(int, gpus)), only=tuple(only))
 
     def say(self, session: Session, report: Report | None, paint: Paint) -> None:
@@ -109,7 +105,8 @@ class Speed(Vertical):
         traces = [trace for trace in self._telemetry.traces if trace.clock]
         self.query_one("#speed-now").display = bool(traces)
         if traces:
-            self.query_one("#speed-now", Static).update(trace_lines(traces, self.size.width, paint))
+            line = self.query_one("#speed-now", Static)
+            line.update(trace_lines(traces, self.size.width - line.gutter.width, paint))
 
     def show(self, report: Report, paint: Paint) -> None:
         """The figures of ``report``, if it has any."""
@@ -125,5 +122,5 @@ class Speed(Vertical):
             return
         from envcheck.tui.figures import Figures
 
-        columns = max(60, self.size.width - 1)
+        columns = max(60, self.size.width - self.query_one("#speed-page").gutter.width - 1)
         self.query_one("#speed-text", Static).update(Figures(self._report, self._paint, columns).text())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from envcheck.request import Request
 from envcheck.session import judge
 from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.tui.app import EnvcheckApp
+from envcheck.tui.aside import questions
+from envcheck.tui.aside.examination import examine
 from tests.report import examples
-from tests.rules.machines import UBUNTU, but, driver, h200, kernel, machine
+from tests.rules.machines import UBUNTU, but, driver, eight, h200, kernel, machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
 SMALL, LARGE = (80, 24), (140, 40)
@@ -58,8 +61,8 @@ def _jetson() -> Snapshot:
 SHOWN: Mapping[str, Callable[[], Report]] = {
     "h200": lambda: judged(recorded("h200")),
     "four": lambda: judged(recorded("h200x4")),
-    "eight": examples.healthy_8,
-    "driver-too-old": examples.driver_too_old,
+    "eight": lambda: judged(eight()),
+    "driver-too-old": lambda: judged(recorded("constructed/driver-too-old")),
     "no-gpu": examples.no_gpu,
     "mixed-cudnn": lambda: judged(_mixed_cudnn()),
     "dead-probe": examples.unknown_nvml,
@@ -74,6 +77,11 @@ def words(app: EnvcheckApp) -> str:
     return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
 
 
+def answer_here(name: str, arguments: tuple[Any, ...]) -> Any:
+    """Answers what is asked in the test's own process, quicker than another one starts."""
+    return questions._answer_or_error(name, arguments)
+
+
 Steps = Callable[[EnvcheckApp, Pilot[Any]], Awaitable[None]]
 
 
@@ -82,7 +90,11 @@ def show(
 ) -> EnvcheckApp:
     """Run the application over ``report`` (or live, where it is None) and take ``steps`` in it."""
     request = more.pop("request", Request())
-    app = EnvcheckApp(request, Options(home=HOME, ascii=ascii_only), saved=report, variables={}, **more)
+    if "gather" in more:
+        more["examine"] = partial(examine, gather=more.pop("gather"))
+    app = EnvcheckApp(
+        request, Options(home=HOME, ascii=ascii_only), saved=report, put=answer_here, variables={}, **more
+    )
 
     async def run() -> None:
         async with app.run_test(size=size, notifications=True) as pilot:

@@ -11,8 +11,9 @@ from textual.pilot import Pilot
 
 from envcheck.tui.app import EnvcheckApp
 from tests.report import examples
-from tests.rules.machines import machine
-from tests.tui.showing import LARGE, SMALL, judged, settled, show, words
+from tests.rules.machines import but, h200, machine
+from tests.tui.showing import LARGE, SMALL, judged, settled, show, take, words
+from tests.tui.test_performance import copied
 
 MARKUP = "[red]a[/red][@click=app.quit]b[/][/nothing]"
 
@@ -73,8 +74,28 @@ def test_long_and_right_to_left_names_take_one_row() -> None:
     report = msgspec.structs.replace(report, checks=(first, *report.checks[1:]))
 
     async def steps(app: EnvcheckApp, _pilot: Pilot[Any]) -> None:
-        rows = [line for line in words(app).splitlines() if line.lstrip().startswith("FAIL")]
+        rows = [line for line in words(app).splitlines() if line.startswith(" ✗ FAIL ")]
         assert len(rows) == 1
         assert rows[0].endswith("…")
 
     show(report, steps)
+
+
+@pytest.mark.parametrize("name", [MARKUP, "\x1b]0;owned\x07\x1b[2Jevil", "\u202egnp.exe", "x" * 10_000])
+@pytest.mark.parametrize("keys", ["1", "1 enter", "1 g", "1 g enter", "1 p", "2", "3", "4"])
+def test_a_hostile_gpu_and_folder_are_text_on_every_page(name: str, keys: str) -> None:
+    found = machine(h200(name=name))
+    assert found.environments is not None
+    folder = f"/srv/{name}/.venv"
+    venvs = tuple(but(one, key=folder, prefix=folder) for one in found.environments.items)
+    hostile = but(found, environments__items=venvs, measurements=(copied(h200(), 0.9, variant=name),))
+    seen: list[str] = []
+    show(judged(hostile), take(*keys.split(), wait=0.2)(seen))
+    for screen in seen:
+        odd = {c for c in screen if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
+        assert not odd, odd
+        lines = screen.splitlines()
+        assert len(lines) == SMALL[1]
+        assert max(map(len, lines)) <= SMALL[0]
+    if name == MARKUP and keys in ("1 g", "2", "4"):
+        assert "[red]a[/red]" in seen[-1]

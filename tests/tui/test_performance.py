@@ -112,7 +112,7 @@ def test_the_fields_choose_gpus_and_figures() -> None:
         app.query_one("#speed-only", Input).value = "gemm"
         await pilot.press("B")
         await until(pilot, lambda: len(replay.requests) == 2)
-        await until(pilot, lambda: app._session is None)
+        await until(pilot, lambda: app.runner.session is None)
         app.query_one("#speed-gpus", Input).value = "first"
         await pilot.press("b")
         await settled(pilot, 0.2)
@@ -137,7 +137,7 @@ def test_progress_of_a_measurement_is_told() -> None:
         await until(pilot, lambda: "Measuring: 1 of 2 probes" in words(app) and "(x cancels)" in words(app))
         assert "GPU 1 of 1" in words(app)
         await pilot.press("x")
-        await until(pilot, lambda: app._session is None)
+        await until(pilot, lambda: app.runner.session is None)
         assert "(x cancels)" not in words(app).partition("GPUs ")[2].partition("cancelled")[0]
 
     show(None, steps, gather=replay, size=LARGE)

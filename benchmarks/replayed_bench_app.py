@@ -1,0 +1,13 @@
+"""The terminal application over a replayed benchmark."""
+
+from functools import partial
+
+from benchmarks.replayed_bench import gather
+from envcheck.collect.bench_plan import Bench
+from envcheck.report import Options
+from envcheck.request import Request
+from envcheck.tui.app import EnvcheckApp
+from envcheck.tui.sessions import examine_aside
+
+if __name__ == "__main__":
+    EnvcheckApp(Request(bench=Bench()), Options(), examine=partial(examine_aside, gather=gather)).run()

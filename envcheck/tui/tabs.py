@@ -1,0 +1,175 @@
+"""The four places: each is built when it is first looked at, and filled when it is looked at and there is news."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
+from textual.widgets import Input, TabbedContent, TabPane
+
+from envcheck.report import Options
+from envcheck.tui.desk import Desk
+from envcheck.tui.overview import Overview
+from envcheck.tui.paint import Paint
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+    from envcheck.tui.facts import Facts
+    from envcheck.tui.speed import Speed
+    from envcheck.tui.telemetry import Telemetry
+    from envcheck.tui.whatif import WhatIf
+
+TABS = ("overview", "performance", "matrix", "facts")
+_FOCUS = {
+    "overview": "#findings",
+    "performance": "#speed-page",
+    "matrix": "#whatif-grid",
+    "facts": "#facts-tree",
+}
+
+
+class Place(TabPane):
+    """Blank until it is built."""
+
+    def render(self) -> str:
+        return ""
+
+
+class Tabs(TabbedContent):
+    """Knows which places are built, and which show an older report."""
+
+    def __init__(
+        self,
+        options: Options,
+        desk: Desk,
+        paint: Callable[[], Paint],
+        telemetry: Callable[[], Telemetry] | None = None,
+    ) -> None:
+        super().__init__(id="tabs")
+        self._page_options, self._desk, self._paint, self._telemetry = options, desk, paint, telemetry
+        self._report: Report | None = None
+        self._may_watch = False
+        self._built, self._stale = {"overview"}, set(TABS)
+        self._field = ""  # that is to be focused when its place stands
+
+    def compose_places(self) -> ComposeResult:
+        """The panes; the first with its screen in it."""
+        with Place("1 Overview", id="overview"):
+            yield Overview(self._page_options)
+        yield Place("2 Performance", id="performance")
+        yield Place("3 Matrix", id="matrix")
+        yield Place("4 Facts", id="facts")
+
+    def on_mount(self) -> None:
+        self.query_one("ContentTabs").can_focus = False
+
+    @property
+    def place(self) -> str:
+        """What is in front."""
+        return self.active or TABS[0]
+
+    @property
+    def overview(self) -> Overview:
+        return self.query_one(Overview)
+
+    @property
+    def speed(self) -> Speed | None:
+        """The second place, if it is built; as are the next two."""
+        from envcheck.tui.speed import Speed
+
+        return next(iter(self.query(Speed)), None) if "performance" in self._built else None
+
+    @property
+    def what_if(self) -> WhatIf | None:
+        from envcheck.tui.whatif import WhatIf
+
+        return next(iter(self.query(WhatIf)), None) if "matrix" in self._built else None
+
+    @property
+    def facts(self) -> Facts | None:
+        from envcheck.tui.facts import Facts
+
+        return next(iter(self.query(Facts)), None) if "facts" in self._built else None
+
+    def show(self, report: Report, *, may_watch: bool) -> None:
+        """Show another report, the places behind when they come to the front.
+
+        ``may_watch``: whether NVML may be read for it.
+        """
+        self._report, self._may_watch = report, may_watch
+        self._stale = set(TABS)
+        self._fill()
+        if not isinstance(self.screen.focused, Input):
+            self.focus_place()
+
+    def repaint(self) -> None:
+        """Take the colours of another theme."""
+        self._stale |= {"overview", "performance"}
+        self._fill()
+        for screen in (self.what_if, self.facts):
+            if screen is not None:
+                screen.repaint(self._paint())
+
+    def go_to(self, place: str, field: str = "") -> None:
+        """Bring a place to the front, and focus ``field`` of it or what it is mostly used by."""
+        self._field = field
+        self.active = place
+        if place in self._built:
+            self.call_after_refresh(self.focus_place)
+
+    def focus_place(self) -> None:
+        """Let keys go to the place in front."""
+        wanted, self._field = self._field or _FOCUS[self.place], ""
+        for widget in self.query(wanted):
+            widget.focus()
+
+    async def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
+        """Build, fill and focus what is now in front."""
+        event.stop()
+        place = event.pane.id or ""
+        if place not in self._built:
+            await self._build(place)
+            self._built.add(place)
+        if self.speed is not None:
+            self.speed.watch_gpus(wanted=place == "performance" and self._may_watch)
+        self._fill()
+        focused = self.screen.focused
+        if not isinstance(focused, Input) or event.pane not in focused.ancestors:
+            self.call_after_refresh(self.focus_place)
+
+    def _on_tab_pane_focused(self, event: TabPane.Focused) -> None:
+        """A field of a place that goes behind gets the focus for a moment: that does not bring the place back."""
+        event.stop()
+        event.prevent_default()
+
+    async def _build(self, place: str) -> None:
+        pane, paint = self.query_one(f"#{place}", Place), self._paint()
+        if place == "performance":
+            from envcheck.tui.speed import Speed
+            from envcheck.tui.telemetry import Telemetry
+
+            await pane.mount(Speed((self._telemetry or Telemetry)(), paint))
+        elif place == "matrix":
+            from envcheck.tui.whatif import WhatIf
+
+            await pane.mount(WhatIf(self._page_options, paint, self._desk))
+        else:
+            from envcheck.tui.facts import Facts
+
+            await pane.mount(Facts(paint))
+
+    def _fill(self) -> None:
+        """Bring the place in front up to date, if it is not."""
+        report, place, paint = self._report, self.place, self._paint()
+        if report is None or place not in self._stale or place not in self._built:
+            return
+        self._stale.discard(place)
+        if place == "overview":
+            self.overview.show(report, paint, final=True)
+        elif self.speed is not None and place == "performance":
+            self.speed.show(report, paint)
+        elif self.what_if is not None and place == "matrix":
+            self.what_if.show(report)
+        elif self.facts is not None:
+            self.facts.show(report)
