@@ -44,7 +44,7 @@ def add_torch(site: Path, code: str, version: str = "2.5.1+cu124") -> None:
 
 
 def deep(folder: Path, environment: Path, *arguments: str, **variables: str) -> dict[str, Any]:
-    arguments = ("check", "--deep", "--json", "--scope", "env", "--python", str(environment), *arguments)
+    arguments = ("check", "--deep", "--quiet", "--json", "--scope", "env", "--python", str(environment), *arguments)
     result = envcheck(*arguments, cwd=folder, **variables)
     assert result.err == ""
     report: dict[str, Any] = json.loads(result.out)
