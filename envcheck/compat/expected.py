@@ -69,7 +69,6 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
 _WITHOUT_CEILING = frozenset(
     {
-        "all-reduce",
         "atomics",
         "both-directions",
         "copy-latency",
