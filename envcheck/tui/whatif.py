@@ -15,6 +15,7 @@ from textual.widgets import Input, Label, Static
 
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
+from envcheck.report.clean import clean
 from envcheck.tui.builds import Builds
 from envcheck.tui.desk import Desk
 from envcheck.tui.paint import Paint
@@ -74,7 +75,7 @@ class WhatIf(Vertical):
     def _fill(self, known: Mapping[str, str]) -> None:
         with self.prevent(Input.Changed):
             for field, value in known.items():
-                self.query_one(f"#ask-{field}", Input).value = value
+                self.query_one(f"#ask-{field}", Input).value = clean(value, ascii_only=self._options.ascii)
         self.answer()
         self._judge_builds()
 
