@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import child
+from envcheck.collect.own_path import own_path
 
 LOOK = """
 import json, os, sys
@@ -117,7 +117,7 @@ def test_working_in_ones_own_site_packages_does_not_hide_them(tmp_path: Path, mo
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", ["", str(folder)])
-    assert child.own_path() == [str(folder)]
+    assert own_path() == [str(folder)]
 
 
 def test_path_of_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +127,7 @@ def test_path_of_a_working_folder_that_is_gone(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PYTHONPATH", "relative")
     monkeypatch.setattr(sys, "path", ["", "relative", str(tmp_path)])
     folder.rmdir()
-    assert child.own_path() == [str(tmp_path)]
+    assert own_path() == [str(tmp_path)]
 
 
 def test_crash_leaves_no_core_file(probes: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
