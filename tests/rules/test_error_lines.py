@@ -191,9 +191,7 @@ def test_a_line_names_its_problem(problem: str, line: str) -> None:
 def test_every_pattern_has_an_example() -> None:
     lines = [line for _, line in PAIRS]
     idle = [
-        line.pattern
-        for line in ERROR_LINES
-        if not any(line.is_in(text) and named_by(text) == line for text in lines)
+        line.pattern for line in ERROR_LINES if not any(line.is_in(text) and named_by(text) == line for text in lines)
     ]
     assert idle == []
 
