@@ -120,6 +120,13 @@ def branch_of(tables: Tables, driver: DriverRelease, os: Os = "linux") -> Driver
     return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)
 
 
+def branch_that_speaks(tables: Tables, cuda: str, os: Os = "linux") -> DriverBranchRow | None:
+    """The only branch whose own libcuda speaks just this CUDA; None where several do, or none."""
+    kind = "windows" if os in _WINDOWS_DRIVERS else os
+    found = [row for row in tables.drivers if row.os == kind and row.cuda == cuda]
+    return found[0] if len(found) == 1 else None
+
+
 def _beyond_the_data(tables: Tables, driver: DriverRelease, cuda: CudaVersion, os: Os) -> Fit:
     """Minimums only grow: a driver below the newest known one cannot run a CUDA that is newer still."""
     newest = max(known_cuda(tables), default=None)

@@ -44,6 +44,11 @@ def made_by(report: Report) -> str:
     return f"{tool.name} {tool.version}, matrix of {tool.matrix}, made {report.created} in {report.duration_s:.1f} s"
 
 
+def made_at(report: Report) -> str:
+    """``2026-11-20 17:03:29 UTC``."""
+    return report.created.replace("T", " ")[:19] + " UTC"
+
+
 def _system(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     platform = snapshot.platform
     if platform is None:

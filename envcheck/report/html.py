@@ -12,7 +12,7 @@ from envcheck.redact import is_redacted
 from envcheck.report import Options
 from envcheck.report.command import shell_line
 from envcheck.report.deaths import DIED, probe_name, probe_sentence
-from envcheck.report.essentials import distributions, made_by, versions
+from envcheck.report.essentials import distributions, made_at, made_by, versions
 from envcheck.report.findings import Finding, Outline
 from envcheck.report.fixes import ACTIONS
 from envcheck.report.head import evidence_text
@@ -81,7 +81,7 @@ def _hero(outline: Outline) -> Markup:
     report = outline.report
     finding = outline.findings[0] if outline.findings and report.verdict in ("fail", "warn") else None
     word = {"pass": "PASS", "unknown": "UNKNOWN"}.get(report.verdict, SIGNS[report.verdict][1])
-    about = ", ".join(filter(None, (report.host, report.created.replace("T", " ")[:19] + " UTC", count_text(report))))
+    about = ", ".join(filter(None, (report.host, made_at(report), count_text(report))))
     parts = [
         chip(report.verdict, SIGNS[report.verdict][0], word),
         tag("h1", _titled(finding) if finding else report.headline),

@@ -7,7 +7,7 @@ from envcheck.compat.expected import Expectation, expectation
 from envcheck.compat.load import tables
 from envcheck.report.markup import Markup, chip, tag
 from envcheck.report.subject import gpu_name, gpus_of
-from envcheck.rules.measured import called_measurement, checks_of_figures, measured_as, quantity, spread
+from envcheck.rules.measured import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
 _LOOSE = 0.02
@@ -35,7 +35,7 @@ def figures(report: Report) -> list[Markup]:
 
 
 def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[str, str], Check]) -> Markup | None:
-    measured = [found for found in report.measurements if found.gpu is not None and found.gpu == gpu.uuid]
+    measured = figures_of(gpu, report.measurements)
     if not measured:
         return None
     expected = {id(found): expectation(tables(), gpu, found) for found in measured}
@@ -73,14 +73,9 @@ def _hot(figure: Measurement) -> bool:
     return figure.conditions is not None and figure.conditions.temperature is not None
 
 
-def _called(measured: Measurement, known: tuple[Gpu, ...]) -> str:
-    peer = next((f" to GPU {other.index}" for other in known if measured.peer and other.uuid == measured.peer), "")
-    return called_measurement(measured) + peer
-
-
 def _plain(measured: Measurement, known: tuple[Gpu, ...], why: str) -> Markup:
     """A figure that nothing is known to hold against, or that could not be taken."""
-    name = tag("span", _called(measured, known), title=why)
+    name = tag("span", called_among(measured, known), title=why)
     if measured.value is None:
         return tag("div", name, tag("span", f"not measured: {measured.missing or why}", class_="share"))
     value = tag("span", quantity(measured.value, measured.unit), class_="value")
@@ -96,7 +91,7 @@ def _figure(measured: Measurement, known: tuple[Gpu, ...], found: Expectation, c
     told += [chip(status, *_WORDS[status])] if status in _WORDS and not wrong else []
     return tag(
         "div",
-        tag("span", _called(measured, known)),
+        tag("span", called_among(measured, known)),
         tag("span", quantity(measured.value or 0.0, measured.unit), class_="value"),
         _bar(found, "fail" if wrong else status),
         tag("span", *told, class_="share", title=check.message if check and status != "pass" else ""),

@@ -12,7 +12,7 @@ from envcheck.report.head import head_lines
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.room import ROOMS
 from envcheck.report.tail import count_text
-from envcheck.rules.measured import called_measurement, checks_of_figures, measured_as, quantity, spread
+from envcheck.rules.measured import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
@@ -37,7 +37,7 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
     known = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
     checks = checks_of_figures(report.checks)
     for gpu in known:
-        figures = [measured for measured in report.measurements if measured.gpu == gpu.uuid]
+        figures = figures_of(gpu, report.measurements)
         if not figures:
             continue
         yield ()
@@ -60,7 +60,7 @@ def _title(gpu: Gpu, figures: list[Measurement]) -> str:
 
 def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: Pen) -> Line:
     status = check.status if check else "skipped"
-    name = f"  {pen.clip(_name(measured, gpus), _NAME):<{_NAME}} "
+    name = f"  {pen.clip(called_among(measured, gpus), _NAME):<{_NAME}} "
     if measured.value is None:
         room = pen.width - len(name) - _STATUS - 1
         return (Span(name), Span(f"{'-':<{_STATUS}} "), Span(pen.clip(measured.missing or "", room), "dim"))
@@ -72,12 +72,6 @@ def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: P
         Span(value),
         Span(_remarks(measured, check), "dim"),
     )
-
-
-def _name(measured: Measurement, gpus: Iterable[Gpu]) -> str:
-    """As it is called; for a pair of GPUs, the other one comes first."""
-    other = next((gpu.index for gpu in gpus if measured.peer and gpu.uuid == measured.peer), None)
-    return called_measurement(measured) if other is None else f"Copy to GPU {other}, {measured.variant}"
 
 
 def _remarks(measured: Measurement, check: Check | None) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Check
-from envcheck.snapshot import Measurement, ProbeRun
+from envcheck.snapshot import Gpu, Measurement, ProbeRun
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -28,6 +28,26 @@ def called_measurement(measurement: Measurement) -> str:
     return text[:1].upper() + text[1:]
 
 
+def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
+    """The same, where ``gpus`` give a peer its number: ``Copy to GPU 1, NVLink``."""
+    peer = next((gpu.index for gpu in gpus if measurement.peer and gpu.uuid == measurement.peer), None)
+    if peer is None:
+        return called_measurement(measurement)
+    return f"Copy to GPU {peer}" + (f", {measurement.variant}" if measurement.variant else "")
+
+
+def figures_of(gpu: Gpu, measurements: Iterable[Measurement]) -> list[Measurement]:
+    """What was measured on this GPU, in reading order: what programs feel first, then the parts of the chip."""
+    return sorted((found for found in measurements if found.gpu is not None and found.gpu == gpu.uuid), key=_place)
+
+
+def _place(measurement: Measurement) -> int:
+    return next((place for place, start in enumerate(_FIRST) if measurement.name.startswith(start)), len(_FIRST))
+
+
+_FIRST = ("device-memory-", "gemm", "host-", "device-to-host", "copy-latency", "peer-", "all-reduce")
+
+
 def _shape(shape: tuple[int, ...]) -> str:
     """`` 8192^3``, or `` 16384x8192x1024``."""
     if not shape:
@@ -41,6 +61,10 @@ _NAMES = {
     "device-to-host": "copy from GPU to host",
     "peer-to-peer": "copy between GPUs",
     "fma": "FMA throughput",
+    "mma": "tensor cores (mma)",
+    "latency-l1": "L1 latency",
+    "latency-l2": "L2 latency",
+    "latency-device-memory": "device memory latency",
 }
 
 

@@ -21,6 +21,7 @@ from textual.widgets import Footer, OptionList, Static
 
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
+from envcheck.report.essentials import made_at
 from envcheck.report.pen import Pen
 from envcheck.tui import keys, wishes
 from envcheck.tui.desk import Desk, ProcessAside, Put
@@ -195,7 +196,7 @@ class EnvcheckApp(App["Report"]):
         if session is not None:
             words = f"{session.doing}: {session.work.words()}"
         else:
-            told = [report.host or "", report.created, f"{report.duration_s:.1f} s"] if report else []
+            told = [report.host or "", made_at(report), f"{report.duration_s:.1f} s"] if report else []
             words = "  ".join(part for part in told if part)
         top = self.screen_stack[0].query_one("#top", Static)
         top.update(Text.assemble(("envcheck  ", "bold"), Pen(self._page_options).text(words)))

@@ -51,7 +51,7 @@ class Builds(DataTable[Text]):
     async def judge(self, package: str, fixed: Sequence[str], overlays: Sequence[str]) -> None:
         """Hold the builds of ``package``'s framework against what is ``fixed``; the cursor goes to ``package``."""
         try:
-            grid = await self._desk.grid(package.partition("==")[0].strip().lower(), overlays)
+            grid = await self._desk.grid(package, overlays)
             if grid is None:
                 return
             first = await self._desk.row(grid.stated[0], fixed, overlays)  # what was there stays until there is news

@@ -78,9 +78,9 @@ class Desk:
         """Whether components fit."""
         return await self._ask("fits", stated, overlays, options)  # type: ignore[no-any-return]
 
-    async def grid(self, name: str, overlays: Sequence[str]) -> Grid | None:
-        """The releases of ``name`` and their builds."""
-        return await self._ask("grid", name, overlays)  # type: ignore[no-any-return]
+    async def grid(self, package: str, overlays: Sequence[str]) -> Grid | None:
+        """The releases of ``package`` and their builds."""
+        return await self._ask("grid", package, overlays)  # type: ignore[no-any-return]
 
     async def row(self, stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str]) -> Sequence[Cell]:
         """Which of a row of builds fit."""

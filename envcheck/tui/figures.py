@@ -11,7 +11,15 @@ from envcheck.compat.expected import Expectation, expectation
 from envcheck.compat.load import tables
 from envcheck.report.clean import clean
 from envcheck.report.wrap import clip
-from envcheck.rules.measured import called_measurement, checks_of_figures, measured_as, quantity, spread
+from envcheck.rules.measured import (
+    called_among,
+    called_measurement,
+    checks_of_figures,
+    figures_of,
+    measured_as,
+    quantity,
+    spread,
+)
 from envcheck.tui.paint import Paint
 
 if TYPE_CHECKING:
@@ -42,15 +50,14 @@ class Figures:
 
     def _of_gpus(self) -> Iterator[Text]:
         for gpu in self._gpus:
-            figures = [measured for measured in self._report.measurements if measured.gpu == gpu.uuid]
+            figures = figures_of(gpu, self._report.measurements)
             if figures:
                 yield self._plain(_called(gpu), "title")
                 yield from (self._row(gpu, measured) for measured in figures)
                 yield Text("")
 
     def _row(self, gpu: Gpu, measured: Measurement) -> Text:
-        peer = next((f" to GPU {other.index}" for other in self._gpus if measured.peer == other.uuid), "")
-        text = Text(f"  {self._clip(called_measurement(measured) + peer, self._name):<{self._name}} ")
+        text = Text(f"  {self._clip(called_among(measured, self._gpus), self._name):<{self._name}} ")
         if measured.value is None:
             return self._rest(text, f"{'-':>{_VALUE}}  {measured.missing or 'not measured'}", "dim")
         text.append(f"{quantity(measured.value, measured.unit):>{_VALUE}}  ", "bold")

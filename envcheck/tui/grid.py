@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from envcheck.compat.load import tables
 from envcheck.compat.question import ask
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from envcheck.compat.tables import ReleaseRow, TorchRow
 
 _NEWEST = 16
-"""Releases in the grid."""
+_AROUND = 2
+"""Releases in the grid: the newest, and of both sides of the one that is asked about."""
 
+_One = TypeVar("_One")
 Cell = Literal["fits", "no", "?", ""]
 _CELLS: dict[str, Cell] = {"compatible": "fits", "incompatible": "no"}
 
@@ -31,13 +33,21 @@ class Grid:
     stated: tuple[tuple[str, ...], ...]
 
 
-def grid(name: str, overlays: Sequence[str] = ()) -> Grid | None:
-    """The grid of ``name``; None where the matrix has no releases of it."""
+def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
+    """The grid of ``package`` (``torch``, ``torch==2.4.0+cu121``); None where the matrix has no releases of it."""
     found = tables(tuple(overlays))
+    name, _, build = package.partition("==")
+    name, version = name.strip().lower(), build.partition("+")[0].strip()
     if name == "torch":
-        return _torch(found.torch[-_NEWEST:][::-1])
+        return _torch(_shown(found.torch[::-1], [row.version for row in found.torch[::-1]], version))
     rows = [row for row in found.releases if row.name == name and _single(row)]
-    return _releases(name, rows) if rows else None
+    return _releases(name, rows, version) if rows else None
+
+
+def _shown(newest_first: Sequence[_One], versions: Sequence[str], version: str) -> list[_One]:
+    """Those of ``newest_first`` that have a row; ``versions`` are theirs."""
+    there = versions.index(version) if version in versions else 0
+    return [one for place, one in enumerate(newest_first) if place < _NEWEST or abs(place - there) <= _AROUND]
 
 
 def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = ()) -> tuple[Cell, ...]:
@@ -66,15 +76,17 @@ def _torch(rows: Sequence[TorchRow]) -> Grid:
     return Grid("torch", releases, tuple(tags), stated)
 
 
-def _releases(name: str, rows: Sequence[ReleaseRow]) -> Grid:
+def _releases(name: str, rows: Sequence[ReleaseRow], version: str) -> Grid:
     """Other frameworks: their releases by the CUDA that they were built with."""
-    versions = sorted({_single(row) for row in rows}, key=_by_number)[:_NEWEST]
+    every = sorted({_single(row) for row in rows}, key=_by_number)
+    versions = _shown(every, every, version)
+    rows = [row for row in rows if _single(row) in versions]
     tags = sorted({row.build or _tag(row.cuda or "") for row in rows}, key=_by_number)
     stated = []
-    for version in versions:
-        built = {row.build or _tag(row.cuda or ""): row.build for row in rows if _single(row) == version}
+    for one in versions:
+        built = {row.build or _tag(row.cuda or ""): row.build for row in rows if _single(row) == one}
         stated.append(
-            tuple(f"{name}=={version}{f'+{built[tag]}' if built[tag] else ''}" if tag in built else "" for tag in tags)
+            tuple(f"{name}=={one}{f'+{built[tag]}' if built[tag] else ''}" if tag in built else "" for tag in tags)
         )
     return Grid(name, tuple(versions), tuple(tags), tuple(stated))
 

@@ -28,7 +28,7 @@ from tests.rules.measurements import figure, gemm, memory_copy, to_gpu, to_peer
             "peer-to-peer-one-direction-NVLink-GPU-b",
         ),
         (figure("fma", 1.0, precision="fp64"), "FP64 FMA throughput", "fma-fp64"),
-        (figure("latency-l2", 1e-7, "s"), "Latency l2", "latency-l2"),
+        (figure("latency-l2", 1e-7, "s"), "L2 latency", "latency-l2"),
     ],
 )
 def test_names(found: Measurement, name: str, key: str) -> None:

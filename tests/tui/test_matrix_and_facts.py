@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Tree
 
 from envcheck.tui import grid
 from envcheck.tui.app import EnvcheckApp
+from envcheck.tui.aside import questions
 from envcheck.tui.builds import Builds
 from tests.tui.showing import LARGE, SHOWN, SMALL, settled, show, until, words
 
@@ -69,6 +71,24 @@ def test_the_grid_says_in_words_what_fits() -> None:
         for cells, line in zip(judged, found.stated, strict=True)
         for cell, text in zip(cells, line, strict=True)
     )
+
+
+def test_the_grid_holds_the_release_that_is_asked_about_and_those_beside_it() -> None:
+    newest, found = grid.grid("torch"), grid.grid("torch==2.4.0+cu121")
+    assert newest is not None
+    assert found is not None
+    assert "2.4.0" not in newest.rows
+    assert found.rows == (*newest.rows, *(row for row in found.rows if row not in newest.rows))
+    place = found.rows.index("2.4.0")
+    assert found.rows[place - 2 : place + 3] == ("2.5.0", "2.4.1", "2.4.0", "2.3.1", "2.3.0")
+
+
+def test_a_driver_of_which_only_its_cuda_is_known_goes_by_its_branch() -> None:
+    report = SHOWN["driver-too-old"]()
+    assert report.snapshot is not None
+    assert report.snapshot.driver is not None
+    assert report.snapshot.driver.release is None
+    assert questions.known_of(msgspec.json.encode(report))["driver"] == "470"
 
 
 def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> None:

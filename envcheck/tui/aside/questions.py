@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from envcheck.checks import Report
+from envcheck.compat.driver_cuda import branch_that_speaks
 from envcheck.compat.expected import quantities
 from envcheck.compat.load import tables
 from envcheck.compat.question import ask
@@ -58,16 +59,25 @@ def known_of(report: bytes) -> Mapping[str, str]:
         return {}
     facts = Facts(found.snapshot, tables(found.overlays))
     gpu = next(iter(facts.usable_gpus), None)
-    driver, environment = found.snapshot.driver, facts.environment
+    environment = facts.environment
     frameworks = environment.frameworks.items if environment and environment.frameworks else ()
     torch = next((framework for framework in frameworks if framework.name == "torch" and framework.version), None)
     python = environment.python if environment and environment.python else ""
     return {
         "gpu": (gpu.name or "") if gpu else "",
-        "driver": (driver.release or "") if driver else "",
+        "driver": _driver(facts),
         "python": ".".join(python.split(".")[:2]),
         "package": f"torch=={torch.version}" if torch else "",
     }
+
+
+def _driver(facts: Facts) -> str:
+    """Its release; where only the CUDA that it speaks is known, the branch that speaks it."""
+    driver, platform = facts.snapshot.driver, facts.snapshot.platform
+    if driver is None or driver.release or not driver.cuda:
+        return (driver.release or "") if driver else ""
+    row = branch_that_speaks(facts.tables, driver.cuda, (platform.os if platform else None) or "linux")
+    return str(row.branch) if row else ""
 
 
 def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> list[Line]:
@@ -77,9 +87,9 @@ def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> li
     return answer_lines(answer, Pen(options), overlays)
 
 
-def grid(name: str, overlays: Sequence[str]) -> grids.Grid | None:
-    """The grid of ``name``, or PyTorch's where there is none."""
-    return grids.grid(name, overlays) or grids.grid("torch", overlays)
+def grid(package: str, overlays: Sequence[str]) -> grids.Grid | None:
+    """The grid of ``package``, or PyTorch's where there is none."""
+    return grids.grid(package, overlays) or grids.grid("torch", overlays)
 
 
 def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str]) -> Sequence[grids.Cell]:
