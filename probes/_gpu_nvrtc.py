@@ -7,7 +7,8 @@ itself: here it is the examined environment's own, of whatever version.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from ._gpu_call import Unavailable
 
@@ -62,7 +63,8 @@ class Nvrtc:
         self._check("nvrtcCreateProgram", ctypes.byref(program), text, name.encode(), 0, None, None)
         try:
             given = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
-            status = self._library.nvrtcCompileProgram(program, len(options), given)
+            with _own_locale():
+                status = self._library.nvrtcCompileProgram(program, len(options), given)
             if status != SUCCESS:
                 raise CompileError(self._log(program) or f"nvrtcCompileProgram: status {status}")
             return self._output(program, kind)
@@ -83,3 +85,15 @@ class Nvrtc:
         status = getattr(self._library, function)(*arguments)
         if status != SUCCESS:
             raise Unavailable(f"{function} of {self.path}: status {status}")
+
+
+@contextmanager
+def _own_locale() -> Iterator[None]:
+    """NVRTC leaves the thread in the locale "C", in which Python's files are no longer UTF-8."""
+    uselocale = ctypes.CDLL(None).uselocale
+    uselocale.argtypes, uselocale.restype = [ctypes.c_void_p], ctypes.c_void_p
+    before = uselocale(None)
+    try:
+        yield
+    finally:
+        uselocale(before)

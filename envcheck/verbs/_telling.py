@@ -1,9 +1,7 @@
-"""How a verb prints its page, and where else its report goes."""
+"""Where the report of a verb goes."""
 
 from __future__ import annotations
 
-import os
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
@@ -12,6 +10,7 @@ from envcheck.errors import UsageError
 from envcheck.output import Target, write_whole
 from envcheck.report import Options, render
 from envcheck.streams import tell
+from envcheck.verbs._page import homes, page
 
 
 def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> int:
@@ -32,32 +31,3 @@ def _not_written(report: Report, target: Target, shown: Options) -> str:
     except UsageError as error:
         return str(error)
     return ""
-
-
-def page(options: Namespace) -> Options:
-    """How ``options`` and the terminal want a page to look; options that a verb does not have count as not given."""
-    return Options(
-        color=_color(options),
-        verbose=getattr(options, "verbose", False),
-        quiet=getattr(options, "quiet", False),
-        ascii=options.ascii or not speaks_unicode(),
-        home=os.environ.get("HOME", ""),
-        redact=getattr(options, "redact", None),
-        homes=homes(),
-    )
-
-
-def speaks_unicode() -> bool:
-    """Whether stdout can carry every character."""
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-
-
-def homes() -> tuple[str, ...]:
-    """The home folder whose owner is to be hidden by redaction."""
-    return tuple(filter(None, (os.environ.get("HOME"),)))
-
-
-def _color(options: Namespace) -> bool:
-    if options.color != "auto":
-        return bool(options.color == "always")
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -10,8 +10,8 @@ from envcheck.exitcode import ExitCode
 from envcheck.redact import redact
 from envcheck.report import diff_json, diff_text
 from envcheck.streams import tell
+from envcheck.verbs._page import homes, page
 from envcheck.verbs._reading import saved_report
-from envcheck.verbs._telling import homes, page
 
 
 def run(options: Namespace) -> int:

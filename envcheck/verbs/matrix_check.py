@@ -14,7 +14,7 @@ from envcheck.components import parse_components
 from envcheck.exitcode import ExitCode
 from envcheck.streams import tell
 from envcheck.verbs._asking import overlays
-from envcheck.verbs._telling import page
+from envcheck.verbs._page import page
 
 _STATUS: dict[FitVerdict, ExitCode] = {
     "compatible": ExitCode.OK,

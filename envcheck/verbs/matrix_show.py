@@ -11,7 +11,7 @@ from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.streams import tell
 from envcheck.verbs._asking import overlays
-from envcheck.verbs._telling import page
+from envcheck.verbs._page import page
 
 
 def run(options: Namespace) -> int:

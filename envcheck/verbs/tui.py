@@ -12,8 +12,8 @@ from envcheck.report import Options, render
 from envcheck.request import Request
 from envcheck.streams import tell
 from envcheck.verbs._asking import overlays, working_folder
+from envcheck.verbs._page import speaks_unicode
 from envcheck.verbs._reading import baseline, saved_report
-from envcheck.verbs._telling import speaks_unicode
 
 
 def why_not() -> str:

@@ -1,4 +1,4 @@
-"""What a question to the installed matrix costs: process time beyond that of an interpreter that does nothing."""
+"""What a question to the installed matrix costs beside an interpreter that does nothing, on the same machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 from envcheck.compat.compiling import COMPILED, compile_folder
 from tests.cli.calling import ROOT
 
-ALLOWED = 0.150
+ALLOWED = 14
+"""Times the process time of an interpreter that does nothing: a machine's speed does not matter."""
 RUNS = 8
 
 QUESTIONS = [
@@ -52,7 +53,7 @@ def _once(argv: list[str], place: Path, variables: dict[str, str]) -> float:
 def test_a_question_is_answered_at_once(installed: Path, question: list[str]) -> None:
     bare = seconds(installed, "-c", "pass")
     asked = seconds(installed, "-m", "envcheck", "matrix", "check", *question)
-    assert asked - bare <= ALLOWED
+    assert asked <= ALLOWED * bare
 
 
 def test_a_question_loads_only_what_it_needs(installed: Path) -> None:

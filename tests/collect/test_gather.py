@@ -134,7 +134,7 @@ def test_timeout_of_the_whole_ends_everything(probes: Any) -> None:
     probes.add("e", HANG, kind="driver")
     started = time.monotonic()
     runs = probes.run(deadline_s=1.0)
-    assert 1.0 <= time.monotonic() - started < 3
+    assert 1.0 <= time.monotonic() - started < 8
     probes.assert_healthy("a_early", "b")
     reached = "--timeout 1 s was reached"
     assert (runs["c"].status, runs["c"].detail) == ("timed-out", f"{reached} while sleeping")

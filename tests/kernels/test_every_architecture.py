@@ -6,6 +6,7 @@ all that do.
 
 from __future__ import annotations
 
+import locale
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -72,6 +73,13 @@ def test_every_kernel_compiles(capability: Capability, compilers: list[Nvrtc]) -
     code = compile_all(capability, compilers)
     assert len(code) >= len([variant for variant in variants() if variant.least == EVERY_GPU])
     assert {each[:4] for each in code} == {b"\x7fELF"}
+
+
+def test_compiling_leaves_the_locale_alone(compilers: list[Nvrtc]) -> None:
+    before = locale.nl_langinfo(locale.CODESET)
+    for compiler in compilers:
+        compiler.ptx("", "empty.cu", "compute_80")
+        assert locale.nl_langinfo(locale.CODESET) == before
 
 
 def test_old_and_new_are_claimed() -> None:

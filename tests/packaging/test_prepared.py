@@ -55,7 +55,7 @@ def test_an_nvrtc_that_cannot_be_loaded_ends_no_build(
     library = tmp_path / "nvidia/cuda_nvrtc/lib/libnvrtc.so.12"
     library.parent.mkdir(parents=True)
     library.write_bytes(b"\x7fELF of another machine")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     files, (reason,) = steps.prepared_code(tmp_path)
     assert files == {}
     assert reason.startswith("NVRTC cannot be loaded: ")

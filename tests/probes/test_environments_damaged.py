@@ -144,7 +144,7 @@ def test_two_thousand_distributions(tree: Tree) -> None:
         tree.wheel(SITE, f"package{number}", "1.0", "Requires-Dist: a\n" + "x" * 4000)
     started = time.thread_time()
     found = installed(tree)
-    assert time.thread_time() - started < 3
+    assert time.thread_time() - started < 12
     assert len(found.items) == 2000
     assert found.complete
 

