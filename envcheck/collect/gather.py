@@ -1,8 +1,8 @@
 """Run probes in children of their own and return what each contributed, with one row for each however it ended.
 
-Order of work: all file probes in one child, the early ones first; as soon as these are through, each driver probe in a
-child of its own beside it; then, if they are asked for, the deep probes (``deep.py``) and the bench probes
-(``bench.py``).
+Order of work: the file probes in two children, that of the machine with the early ones first, and that of the software
+in it, whose probes share what they read; as soon as the early ones are through, each driver probe in a child of its own
+beside them; then, if they are asked for, the deep probes (``deep.py``) and the bench probes (``bench.py``).
 """
 
 from __future__ import annotations
@@ -100,8 +100,10 @@ def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, result
     specs = [spec for spec in specs if spec.kind in ("file", "driver")]
     results.plan(specs)
     files = sorted((spec for spec in specs if spec.kind == "file"), key=lambda spec: not spec.early)
+    machine = [spec for spec in files if spec.early or "node" in spec.scopes]
+    software = [spec for spec in files if spec not in machine]
     drivers = [Group([spec], launch, ready=results.early_are_through) for spec in specs if spec.kind == "driver"]
-    loop.run([*([Group(files, launch)] if files else ()), *drivers])
+    loop.run([*(Group(group, launch) for group in (machine, software) if group), *drivers])
 
 
 def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Results, request: Mapping[str, Any]) -> None:

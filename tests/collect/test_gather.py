@@ -104,6 +104,15 @@ def test_probes_of_other_scopes_and_kinds_are_skipped(probes: Any) -> None:
     probes.assert_healthy("a", "d")
 
 
+def test_what_is_of_the_software_alone_has_a_child_beside_the_machines(probes: Any) -> None:
+    for name, scopes in {"environments": ["env"], "libraries": ["env"], "pci": ["node", "env"]}.items():
+        probes.add(name, TIMES, scopes=scopes)
+    probes.run(scopes=["env"])
+    seen = {name: probes.facts(name) for name in probes.parts}
+    assert seen["environments"]["pid"] == seen["libraries"]["pid"] != seen["pci"]["pid"]
+    assert float(seen["environments"]["start"]) < float(seen["pci"]["end"])
+
+
 def test_nothing_to_run_is_no_error(probes: Any) -> None:
     assert probes.run() == {}
     assert probes.events == [events.ProbesPlanned(probes=())]
