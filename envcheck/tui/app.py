@@ -100,11 +100,10 @@ class EnvcheckApp(App["Report"]):
         self.set_interval(_TICK, self._tick)
 
     def _heed_signals(self) -> None:
-        """A terminal that goes away, or a polite kill, must end the children too."""
+        """A polite kill must end the children too."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
-                loop.add_signal_handler(number, lambda: self.run_worker(self.action_quit(), exit_on_error=False))
+        with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread
+            loop.add_signal_handler(signal.SIGTERM, lambda: self.run_worker(self.action_quit(), exit_on_error=False))
 
     @property
     def paint(self) -> Paint:

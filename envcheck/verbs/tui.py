@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from argparse import Namespace
+from types import FrameType
 
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
@@ -38,6 +40,7 @@ def run(options: Namespace) -> int:
     )
     saved = saved_report(options.saved) if options.saved else None
     application = EnvcheckApp(_request(options), shown, saved=saved)
+    _end_with_the_terminal()
     try:
         report = application.run()
     finally:
@@ -45,6 +48,22 @@ def run(options: Namespace) -> int:
     if report is not None:
         tell(render(report, "text", shown))
     return ExitCode.OK
+
+
+def _end_with_the_terminal() -> None:
+    """Without a terminal nothing is left to restore or to wait for, and its input never runs dry: end at once.
+
+    The processes beside the application end when their pipes do.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        if os.isatty(0):
+            signal.raise_signal(signal.SIGTERM)  # somebody's wish, and not the end of the terminal
+        else:
+            os._exit(ExitCode.INTERRUPTED)
+
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, end)
 
 
 def _request(options: Namespace) -> Request:

@@ -65,13 +65,18 @@ def envcheck(*arguments: str) -> str:
 
 def children(marker: str) -> list[int]:
     """Processes whose environment holds ``marker``, and that envcheck started as a probe's child."""
+    return processes(marker, "ENVCHECK_CHILD=")
+
+
+def processes(*marks: str) -> list[int]:
+    """Those whose environment holds all ``marks``."""
     found = []
     for folder in Path("/proc").iterdir():
         try:
             variables = (folder / "environ").read_bytes() if folder.name.isdecimal() else b""
         except OSError:
             continue
-        if marker.encode() in variables and b"ENVCHECK_CHILD=" in variables:
+        if variables and all(mark.encode() in variables for mark in marks):
             found.append(int(folder.name))
     return found
 
@@ -84,6 +89,8 @@ def test_from_the_first_screen_to_the_text_that_stays(terminal: Terminal) -> Non
     terminal.wait(lambda screen: "search: a name" in screen)
     terminal.tmux("resize-window", "-x", "140", "-y", "40")
     terminal.wait(lambda screen: len(screen.splitlines()) == 40)
+    terminal.tmux("resize-window", "-x", "80", "-y", "24")  # tmux restores the normal screen only to its old size
+    terminal.wait(lambda screen: len(screen.splitlines()) == 24)
     terminal.tmux("send-keys", "q")
     shown = terminal.wait(lambda screen: "status 0" in screen)
     assert "1 Overview" not in shown
@@ -109,3 +116,19 @@ def test_leaving_ends_every_child(terminal: Terminal, how: str) -> None:
                 os.kill(pid, getattr(signal, f"SIG{how}"))
     terminal.wait(lambda screen: "status" in screen, 15)
     assert not children(marker)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 2.0])
+def test_nothing_outlives_the_terminal(terminal: Terminal, seconds: float) -> None:
+    marker = f"ENVCHECK_TEST={uuid.uuid4().hex}"
+    terminal.tmux("new-session", "-d", f"exec env {marker} {envcheck('tui')}")
+    until = time.monotonic() + 30
+    while not children(marker) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert children(marker)
+    time.sleep(seconds)
+    terminal.tmux("kill-server")
+    until = time.monotonic() + 20
+    while (left := processes(marker)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left
