@@ -49,7 +49,10 @@ class Builds(DataTable[Text]):
 
     @work(exclusive=True, group="grid", exit_on_error=False)
     async def judge(self, package: str, fixed: Sequence[str], overlays: Sequence[str]) -> None:
-        """Hold the builds of ``package``'s framework against what is ``fixed``; the cursor goes to ``package``."""
+        """Hold the builds of ``package``'s framework against what is ``fixed``.
+
+        The cursor goes to ``package``, unless somebody moved it meanwhile.
+        """
         try:
             grid = await self._desk.grid(package, overlays)
             if grid is None:
@@ -61,7 +64,8 @@ class Builds(DataTable[Text]):
                 cells = await self._desk.row(grid.stated[number], fixed, overlays) if number else first
                 self._judged.append(cells)
                 self._add(release, cells)
-                if package and package in grid.stated[number]:
+                untouched = self.cursor_coordinate == (0, 0)
+                if package and package in grid.stated[number] and untouched:
                     self.move_cursor(row=number, column=grid.stated[number].index(package) + 1)
         except EnvcheckError as error:
             self.notify(str(error), severity="error", markup=False)
