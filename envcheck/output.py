@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import tempfile
@@ -91,7 +92,12 @@ def _descriptor(path: Path) -> int | None:
 
 
 def _behind_links(path: Path) -> Path:
-    return path.resolve() if path.is_symlink() and (not path.exists() or path.is_file()) else path
+    if not path.is_symlink() or (path.exists() and not path.is_file()):
+        return path
+    place = path.resolve()
+    if place.is_symlink():  # from Python 3.13 on, links in a circle are left as they are
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return place
 
 
 def _replace(path: Path, text: str) -> None:
