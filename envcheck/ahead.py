@@ -14,6 +14,7 @@ class Ahead:
 
     def __init__(self, *works: Work) -> None:
         self._left = works
+        self._thread: Thread | None = None
 
     def begin(self) -> None:
         """Start with it, if that was not done before.
@@ -22,7 +23,13 @@ class Ahead:
         """
         works, self._left = self._left, ()
         if works:
-            Thread(target=_all, args=(works,), name="ahead").start()
+            self._thread = Thread(target=_all, args=(works,), name="ahead")
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until it is through: a module that two threads import at once may be met half made."""
+        if self._thread is not None:
+            self._thread.join()
 
 
 def _all(works: tuple[Work, ...]) -> None:

@@ -48,7 +48,10 @@ def check(
             head_start.begin()  # not before: it would hold up the start of the first child
         on_event(event)
 
-    snapshot = gather_here(request, watched, should_stop)
+    try:
+        snapshot = gather_here(request, watched, should_stop)
+    finally:
+        head_start.wait()
     return judge(snapshot, request, on_event, started=started, interrupted=bool(stopped))
 
 
