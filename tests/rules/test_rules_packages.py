@@ -427,7 +427,7 @@ def test_two_plugins_account_for_what_either_of_them_lacks() -> None:
 
 # --- Two packages of ONNX Runtime in two folders ----------------------------------------------------------------------
 
-BEFORE = "/work/libraries"
+BEFORE = "/srv/libraries"
 APART = (
     dist("onnxruntime", "1.22.0", path=f"{BEFORE}/onnxruntime-1.22.0.dist-info"),
     dist("onnxruntime-gpu", "1.22.0", path=f"{SITE}/onnxruntime_gpu-1.22.0.dist-info"),
