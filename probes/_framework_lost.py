@@ -8,8 +8,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ._env_head import read_start
-from ._kit import Request, below
-from ._links import resolve
+from ._kit import Request
+from ._links import is_there
 from ._owner_wheels import RECORD_LIMIT
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def lost(request: Request, dist_info: str, package: str) -> list[str]:
     site = dist_info.rpartition("/")[0]
     names = list(map(os.fsdecode, islice(_needed(data, os.fsencode(package)), _FILES)))
     own = (name for name in names if not _FOR_TESTS.search(name) and "\0" not in name and ".." not in name.split("/"))
-    return [name for name in own if not _is_there(request, f"{site}/{name}")]
+    return [name for name in own if not is_there(request, f"{site}/{name}")]
 
 
 def _needed(record: bytes, package: bytes) -> Iterator[bytes]:
@@ -41,12 +41,3 @@ def _needed(record: bytes, package: bytes) -> Iterator[bytes]:
         name = record[line : ending.end()]
         if name.startswith(start) and b"," not in name and b'"' not in name and len(name) <= _LONGEST:
             yield name
-
-
-def _is_there(request: Request, path: str) -> bool:
-    return os.path.exists(path) if request.get("root", "/") == "/" else _inside(request, path)
-
-
-def _inside(request: Request, path: str) -> bool:
-    place = resolve(request, path)
-    return place is not None and os.path.exists(below(request, place))

@@ -30,6 +30,11 @@ def resolve(request: Request, path: str) -> str | None:
     return _resolve_below(request, path)
 
 
+def is_there(request: Request, path: str) -> bool:
+    """Whether a path leads to something inside the root (a link counts for what it leads to)."""
+    return os.path.exists(path) if request.get("root", "/") == "/" else resolve(request, path) is not None
+
+
 def _resolve_below(request: Request, path: str) -> str | None:
     pending = path.split("/")[::-1]
     found: list[str] = []

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ._env_head import read_start
 from ._kit import Request, below
 from ._library_families import MAYBE, family_of
-from ._links import resolve
+from ._links import is_there
 
 RECORD_LIMIT = 64 << 20
 _LINE_LIMIT = 8192
@@ -99,6 +99,5 @@ def _quoted(line: str) -> list[str]:
 
 def missing(request: Request, dist_info: str) -> list[str]:
     """The libraries that the wheel lists and that are not there (a link counts for what it leads to)."""
-    rooted = request.get("root", "/") != "/"
     paths = [recorded.path for recorded in recorded_by(request, dist_info).libraries]
-    return [path for path in paths if (resolve(request, path) is None if rooted else not os.path.exists(path))]
+    return [path for path in paths if not is_there(request, path)]
