@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,7 @@ from textual.binding import BindingType
 from textual.command import CommandPalette
 from textual.events import Resize
 from textual.screen import Screen
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList
 
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
@@ -25,6 +26,7 @@ from envcheck.report.essentials import made_at
 from envcheck.report.pen import Pen
 from envcheck.tui import keys, wishes
 from envcheck.tui.desk import Desk, ProcessAside, Put
+from envcheck.tui.live import KeyLine, Live
 from envcheck.tui.overview import Overview
 from envcheck.tui.paint import THEMES, Paint, first_theme
 from envcheck.tui.plain import draw_scrollbars
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from envcheck.tui.telemetry import Telemetry
 
 _TICK = 0.1
+_BEHIND = 10
+"""Ticks of which one goes to a screen that lies behind a window: with it the whole of both is drawn anew."""
 _FIRST_SCREEN = 0.05
 """Seconds in which the first screen is drawn before probes take the processors."""
 _TIGHT = 30
@@ -75,6 +79,7 @@ class EnvcheckApp(App["Report"]):
         self._saved = saved is not None
         self._page_options = options
         self._telemetry = telemetry
+        self._ticks = 0
         for theme in THEMES:
             self.register_theme(theme)
         if "TEXTUAL_THEME" not in variables:
@@ -83,10 +88,10 @@ class EnvcheckApp(App["Report"]):
         draw_scrollbars(ascii_only=options.ascii)
 
     def compose(self) -> ComposeResult:
-        yield Static("envcheck", id="top")
+        yield Live("envcheck", id="top")
         with Tabs(self._page_options, self.desk, lambda: self.paint, self._telemetry) as tabs:
             yield from tabs.compose_places()
-        footer = Footer()
+        footer = KeyLine()
         footer.compact = True
         yield footer
 
@@ -130,6 +135,7 @@ class EnvcheckApp(App["Report"]):
         self.report = report
         self.tabs.show(report, may_watch=not self._saved and wishes.nvml_answered(report))
         self._learn_rules()
+        gc.freeze()  # what stands now stays, and need not be searched for garbage each time: some 50 ms in which no key is answered
 
     @work(exclusive=True, group="rules", exit_on_error=False)
     async def _learn_rules(self) -> None:
@@ -159,7 +165,10 @@ class EnvcheckApp(App["Report"]):
         ended = self.runner.take_ended()
         if ended is not None:
             self._take(ended)
-        elif self.runner.session is not None:
+        self._ticks += 1
+        if len(self.screen_stack) > 1 and self._ticks % _BEHIND:
+            return
+        if self.runner.session is not None:
             self._follow(self.runner.session)
         self._say()
         speed = self.tabs.speed
@@ -197,8 +206,8 @@ class EnvcheckApp(App["Report"]):
         else:
             told = [report.host or "", made_at(report), f"{report.duration_s:.1f} s"] if report else []
             words = "  ".join(part for part in told if part)
-        top = self.screen_stack[0].query_one("#top", Static)
-        top.update(Text.assemble(("envcheck  ", "bold"), Pen(self._page_options).text(words)))
+        top = self.screen_stack[0].query_one("#top", Live)
+        top.put(Text.assemble(("envcheck  ", "bold"), Pen(self._page_options).text(words)))
 
     # What the places ask for
 

@@ -33,6 +33,7 @@ class Page(ModalScreen[None]):
         """``text`` gives what is shown within a number of columns."""
         super().__init__()
         self._title, self._text = title, text
+        self._columns = 0
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page", classes="window") as page:
@@ -41,10 +42,16 @@ class Page(ModalScreen[None]):
             yield Static(self._laid_out(), id="page-text")
 
     def on_resize(self) -> None:
-        self.query_one("#page-text", Static).update(self._laid_out())
+        if self._columns != self._room:
+            self.query_one("#page-text", Static).update(self._laid_out())
+
+    @property
+    def _room(self) -> int:
+        return min(WIDEST, self.app.size.width * 9 // 10) - _FRAME
 
     def _laid_out(self) -> Text:
-        return self._text(min(WIDEST, self.app.size.width * 9 // 10) - _FRAME)
+        self._columns = self._room
+        return self._text(self._columns)
 
     def action_scroll_page(self, lines: int) -> None:
         self.query_one("#page", VerticalScroll).scroll_relative(y=lines, animate=False)

@@ -14,6 +14,7 @@ from textual.widgets.option_list import Option
 
 from envcheck.report.pen import Line, Pen, Span
 from envcheck.report.wrap import clip
+from envcheck.tui.live import Live
 from envcheck.tui.paint import Paint
 from envcheck.tui.work import Work
 
@@ -60,8 +61,8 @@ class Overview(Vertical):
         self._moved, self._put = False, 0
 
     def compose(self) -> ComposeResult:
-        yield Static("Examining this machine", id="verdict")
-        yield Static("", id="stack")
+        yield Live("Examining this machine", id="verdict")
+        yield Live("", id="stack")
         yield OptionList(id="findings")
         with VerticalScroll(id="details", can_focus=False):
             yield Static("", id="detail-text")
@@ -112,7 +113,7 @@ class Overview(Vertical):
             most = max(6, self.size.height - beside - self._frame - _LEAST_LISTED - self._frame)
             head = pages.head(outline, self._pen(self._columns("verdict") - _BADGE), most)
             self._put_verdict(paint.headed(head), report.verdict)
-        self.query_one("#stack", Static).update(paint.lines(stack))
+        self.query_one("#stack", Live).put(paint.lines(stack))
         self._tall = len(stack)
         self._place_parts()
         found = pages.in_order(outline, final=final)
@@ -121,10 +122,10 @@ class Overview(Vertical):
         self.show_detail(paint)
 
     def _put_verdict(self, text: Text, verdict: str) -> None:
-        part = self.query_one("#verdict", Static)
+        part = self.query_one("#verdict", Live)
         for each in _VERDICTS:
             part.set_class(each == verdict, f"-{each}")
-        part.update(text)
+        part.put(text)
         self._high = sum(max(1, -(-line.cell_len // self._columns("verdict"))) for line in text.split(allow_blank=True))
 
     def on_resize(self) -> None:

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import Input, Label, Static
 
 from envcheck.errors import UsageError
+from envcheck.tui.live import Live
 from envcheck.tui.paint import Paint
 from envcheck.tui.telemetry import Telemetry
 
@@ -46,7 +47,7 @@ class Speed(Vertical):
             yield Label("  figures ")
             yield Input(placeholder="all, or gemm,device-memory-copy", id="speed-only", compact=True)
         for name in ("speed-state", "speed-now"):
-            line = Static("", id=name, classes="framed")
+            line = Live("", id=name, classes="framed")
             line.border_title = "under way" if name == "speed-state" else "now"
             line.display = False
             yield line
@@ -84,11 +85,11 @@ class Speed(Vertical):
             for probe in session.work.running
         ]
         self.query_one("#speed-state").display = True
-        self.query_one("#speed-state", Static).update(Text("\n").join([paint.text(line, "note") for line in told]))
+        self.query_one("#speed-state", Live).put(Text("\n").join([paint.text(line, "note") for line in told]))
 
     def quiet(self) -> None:
         """Nothing is measured."""
-        self.query_one("#speed-state", Static).update("")
+        self.query_one("#speed-state", Live).put(Text())
         self.query_one("#speed-state").display = False
 
     def watch_gpus(self, *, wanted: bool) -> None:
@@ -105,8 +106,8 @@ class Speed(Vertical):
         traces = [trace for trace in self._telemetry.traces if trace.clock]
         self.query_one("#speed-now").display = bool(traces)
         if traces:
-            line = self.query_one("#speed-now", Static)
-            line.update(trace_lines(traces, self.size.width - line.gutter.width, paint))
+            line = self.query_one("#speed-now", Live)
+            line.put(trace_lines(traces, self.size.width - line.gutter.width, paint))
 
     def show(self, report: Report, paint: Paint) -> None:
         """The figures of ``report``, if it has any."""
