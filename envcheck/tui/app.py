@@ -82,6 +82,8 @@ class EnvcheckApp(App["Report"]):
         self._ticks = 0
         for theme in THEMES:
             self.register_theme(theme)
+        if "TEXTUAL_ANIMATIONS" not in variables:
+            self.animation_level = "none"  # each frame costs a key some time, and a slow line more
         if "TEXTUAL_THEME" not in variables:
             self.theme = first_theme(variables)
         self.set_class(options.ascii, "-ascii")
@@ -135,7 +137,7 @@ class EnvcheckApp(App["Report"]):
         self.report = report
         self.tabs.show(report, may_watch=not self._saved and wishes.nvml_answered(report))
         self._learn_rules()
-        gc.freeze()  # what stands now stays, and need not be searched for garbage each time: some 50 ms in which no key is answered
+        gc.freeze()  # else each search for garbage goes through all of it: some 50 ms in which no key is answered
 
     @work(exclusive=True, group="rules", exit_on_error=False)
     async def _learn_rules(self) -> None:

@@ -9,7 +9,7 @@ from textual.widgets import Footer, Static
 
 
 class Live(Static):
-    """Drawn anew only for another text, and laid out anew, with all that lies beside it, only for more or fewer lines."""
+    """Drawn anew only for another text, and laid out anew, with all beside it, only for more or fewer lines."""
 
     _words = Text()
 

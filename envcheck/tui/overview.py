@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
@@ -53,6 +54,7 @@ class Overview(Vertical):
         self._options = options
         self._found: list[Finding] = []
         self._last: tuple[Paint, bool] | None = None
+        self._laid_out_for: Size | None = None
         self._detail: object = None  # what the details were laid out from
         self._high, self._tall = 1, 0  # rows of the verdict, and of the stack
         self.report: Report | None = None
@@ -104,7 +106,7 @@ class Overview(Vertical):
         from envcheck.tui import pages
         from envcheck.tui.tower import tower
 
-        self.report, self._last = report, (paint, final)
+        self.report, self._last, self._laid_out_for = report, (paint, final), self.size
         self._frame_parts()
         outline = Outline(report)
         stack = tower(report, self._pen(self._columns("stack")), final=final, roomy=self.size.height >= _TALL)
@@ -129,8 +131,8 @@ class Overview(Vertical):
         self._high = sum(max(1, -(-line.cell_len // self._columns("verdict"))) for line in text.split(allow_blank=True))
 
     def on_resize(self) -> None:
-        """Lay out anew for another width."""
-        if self.report is not None and self._last is not None:
+        """Lay out anew for another size; coming to the front again is told as one too."""
+        if self.report is not None and self._last is not None and self._laid_out_for != self.size:
             paint, final = self._last
             self.show(self.report, paint, final=final)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.geometry import Size
 from textual.message import Message
 from textual.widgets import Input, Label, Static
 
@@ -39,6 +40,7 @@ class Speed(Vertical):
         super().__init__(id="speed-body")
         self._telemetry, self._paint = telemetry, paint
         self._report: Report | None = None
+        self._laid_out_for: Size | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="speed-form"):
@@ -116,11 +118,13 @@ class Speed(Vertical):
             self._lay_out()
 
     def on_resize(self) -> None:
-        self._lay_out()
+        if self._laid_out_for != self.size:
+            self._lay_out()
 
     def _lay_out(self) -> None:
         if self._report is None or not self._report.measurements:
             return
+        self._laid_out_for = self.size
         from envcheck.tui.figures import Figures
 
         columns = max(60, self.size.width - self.query_one("#speed-page").gutter.width - 1)

@@ -116,13 +116,21 @@ class Tabs(TabbedContent):
         self._field = field
         self.active = place
         if place in self._built:
-            self.call_after_refresh(self.focus_place)
+            self.call_after_refresh(self._settle_focus)
 
     def focus_place(self) -> None:
         """Let keys go to the place in front."""
-        wanted, self._field = self._field or _FOCUS[self.place], ""
-        for widget in self.query(wanted):
-            widget.focus()
+        wanted = self._field or _FOCUS[self.place]
+        if self.active_pane is not None and self.active_pane.display:  # what is not shown yet takes no focus
+            self._field = ""
+            for widget in self.query(wanted):
+                self.screen.set_focus(widget)  # at once: what is asked next looks at who has it
+
+    def _settle_focus(self) -> None:
+        """Focus what was asked for, else the place in front, unless a field of it takes the keys already."""
+        focused = self.screen.focused
+        if self._field or not isinstance(focused, Input) or self.active_pane not in focused.ancestors:
+            self.focus_place()
 
     async def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
         """Build, fill and focus what is now in front."""
@@ -134,9 +142,7 @@ class Tabs(TabbedContent):
         if self.speed is not None:
             self.speed.watch_gpus(wanted=place == "performance" and self._may_watch)
         self._fill()
-        focused = self.screen.focused
-        if not isinstance(focused, Input) or event.pane not in focused.ancestors:
-            self.call_after_refresh(self.focus_place)
+        self.call_after_refresh(self._settle_focus)
 
     def _on_tab_pane_focused(self, event: TabPane.Focused) -> None:
         """A field of a place that goes behind gets the focus for a moment: that does not bring the place back."""

@@ -10,6 +10,7 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.geometry import Size
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static
 
@@ -37,6 +38,7 @@ class WhatIf(Vertical):
         self._options, self._paint, self._desk = options, paint, desk
         self._touched = False
         self._overlays: tuple[str, ...] = ()
+        self._laid_out_for: Size | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="whatif-form"):
@@ -51,6 +53,9 @@ class WhatIf(Vertical):
             yield Builds(self._desk, self._paint)
 
     def on_resize(self) -> None:
+        if self._laid_out_for == self.size:
+            return
+        self._laid_out_for = self.size
         self.query_one("#whatif-answer").set_class(self.size.width < _BESIDE, "-below")
         self.call_after_refresh(self.answer)
 

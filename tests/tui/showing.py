@@ -111,13 +111,13 @@ async def settled(pilot: Pilot[Any], seconds: float = 0.05) -> None:
     await pilot.pause(seconds)
 
 
-async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 10.0) -> None:
+async def until(pilot: Pilot[Any], true: Callable[[], object], seconds: float = 30.0) -> None:
     """Wait until ``true`` is; fail when it does not come to be."""
     for _ in range(round(seconds / 0.05)):
         if true():
             return
         await pilot.pause(0.05)
-    raise AssertionError("it did not come to be")
+    raise AssertionError(f"it did not come to be; on the screen:\n{words(pilot.app)}")
 
 
 def take(*keys: str, wait: float = 0.05) -> Callable[[list[str]], Steps]:

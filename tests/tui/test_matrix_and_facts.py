@@ -61,6 +61,18 @@ def test_a_cell_of_the_grid_becomes_the_question() -> None:
     show(SHOWN["h200"](), steps, size=LARGE)
 
 
+def test_a_field_that_was_asked_for_right_after_its_place_keeps_the_keys() -> None:
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        await pilot.press("3", "1")
+        app.tabs.go_to("matrix")
+        app.tabs.go_to("matrix", "#ask-package")
+        await until(pilot, lambda: app.focused is field(app, "package"))
+        await settled(pilot, 0.3)
+        assert app.focused is field(app, "package")
+
+    show(SHOWN["h200"](), steps, size=LARGE)
+
+
 def test_the_grid_says_in_words_what_fits() -> None:
     found = grid.grid("torch")
     assert found is not None
