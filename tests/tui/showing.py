@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from textual.app import App
 from textual.pilot import Pilot
 
 from envcheck.checks import Report
@@ -71,7 +72,7 @@ SHOWN: Mapping[str, Callable[[], Report]] = {
 }
 
 
-def words(app: EnvcheckApp) -> str:
+def words(app: App[Any]) -> str:
     """The characters on the screen, without colours."""
     strips = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
