@@ -1,4 +1,4 @@
-"""What a child runs: ``PYTHON -I -S -B -c <the text of this file> FACTS ORDER``, the numbers of two descriptors.
+"""What a child runs: ``PYTHON -I -S -c <the text of this file> FACTS ORDER``, the numbers of two descriptors.
 
 ORDER gives first a line of JSON with ``request``, ``folder``, ``path`` (entries that go behind those of the
 interpreter, without their ``.pth`` files), ``alarm`` (seconds), ``prepare`` (probes that get ready while the child

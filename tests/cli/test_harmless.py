@@ -16,7 +16,9 @@ from tests.cli.calling import ROOT, envcheck
 
 def tree(folder: Path) -> dict[str, tuple[int, int]]:
     return {
-        str(path.relative_to(folder)): (path.lstat().st_mtime_ns, path.lstat().st_size) for path in folder.rglob("*")
+        str(path.relative_to(folder)): (path.lstat().st_mtime_ns, path.lstat().st_size)
+        for path in folder.rglob("*")
+        if "__pycache__" not in path.parts  # of envcheck's own modules, kept as any program's
     }
 
 

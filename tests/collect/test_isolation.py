@@ -73,7 +73,7 @@ def test_nothing_planted_is_run(probes: Any, planted: Path, kind: str) -> None:
     assert not planted.exists(), planted.read_text()
     assert seen["found"] == "none"
     assert Path(seen["json"]).is_relative_to(Path(os.__file__).parent)
-    assert seen["flags"] == "111"
+    assert seen["flags"] == f"11{int(sys.dont_write_bytecode)}"
     assert seen["name"] == "_envcheck_probes.look"
     assert seen["session"] == "True"
     assert seen["stdin"] == "/dev/null"
