@@ -1,5 +1,6 @@
 """How long the terminal application takes to answer a key: while nothing happens, while it examines this machine,
-while a benchmark of four GPUs sends its events, and while the matrix is asked what fits.
+while a benchmark sends its events (of four GPUs, replayed; and of those here, if there are any), and while the matrix
+is asked what fits.
 
     python -m benchmarks.tui_keys [ROUNDS]
 
@@ -75,12 +76,27 @@ def examining(program: Program, answers: Answers) -> None:
             os.write(program.terminal, b"r")
 
 
-def measuring(program: Program, answers: Answers) -> None:
+def replaying(program: Program, answers: Answers) -> None:
     """Events at 40 a second, each tenth with a figure that is judged."""
     begin(program, 0.0)
+    measuring(program, answers)
+
+
+def measuring(program: Program, answers: Answers) -> None:
+    """While it goes on."""
     ends = time.monotonic() + SECONDS
     while time.monotonic() < ends:
         press_each(program, answers)
+
+
+def measuring_here(program: Program, answers: Answers) -> None:
+    """The main figures of the GPUs of this machine are measured."""
+    begin(program, 3.0)
+    os.write(program.terminal, b"b")
+    program.rest(1.0)
+    os.write(program.terminal, b"1")
+    program.rest(0.5)
+    measuring(program, answers)
 
 
 def asking(program: Program, answers: Answers) -> None:
@@ -101,9 +117,11 @@ SCENES: dict[str, tuple[tuple[str, ...], Scene]] = {
     "Textual alone": (("-m", "benchmarks.textual_alone"), nothing),
     "nothing is under way": (SAVED, nothing),
     "this machine is examined": (ENVCHECK, examining),
-    "a benchmark of four GPUs": (("-m", "benchmarks.replayed_bench_app"), measuring),
+    "a benchmark of four GPUs is replayed": (("-m", "benchmarks.replayed_bench_app"), replaying),
     "the matrix is asked": (SAVED, asking),
 }
+if Path("/dev/nvidiactl").exists():
+    SCENES["GPUs are measured"] = (ENVCHECK, measuring_here)
 
 
 @contextmanager
