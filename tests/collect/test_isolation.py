@@ -109,7 +109,7 @@ def test_own_packages_come_before_those_of_pythonpath(
     probes.add("look", LOOK)
     probes.run()
     assert probes.facts("look")["found"] == "own"
-    assert not list(tmp_path.rglob("*.pyc"))
+    assert not list((tmp_path / "added").rglob("*.pyc"))
 
 
 def test_working_in_ones_own_site_packages_does_not_hide_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
