@@ -1,7 +1,7 @@
 """Every kernel compiles to machine code for every architecture of the matrix that it is claimed for.
 
-NVRTC does it for real, and without a GPU. Each architecture is tried with the oldest NVRTC that knows it; the lab tries
-all that do.
+NVRTC does it for real, and without a GPU. Each architecture is tried with the oldest NVRTC that knows it. The gate
+takes the first of each major, the lab every one, and all releases of NVRTC that know it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from envcheck.compat.load import tables
 from probes._gpu_kernels import FOLDER, STANDARD
@@ -68,7 +69,18 @@ FP8 = ("-DMMA", "-DKIND=4")
 """NVRTC 11.8 knows GPUs that multiply FP8 by ``mma.sync``, and not yet that instruction."""
 
 
-@pytest.mark.parametrize("capability", [*COMPILED_ONLY, *CLAIMED], ids=lambda found: ".".join(map(str, found)))
+def each() -> list[ParameterSet]:
+    """The first of each major in the gate, all others in the lab."""
+    first = {capability[0]: capability for capability in reversed([*COMPILED_ONLY, *CLAIMED])}.values()
+    return [
+        pytest.param(
+            capability, id=".".join(map(str, capability)), marks=() if capability in first else pytest.mark.lab
+        )
+        for capability in [*COMPILED_ONLY, *CLAIMED]
+    ]
+
+
+@pytest.mark.parametrize("capability", each())
 def test_every_kernel_compiles(capability: Capability, compilers: list[Nvrtc]) -> None:
     code = compile_all(capability, compilers)
     assert len(code) >= len([variant for variant in variants() if variant.least == EVERY_GPU])

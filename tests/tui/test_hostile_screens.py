@@ -82,20 +82,21 @@ def test_long_and_right_to_left_names_take_one_row() -> None:
 
 
 @pytest.mark.parametrize("name", [MARKUP, "\x1b]0;owned\x07\x1b[2Jevil", "\u202egnp.exe", "x" * 10_000])
-@pytest.mark.parametrize("keys", ["1", "1 enter", "1 g", "1 g enter", "1 p", "2", "3", "4"])
-def test_a_hostile_gpu_and_folder_are_text_on_every_page(name: str, keys: str) -> None:
+def test_a_hostile_gpu_and_folder_are_text_on_every_page(name: str) -> None:
     found = machine(h200(name=name))
     assert found.environments is not None
     folder = f"/srv/{name}/.venv"
     venvs = tuple(but(one, key=folder, prefix=folder) for one in found.environments.items)
     hostile = but(found, environments__items=venvs, measurements=(copied(h200(), 0.9, variant=name),))
     seen: list[str] = []
-    show(judged(hostile), take(*keys.split(), wait=0.2)(seen))
+    keys = ["enter", "escape", "g", "enter", "escape", "p", "escape", "2", "3", "4"]
+    show(judged(hostile), take(*keys, wait=0.2)(seen))
     for screen in seen:
         odd = {c for c in screen if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")}
         assert not odd, odd
         lines = screen.splitlines()
         assert len(lines) == SMALL[1]
         assert max(map(len, lines)) <= SMALL[0]
-    if name == MARKUP and keys in ("1 g", "2", "4"):
-        assert "[red]a[/red]" in seen[-1]
+    if name == MARKUP:
+        shown = dict(zip(["", *keys], seen, strict=True))
+        assert all("[red]a[/red]" in shown[key] for key in ("g", "2", "4"))
