@@ -63,7 +63,12 @@ def _run(argv: Sequence[str]) -> int:
     options = parse(argv or ["tui" if _application_here() else "check"], os.environ)
     if options.version:
         return _version()
-    return run_verb(f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check", options)
+    verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
+    if verb == "check" and not options.saved and not options.scope:
+        from envcheck.collect import early
+
+        early.begin()
+    return run_verb(verb, options)
 
 
 def _version() -> int:

@@ -1,4 +1,5 @@
-"""What a child runs: ``PYTHON -I -S -c <the text of this file> FACTS ORDER``, the numbers of two descriptors.
+"""What a child runs: ``PYTHON -I -S -c <the text of this file> FACTS ORDER [FOLDER PROBE...]``, the numbers of two
+descriptors, and probes of a folder that are imported before the order is there.
 
 ORDER gives first a line of JSON with ``request``, ``folder``, ``path`` (entries that go behind those of the
 interpreter, without their ``.pth`` files), ``alarm`` (seconds), ``prepare`` (probes that get ready while the child
@@ -59,8 +60,12 @@ def main() -> None:
     own_process = os.getpid()
     line = FactLine(int(sys.argv[1]))
     os.set_inheritable(int(sys.argv[2]), False)
+    import_ahead(*sys.argv[3:])
     with open(int(sys.argv[2]), "rb") as order_file:
-        order = json.loads(order_file.readline())
+        said = order_file.readline()
+        if not said:
+            os._exit(0)  # nobody came to need this child
+        order = json.loads(said)
         be_harmless(order["alarm"])
         if order["without_cwd"] and sys.path[:1] == [""]:
             del sys.path[0]
@@ -87,8 +92,21 @@ def be_harmless(alarm: int) -> None:
     signal.alarm(alarm)
 
 
+def import_ahead(folder: str = "", *names: str) -> None:
+    """Import probes, which take nothing but the standard library; what goes wrong goes wrong again in their turn."""
+    if folder:
+        make_package(folder)
+    for name in names:
+        try:
+            importlib.import_module(PACKAGE + "." + name)
+        except Exception:
+            pass
+
+
 def make_package(folder: str) -> None:
     """Make ``folder`` a package under a private name, so that relative imports work and no other name is taken."""
+    if PACKAGE in sys.modules:
+        return
     package = type(sys)(PACKAGE)
     package.__path__ = [folder]
     sys.modules[PACKAGE] = package

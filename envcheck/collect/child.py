@@ -9,8 +9,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,11 +16,8 @@ import msgspec
 from envcheck.collect import cleanup
 from envcheck.collect.noise import Noise
 from envcheck.collect.protocol import TOTAL_LIMIT, Lines
+from envcheck.collect.starting import ISOLATED, Started, start
 
-FLAGS = ("-I", "-S", *(["-B"] if sys.dont_write_bytecode else []))
-"""Isolated from variables and the working folder, no ``site`` (hence no ``.pth`` files). Bytecode of the probes is kept
-beside them where this process keeps its own: uv installs none, and compiling took a quarter of a check's time.
-"""
 AS_A_USERS_PROGRAM = ("-B",)
 """As the user's own programs are started, but that no bytecode is written."""
 _CHUNK = 1 << 18
@@ -40,63 +35,56 @@ class Launch:
     request: Mapping[str, Any]
     path: Sequence[str] = ()
     """Entries that go behind those of the interpreter's ``sys.path``."""
-    flags: tuple[str, ...] = FLAGS
+    flags: tuple[str, ...] = ISOLATED
     variables: Mapping[str, str] | None = None
     """Its environment; envcheck's own when None."""
     cwd: str | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the child is one of envcheck's own interpreter, in envcheck's own environment."""
+        mine = self.interpreter == sys.executable and self.flags == ISOLATED
+        return mine and self.variables is None and self.cwd is None
+
+    def start(self) -> Started:
+        """Start a child so; raise OSError when that cannot be done."""
+        variables = os.environ if self.variables is None else self.variables
+        return start(self.interpreter, self.flags, variables, self.cwd)
 
 
 class Child:
     """A running child."""
 
     def __init__(
-        self, launch: Launch, order: Mapping[str, Any], selector: selectors.BaseSelector, on_lines: OnLines
+        self,
+        started: Started,
+        order: Mapping[str, Any],
+        selector: selectors.BaseSelector,
+        on_lines: OnLines,
     ) -> None:
-        """Start it; raise OSError when that cannot be done.
+        """Give ``started`` its order.
 
         ``selector`` gets handlers as data, to be called without arguments. ``on_lines`` is called with the lines that
         the child sends, after what it printed before them was read.
         """
-        self.token = os.urandom(16).hex()
+        self.token = started.token
         self.noise = Noise()
         self.lines = Lines()
         self._on_lines = on_lines
         self._selector = selector
-        self._open: set[int] = set()
+        self._facts, self._noise, self._order_end = started.facts, started.noise, started.order
+        self._open = {self._facts, self._noise, self._order_end}
         self._unsent = _encoded(order) + b"\n"
         self._hung_up = False
-        self._process = self._start(launch)
+        self._process = started.process
         self.pid = self._process.pid
+        self._listen()
         self._watch_end()
         self._send()
 
-    def _start(self, launch: Launch) -> subprocess.Popen[bytes]:
-        if not launch.interpreter:
-            raise FileNotFoundError("it is not known which Python interpreter runs envcheck")
-        theirs: list[int] = []
-        try:
-            self._facts, facts = _pipe(self._open, theirs, 0)
-            self._noise, noise = _pipe(self._open, theirs, 0)
-            self._order_end, order = _pipe(self._open, theirs, 1)
-            process = subprocess.Popen(
-                [launch.interpreter, *launch.flags, "-c", _bootstrap(), str(facts), str(order)],
-                stdin=subprocess.DEVNULL,
-                stdout=noise,
-                stderr=noise,
-                pass_fds=(facts, order),
-                start_new_session=True,
-                cwd=launch.cwd,
-                env={**(os.environ if launch.variables is None else launch.variables), cleanup.MARKER: self.token},
-            )
-        except BaseException:
-            self._close_all()
-            raise
-        finally:
-            for descriptor in theirs:
-                os.close(descriptor)
-        self._selector.register(self._facts, selectors.EVENT_READ, self._read_facts)
-        self._selector.register(self._noise, selectors.EVENT_READ, self._read_noise)
-        return process
+    def _listen(self) -> None:
+        for descriptor, heard in ((self._facts, self._read_facts), (self._noise, self._read_noise)):
+            self._selector.register(descriptor, selectors.EVENT_READ, heard)
 
     def _watch_end(self) -> None:
         """Wake the selector when the child ends; where the kernel cannot, its pipes and the clock must do."""
@@ -191,11 +179,6 @@ class Child:
 _ABANDONED: list[subprocess.Popen[bytes]] = []
 
 
-@cache
-def _bootstrap() -> str:
-    return Path(__file__).with_name("bootstrap.py").read_text(encoding="utf-8")
-
-
 def _encoded(order: Mapping[str, Any]) -> bytes:
     try:
         return msgspec.json.encode(order)
@@ -203,12 +186,3 @@ def _encoded(order: Mapping[str, Any]) -> bytes:
         import json  # noqa: PLC0415  seldom needed: it alone writes variables and paths that are not UTF-8
 
         return json.dumps(order).encode()
-
-
-def _pipe(ours: set[int], theirs: list[int], our_end: int) -> tuple[int, int]:
-    """A new pipe as (our end, which does not block, their end); ``our_end`` is 0 to read and 1 to write."""
-    pipe = os.pipe()
-    ours.add(pipe[our_end])
-    theirs.append(pipe[1 - our_end])
-    os.set_blocking(pipe[our_end], False)
-    return pipe[our_end], pipe[1 - our_end]

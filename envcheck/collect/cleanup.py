@@ -14,9 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from envcheck.collect import visible
-
-MARKER = "ENVCHECK_CHILD"
-"""Environment variable that holds a random token of the child."""
+from envcheck.collect.starting import MARKER
 
 TERM_GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from envcheck.collect import cleanup, deaths, visible
+from envcheck.collect import cleanup, deaths, early, visible
 from envcheck.collect.attempt import PROGRESS_LIMIT, WHOLE, About, Attempt, Verdict
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
@@ -88,7 +88,8 @@ class Job:
             "alarm": math.ceil(group.waits + sum(map(setting.allowed, group.specs)) + ALARM_GRACE),
             "prepare": [spec.name for spec in group.specs] if group.waits else [],
         }
-        self._child = Child(launch, order, setting.selector, self._receive)
+        waiting = early.take(setting.folder, group.specs[0].name) if launch.is_plain else None
+        self._child = Child(waiting or launch.start(), order, setting.selector, self._receive)
         self.pid = self._child.pid
 
     def proceed(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from envcheck.collect import child, cleanup
+from envcheck.collect.starting import MARKER
 from envcheck.events import Progress
 
 SLEEPER = "subprocess.Popen(['sleep', '600'])"
@@ -133,7 +134,7 @@ def test_child_that_cannot_be_killed_is_abandoned_and_named(probes: Any, monkeyp
 
 def test_only_the_marked_are_killed() -> None:
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    environments = [{cleanup.MARKER: token, "PATH": "/bin"} for token in ("mine", "minebutlonger", "another")]
+    environments = [{MARKER: token, "PATH": "/bin"} for token in ("mine", "minebutlonger", "another")]
     mine, *others = [subprocess.Popen(command, env=environment) for environment in environments]
     try:
         spared = subprocess.Popen(command, env=environments[0])
@@ -159,14 +160,14 @@ def wait_until_executed(command: list[str], processes: list[subprocess.Popen[byt
 def test_own_process_is_never_killed() -> None:
     """Run in a process that carries the token itself."""
     code = "from envcheck.collect import cleanup; print(cleanup.kill_marked('token'))"
-    environment = {**os.environ, cleanup.MARKER: "token"}
+    environment = {**os.environ, MARKER: "token"}
     result = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert result.stdout == "()\n"
 
 
 def test_names_of_leftovers_are_harmless() -> None:
     code = "import time; open('/proc/self/comm', 'wb').write(b'\\x1b[31mx'); print(flush=True); time.sleep(600)"
-    environment = {cleanup.MARKER: "rude"}
+    environment = {MARKER: "rude"}
     with subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE) as process:
         assert process.stdout
         process.stdout.readline()
