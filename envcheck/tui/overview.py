@@ -53,6 +53,7 @@ class Overview(Vertical):
         super().__init__(id="overview-body")
         self._options = options
         self._found: list[Finding] = []
+        self._rows: list[Text] = []
         self._last: tuple[Paint, bool] | None = None
         self._laid_out_for: Size | None = None
         self._detail: object = None  # what the details were laid out from
@@ -184,8 +185,12 @@ class Overview(Vertical):
         before = self.selected.id if self._moved and self.selected else None
         self._found = found
         columns = self._columns("findings")
+        rows = [_row(finding, columns, pen, paint) for finding in found]
+        if rows == self._rows:
+            return
+        self._rows = rows
         listing.clear_options()
-        listing.add_options(Option(_row(finding, columns, pen, paint)) for finding in found)
+        listing.add_options(map(Option, rows))
         if found:
             again = [number for number, finding in enumerate(found) if finding.lead.id == before]
             self._moved, self._put = bool(again), next(iter(again), 0)
