@@ -136,6 +136,7 @@ class EnvcheckApp(App["Report"]):
         """Show a report in place of the present one."""
         self.report = report
         self.tabs.show(report, may_watch=not self._saved and wishes.nvml_answered(report))
+        self._say()
         self._learn_rules()
         gc.freeze()  # else each search for garbage goes through all of it: some 50 ms in which no key is answered
 

@@ -23,8 +23,8 @@ CHOICES = {
     "baseline": "the measured figures, to compare later ones with (envcheck bench --baseline)",
 }
 """What can be written. All but ``private`` and ``baseline`` are redacted."""
-_DRAWN = 0.1
-"""Seconds in which the screen shows what a picture is to be taken of."""
+_ROUNDS = 3
+"""Times that all is drawn before a picture is taken: what is laid out anew may lead to more of it."""
 _ENDINGS = {"json": "json", "private": "json", "text": "txt", "markdown": "md", "html": "html", "junit": "xml"}
 
 
@@ -50,13 +50,32 @@ async def _write(app: EnvcheckApp, report: Report, form: str, path: Path) -> Non
 
         save(report, str(path))
     elif form == "svg":
-        app.show(await app.desk.redacted(report, homes))
-        await asyncio.sleep(_DRAWN)
-        picture = without_fonts(app.export_screenshot())
-        app.show(report)
-        write_whole(path, picture)
+        write_whole(path, await _picture(app, report, await app.desk.redacted(report, homes)))
     else:
         write_whole(path, await app.desk.rendered(report, form, homes))
+
+
+async def _picture(app: EnvcheckApp, report: Report, redacted: Report) -> str:
+    """The screen as it shows ``redacted`` in place of ``report``."""
+    app.show(redacted)
+    try:
+        for _ in range(_ROUNDS):
+            await _drawn(app)
+        picture = without_fonts(app.export_screenshot())
+    finally:
+        shown = app.report
+        if shown is redacted:
+            app.show(report)
+    if shown is not redacted:
+        raise EnvcheckError("another report came while the picture was taken, so it was not written; take it again")
+    return picture
+
+
+async def _drawn(app: EnvcheckApp) -> None:
+    """Until what was put on the screen is there."""
+    drawn = asyncio.Event()
+    app.call_after_refresh(drawn.set)
+    await drawn.wait()
 
 
 def without_fonts(picture: str) -> str:

@@ -15,7 +15,7 @@ from envcheck.report import render
 from envcheck.report.read import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.detail import Choose, Page
-from envcheck.tui.export import CHOICES
+from envcheck.tui.export import CHOICES, export
 from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
 
 
@@ -185,6 +185,28 @@ def test_e_writes_what_is_chosen_and_says_where(
     assert holds in text
     assert "@font-face" not in text
     assert ("secret-host" in text) == (form == "private")
+
+
+def test_a_picture_of_a_report_that_came_meanwhile_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = msgspec.structs.replace(SHOWN["h200"](), host="secret-host")
+
+    async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
+        taken = app.export_screenshot
+
+        def and_another_comes(**more: Any) -> str:
+            app.show(report)
+            return taken(**more)
+
+        monkeypatch.setattr(app, "export_screenshot", and_another_comes)
+        await export(app, "svg")
+        await until(pilot, lambda: "another report came" in words(app))
+        assert app.report is report
+
+    show(report, steps, size=LARGE)
+    assert not list(tmp_path.iterdir())
 
 
 def test_o_opens_a_saved_report_and_says_when_there_is_none(tmp_path: Path) -> None:
