@@ -74,6 +74,8 @@ def check_request(request: Request) -> None:
     for name in (*request.only, *request.skip):
         if find_rule(name) is None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
+    if not request.require and not any(rule.scope in request.scopes for rule in _chosen_rules(request)):
+        raise UsageError("no rule is left to be put: what --only names, --skip or --scope takes away; drop one of them")
 
 
 def _chosen_rules(request: Request) -> list[Rule]:

@@ -33,6 +33,8 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
         (("check", "--assume", "driver>=550"), "an assumption is exact"),
         (("check", "--require", "torch>=new"), "'new' is not a version"),
         (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
+        (("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"), "no rule is left to be put"),
+        (("check", "--only", "driver-not-loaded", "--scope", "env"), "no rule is left to be put"),
         (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"),
         (("schema", "no-such-schema"), "no-such-schema"),
         (("check", "--format", "yaml"), "yaml"),
