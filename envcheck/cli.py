@@ -64,11 +64,15 @@ def _run(argv: Sequence[str]) -> int:
     if options.version:
         return _version()
     verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
-    if verb == "check" and not options.saved and not options.scope:
-        from envcheck.collect import early
+    if verb != "check" or options.saved or options.scope:
+        return run_verb(verb, options)
+    from envcheck.collect import early
 
-        early.begin()
-    return run_verb(verb, options)
+    early.begin()
+    try:
+        return run_verb(verb, options)
+    finally:
+        early.end()
 
 
 def _version() -> int:

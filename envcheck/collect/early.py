@@ -22,11 +22,21 @@ _waiting: list[tuple[str, Started]] = []
 def begin() -> None:
     """Start it, if that can be done; what goes wrong is met again, and told, when a child is needed.
 
-    Should nobody come to need it, it ends with this process, whose end closes its order.
+    Should this process be killed, its end closes the order, which ends the child.
     """
     with suppress(OSError):
         folder = str(bundle.folder("probes"))
         _waiting.append((folder, start(sys.executable, ISOLATED, os.environ, None, folder, *PROBES)))
+
+
+def end() -> None:
+    """End it, if nobody came to need it."""
+    while _waiting:
+        _, started = _waiting.pop()
+        for descriptor in (started.facts, started.noise, started.order):
+            os.close(descriptor)
+        started.process.kill()
+        started.process.wait()
 
 
 def take(folder: str, first: str) -> Started | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from envcheck import bundle
+from envcheck import bundle, cli
 from envcheck.collect import early
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.child import Launch
@@ -32,8 +33,7 @@ REQUEST: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def none_waits() -> Iterator[None]:
     yield
-    while early._waiting:
-        ended(early._waiting.pop()[1])
+    early.end()
 
 
 def ended(started: Started) -> tuple[int, bytes]:
@@ -87,6 +87,21 @@ def test_a_child_in_another_environment_is_not_one_of_these() -> None:
 def test_probes_that_cannot_be_imported_ahead_do_not_end_it(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise SystemError('broken')\n")
     assert ended(start(sys.executable, ISOLATED, os.environ, None, str(tmp_path), "broken", "missing")) == (0, b"")
+
+
+def test_one_that_nobody_needs_is_ended() -> None:
+    early.begin()
+    (waiting,) = early._waiting
+    early.end()
+    assert not early._waiting
+    assert waiting[1].process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("arguments", [("--only", "no-such-rule"), ("--assume", "gpu==H100", "-q"), ()])
+def test_none_waits_after_a_check(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["check", "--format", "summary", *arguments])
+    assert not early._waiting
+    capsys.readouterr()
 
 
 def test_where_no_child_can_be_started_none_waits(monkeypatch: pytest.MonkeyPatch) -> None:
