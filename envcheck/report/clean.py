@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 
 _MOST_MARKS = 3
 """Combining marks kept on one character; a taller pile would cover the lines around it."""
@@ -43,9 +44,9 @@ def clean(text: str, *, ascii_only: bool = False) -> str:
     pieces: list[str] = []
     marks = 0
     for character in text:
-        category = unicodedata.category(character)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        if _hidden(character, category) or marks > _MOST_MARKS:
+        hidden, is_mark = _kind(character)
+        marks = marks + 1 if is_mark else 0
+        if hidden or marks > _MOST_MARKS:
             pieces.append(escaped(character))
         elif ascii_only and not character.isascii():
             pieces.append(spelled(character))
@@ -69,9 +70,11 @@ def escaped(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _hidden(character: str, category: str) -> bool:
-    """Control, format (bidi too), surrogate, private, unassigned, separator other than a space, or invisible."""
-    if category.startswith("C") or category in ("Zl", "Zp"):
-        return True
-    code = ord(character)
-    return (category == "Zs" and character != " ") or code in _INVISIBLE or 0xE0100 <= code <= 0xE01EF
+@lru_cache(maxsize=4096)
+def _kind(character: str) -> tuple[bool, bool]:
+    """Whether it is hidden: control, format (bidi too), surrogate, private, unassigned, separator other than a space,
+    or invisible; and whether it is a combining mark.
+    """
+    category, code = unicodedata.category(character), ord(character)
+    hidden = category.startswith("C") or category in ("Zl", "Zp") or (category == "Zs" and character != " ")
+    return hidden or code in _INVISIBLE or 0xE0100 <= code <= 0xE01EF, category in ("Mn", "Me")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 
 def width(text: str) -> int:
     """Columns that ``text`` takes: two for a wide character, none for a combining mark."""
     if text.isascii():
         return len(text)
-    return sum(_columns(character) for character in text)
+    return sum(map(_columns, text))
 
 
+@lru_cache(maxsize=4096)
 def _columns(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me"):
         return 0
@@ -21,7 +23,7 @@ def _columns(character: str) -> int:
 
 def clip(text: str, columns: int, mark: str = "…") -> str:
     """``text`` cut to ``columns``, with ``mark`` at the end when something was cut."""
-    if width(text) <= columns:
+    if not _split(text, columns)[1]:
         return text
     kept, _ = _split(text, max(columns - width(mark), 0))
     return kept.rstrip() + mark

@@ -14,6 +14,7 @@ from envcheck.importers import importers, list_names, read_text
 from envcheck.importers._paste import LINE_COUNT_LIMIT, TEXT_LIMIT, Paste
 from envcheck.snapshot import Snapshot
 from tests.importers.pasting import errors_in, recorded, release_in
+from tests.thorough import examples
 
 SOON = 120.0
 """Seconds within which the longest text is read, with room for a slow machine."""
@@ -158,13 +159,13 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
 @given(st.one_of(st.text(max_size=2_000), st.binary(max_size=2_000).map(lambda data: data.decode("utf-8", "replace"))))
 def test_any_text_gives_a_snapshot_or_a_usage_error(text: str) -> None:
     read_or_refuse(text)
 
 
-@settings(max_examples=300, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=60)), max_size=60))
 def test_any_mixture_of_real_lines_gives_what_json_can_carry(lines: list[str]) -> None:
     text = "\n".join(lines)
@@ -173,7 +174,7 @@ def test_any_mixture_of_real_lines_gives_what_json_can_carry(lines: list[str]) -
         assert msgspec.json.decode(msgspec.json.encode(snapshot), type=Snapshot) == snapshot
 
 
-@settings(max_examples=200, deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200), deadline=5_000, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_damaged_report_gives_a_snapshot_or_a_usage_error(data: st.DataObject) -> None:
     text = recorded(data.draw(st.sampled_from(["h200_collect_env.txt", "h200_smi.txt", "h200_smi.xml"])))

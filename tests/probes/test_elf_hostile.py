@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from probes import _elf_dynamic, _elf_headers, _elf_symbols
 from probes._elf import Elf, ElfError, open_elf
 from tests.probes.elf_damage import Change, changes, counted_reads, damaged
+from tests.thorough import examples
 
 FILES = Path(__file__).parent / "elf_files"
 REAL = {
@@ -62,7 +63,7 @@ def refusal(path: Path) -> str:
     return text
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(sorted(REAL)), drawn=changes)
 @example(name="new.so", drawn=[])
 def test_damage_costs_little_and_breaks_nothing(tmp_path: Path, name: str, drawn: list[Change]) -> None:

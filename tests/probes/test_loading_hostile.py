@@ -16,6 +16,7 @@ from probes._framework_binary import Ask, Preload, examined
 from probes._loading_heads import head_of
 from probes._loading_names import told_of, version_in
 from tests.probes.tiny_elf import tiny_elf
+from tests.thorough import examples
 
 INTERPRETER = Path("/lib64/ld-linux-x86-64.so.2")
 pytestmark = pytest.mark.skipif(not INTERPRETER.exists(), reason="no x86-64 glibc, whose loader the tests borrow")
@@ -159,7 +160,7 @@ def test_names_that_would_write_on_the_terminal(tree: Tree) -> None:
     assert "\x1b" not in repr(found)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_damaged_libraries(tree: Tree, data: st.DataObject) -> None:
     whole = tiny_elf(["libnccl.so.2", "libcudart.so.12"], soname="lib.so", runpath="$ORIGIN")
