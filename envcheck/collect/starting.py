@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,5 +67,6 @@ def start(
     return Started(process, token, *ours)
 
 
+@cache
 def _bootstrap() -> str:
     return Path(__file__).with_name("bootstrap.py").read_text(encoding="utf-8")
