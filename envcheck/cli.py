@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -11,6 +12,18 @@ from types import FrameType
 from envcheck import streams
 from envcheck.errors import EnvcheckError
 from envcheck.exitcode import ExitCode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import NoReturn
+
+
+def program() -> NoReturn:
+    """What the command ``envcheck`` runs."""
+    status = main()
+    gc.freeze()  # else the interpreter's end looks once more through all there is, for a twentieth of a second
+    sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,22 +70,43 @@ def _end_children_on_termination() -> None:
 
 
 def _run(argv: Sequence[str]) -> int:
-    from envcheck.options import parse
-    from envcheck.verbs import run_verb
-
-    options = parse(argv or ["tui" if _application_here() else "check"], os.environ)
-    if options.version:
-        return _version()
-    verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
-    if verb != "check" or options.saved or options.scope:
-        return run_verb(verb, options)
+    argv = argv or ["tui" if _application_here() else "check"]
+    if not _examines(argv):
+        return _run_verb(argv)
     from envcheck.collect import early
 
     early.begin()
     try:
-        return run_verb(verb, options)
+        return _run_verb(argv)
     finally:
         early.end()
+
+
+def _examines(argv: Sequence[str]) -> bool:
+    """Whether this looks like a check of this machine: the options have not been parsed yet."""
+    others = ("-h", "--help", "--from", "--scope")
+    return argv[0] == "check" and not any(argument.startswith(others) for argument in argv)
+
+
+def _run_verb(argv: Sequence[str]) -> int:
+    from envcheck.options import parse
+    from envcheck.verbs import run_verb
+
+    options = parse(argv, os.environ)
+    if options.version:
+        return _version()
+    verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
+    if verb == "check" and not options.saved and not options.scope:
+        _tell_early(options)
+    return run_verb(verb, options)
+
+
+def _tell_early(options: Namespace) -> None:
+    from envcheck.collect import early
+    from envcheck.collect.probe_request import probe_request, working_folder
+
+    python = options.python or ()
+    early.tell(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs))
 
 
 def _version() -> int:

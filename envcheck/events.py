@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from envcheck.checks import Report
 from envcheck.snapshot import ProbeRun, Snapshot
 
 
-@dataclass(frozen=True)
-class ProbesPlanned:
+class ProbesPlanned(msgspec.Struct, frozen=True):
     """The probes that are about to run, as (name, title); told once more when it is known what will be tried."""
 
     probes: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True)
-class ProbeStarted:
+class ProbeStarted(msgspec.Struct, frozen=True):
     """A probe was started."""
 
     name: str
@@ -29,8 +28,7 @@ class ProbeStarted:
     """UUID of the GPU that it measures, for one that runs for each GPU."""
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """A probe says how far it is."""
 
     name: str
@@ -39,21 +37,18 @@ class Progress:
     gpu: str | None = None
 
 
-@dataclass(frozen=True)
-class ProbeFinished:
+class ProbeFinished(msgspec.Struct, frozen=True):
     """A probe ended, well or not; ``facts`` is what it contributed."""
 
     run: ProbeRun
     facts: Snapshot
 
 
-@dataclass(frozen=True)
-class Interrupted:
+class Interrupted(msgspec.Struct, frozen=True):
     """The user wished to stop while something was measured; what was measured until then is judged."""
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """The report is complete."""
 
     report: Report

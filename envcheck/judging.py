@@ -11,6 +11,7 @@ from envcheck import __version__
 from envcheck.assume import assume
 from envcheck.checks import Report, Tool
 from envcheck.compat.complete import complete
+from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.load import matrix_date, tables
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
@@ -29,7 +30,7 @@ from envcheck.verdict import conclude
 def get_ready(request: Request) -> None:
     """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
     all_rules()
-    tables(request.overlays)
+    find_gpu(tables(request.overlays), "")  # puts all names of models into its index
     import_module("packaging.requirements")  # rules parse what distributions require
 
 

@@ -8,7 +8,6 @@ without identity (processes, links) are taken whole from the first that has them
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -38,9 +37,8 @@ _BOOKKEEPING = frozenset({"source", "read"})
 _JOINED = ("measurements", "baseline", "observed_errors", "runs", "disagreements")
 
 
-@dataclass
-class _Clashes:
-    found: list[Disagreement] = field(default_factory=list)
+class _Clashes(msgspec.Struct):
+    found: list[Disagreement] = []
 
     def note(self, path: str, kept: tuple[Any, str], other: tuple[Any, str]) -> None:
         readings = tuple(Reading(value=_shown(value), source=source) for value, source in (kept, other))

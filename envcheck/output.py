@@ -8,16 +8,16 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from envcheck.errors import UsageError
 
 _OPEN_FILE = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})")
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A file to write, and the format to write it in."""
 
     format: str

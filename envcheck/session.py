@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from envcheck.ahead import Ahead, Work
 from envcheck.assume import assumes_machine
 from envcheck.checks import Report
 from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
+from envcheck.collect.probe_request import probe_request
 from envcheck.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
 from envcheck.merge import merge
 from envcheck.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
@@ -63,7 +63,13 @@ def gather_here(
     specs, left_out = _plan(request)
     parts = gather(
         specs,
-        _probe_request(request),
+        probe_request(
+            root=request.root,
+            cwd=request.cwd,
+            variables=request.variables,
+            python=request.python,
+            all_envs=request.all_envs,
+        ),
         scopes=request.scopes,
         on_event=on_event,
         deadline_s=request.timeout,
@@ -134,14 +140,3 @@ def _assumed_away(spec: ProbeSpec, request: Request) -> str:
         return "" if software and by_reading else "not assumed (--assume describes another machine)"
     tried = (spec.kind == "deep" and request.deep) or (spec.kind == "bench" and request.bench is not None)
     return "not assumed (--assume describes another environment)" if tried else ""
-
-
-def _probe_request(request: Request) -> dict[str, Any]:
-    return {
-        "root": request.root,
-        "cwd": request.cwd,
-        "python": list(request.python),
-        "all_envs": request.all_envs,
-        "own_prefix": sys.prefix,
-        "variables": dict(request.variables),
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ._env_interpreter import Place, locate
 from ._env_paths import absolute, is_program, is_there, real
@@ -12,8 +12,7 @@ from ._kit import Request
 _NAMES = ("python3", "python")
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An environment to look at. ``asked`` is how it was named; ``own``: it is the one that envcheck runs in."""
 
     why: str

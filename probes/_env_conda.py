@@ -10,8 +10,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._env_distributions import LIMIT, REQUIREMENTS, Installed, normalised
 from ._env_paths import is_folder, printable
@@ -73,8 +72,7 @@ def _depends(request: Request, path: str) -> list[str] | None:
     return [printable(line) for line in depends[:REQUIREMENTS] if isinstance(line, str)]
 
 
-@dataclass(frozen=True)
-class CondaBuild:
+class CondaBuild(NamedTuple):
     """One conda package, and what its build string says of CUDA: ``py3.11_cuda12.4_cudnn9.1.0_0``, ``cpu_py310h1``."""
 
     version: str

@@ -8,7 +8,6 @@ import json
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from ._env_head import read_start
@@ -38,13 +37,13 @@ LEFT = "left by an installation that was broken off"
 Fields = dict[str, Any]
 
 
-@dataclass
 class Installed:
     """Distributions in the order of the search path; ``complete`` when no folder and no entry was left out."""
 
-    items: list[Fields] = field(default_factory=list)
-    complete: bool = True
-    damaged: list[Fields] = field(default_factory=list)
+    def __init__(self, *, complete: bool = True) -> None:
+        self.items: list[Fields] = []
+        self.complete = complete
+        self.damaged: list[Fields] = []
 
     def damage(self, path: str, problem: str, of: Fields | None = None) -> None:
         """``of``: name and version of the distribution, where they are known."""

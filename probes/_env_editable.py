@@ -6,7 +6,6 @@ Such an installation puts two files into a site folder: ``__editable__.NAME-VERS
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 
@@ -34,8 +33,12 @@ def mapped(request: Request, folders: Iterable[str]) -> dict[str, str]:
 def _said(request: Request, path: str) -> dict[str, str]:
     text = (read_start(request, path, _LIMIT) or b"").decode("utf-8", "replace")
     match = _MAPPING.search(text)
+    if not match:
+        return {}
+    import ast  # few environments have one
+
     try:
-        mapping = ast.literal_eval(match[1]) if match else {}
+        mapping = ast.literal_eval(match[1])
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return {}
     pairs = mapping.items() if isinstance(mapping, dict) else ()

@@ -7,7 +7,7 @@ any link is followed; else by its standard library, upward from the program that
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import _env_pyenv as pyenv
 from ._env_paths import (
@@ -31,8 +31,7 @@ _USUAL = ("python3", "python", "pypy3", "pypy", "python2")
 _ELF = b"\x7fELF"
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """Where an environment is; ``problem`` says why it cannot be examined, or cannot run ("it": what was named)."""
 
     executable: str | None = None

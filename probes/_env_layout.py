@@ -7,7 +7,7 @@ Names in ``pyvenv.cfg``: PEP 405 (``home``, ``include-system-site-packages``), a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import _env_version as versions
 from ._env_interpreter import LIBRARY, Place, base_prefix, libraries
@@ -18,8 +18,7 @@ _MANAGED = "EXTERNALLY-MANAGED"
 _UV_PYTHON = re.compile(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$")
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """One environment. ``minor`` is ``3.12``, ``version`` as much of ``3.12.1`` as the files tell."""
 
     prefix: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from pathlib import Path, PurePosixPath
 
 from ._kit import Request, below, read_text
 
@@ -24,17 +23,29 @@ def absolute(request: Request, path: str) -> str:
     """The path as seen from the request's current folder; ``~`` is HOME."""
     if path == "~" or path.startswith("~/"):
         path = home(request) + path[1:]
-    return str(PurePosixPath(request["cwd"], path))
+    return joined(request["cwd"], path)
+
+
+def joined(folder: str, path: str) -> str:
+    """``path`` as seen from ``folder``, by its text, without what changes nothing in it."""
+    return _text(os.path.join(folder, path))
 
 
 def parent(path: str) -> str:
     """The folder that holds ``path``, by its text."""
-    return str(PurePosixPath(path).parent)
+    return os.path.dirname(_text(path)) or "."
 
 
 def name_of(path: str) -> str:
     """The last component of ``path``."""
-    return PurePosixPath(path).name
+    name = os.path.basename(_text(path))
+    return "" if name == "." else name
+
+
+def _text(path: str) -> str:
+    """The path without components that stand for nothing."""
+    root = "/" if path.startswith("/") else ""
+    return root + "/".join(part for part in path.split("/") if part not in {"", "."}) or "."
 
 
 def inside(path: str, folder: str) -> bool:
@@ -74,7 +85,7 @@ def is_program(request: Request, path: str) -> bool:
 def link_target(request: Request, path: str) -> str | None:
     """What the link at ``path`` says, or None when it is no link."""
     try:
-        return str(Path(below(request, path)).readlink())
+        return os.readlink(below(request, path))
     except (OSError, ValueError):
         return None
 
@@ -111,7 +122,7 @@ def read_head(request: Request, path: str, size: int) -> bytes | None:
     if not is_file(request, path):
         return None
     try:
-        with Path(below(request, path)).open("rb") as file:
+        with open(below(request, path), "rb") as file:
             return file.read(size)
     except OSError:
         return None
@@ -120,6 +131,6 @@ def read_head(request: Request, path: str, size: int) -> bytes | None:
 def _mode(request: Request, path: str) -> int | None:
     within = path if request.get("root", "/") == "/" else real(request, path)
     try:
-        return Path(below(request, within)).stat().st_mode
+        return os.stat(below(request, within)).st_mode
     except (OSError, ValueError):
         return None

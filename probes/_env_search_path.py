@@ -8,20 +8,18 @@ and stay unread.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from ._env_interpreter import LIBRARY
 from ._env_layout import Layout
-from ._env_paths import home, is_folder, link_target, name_of, real
+from ._env_paths import home, is_folder, joined, link_target, name_of, real
 from ._kit import Request, list_names, read_text
 
 FOLDERS = 1000
 _PATH_FILES = 1000
 
 
-@dataclass(frozen=True)
-class SearchPath:
+class SearchPath(NamedTuple):
     """Existing folders, each once; ``by_variable`` of them come first, from PYTHONPATH."""
 
     folders: tuple[str, ...] = ()
@@ -53,7 +51,7 @@ def _distinct(request: Request, folders: Iterator[str], before: dict[str, str] |
 def _python_path(request: Request) -> Iterator[str]:
     value = str(request["variables"].get("PYTHONPATH", ""))
     if value:
-        yield from (str(PurePosixPath(request["cwd"], part)) for part in value.split(":"))
+        yield from (joined(request["cwd"], part) for part in value.split(":"))
 
 
 def _sites(request: Request, layout: Layout) -> Iterator[str]:
@@ -103,4 +101,4 @@ def _lines_of(text: str, site: str) -> Iterator[str]:
     for line in text.lstrip("\ufeff").splitlines():
         plain = line.rstrip()
         if plain and not plain.startswith(("#", "import ", "import\t")) and name_of(plain):
-            yield str(PurePosixPath(site, plain))
+            yield joined(site, plain)

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 from ._env_paths import is_file, is_folder
 from ._kit import Request, list_names
 
 
-@dataclass(frozen=True)
-class Site:
-    """One environment's search path and what is installed on it."""
-
+class _Environment(NamedTuple):
     request: Request
     prefix: str
     folders: tuple[str, ...]
     by_variable: int
     """How many of the first ``folders`` come from PYTHONPATH."""
     distributions: tuple[dict[str, Any], ...]
-    mapped: Mapping[str, str] = field(default_factory=dict)
+    mapped: Mapping[str, str] = {}
     """Import name to path, of editable installations that bring a finder; it is asked last."""
-    _listed: dict[str, frozenset[str]] = field(default_factory=dict, compare=False, repr=False)
-    kept: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What one reader found out and others ask for too."""
+
+
+class Site(_Environment):
+    """One environment's search path and what is installed on it."""
+
+    @cached_property
+    def kept(self) -> dict[str, Any]:
+        """What one reader found out and others ask for too."""
+        return {}
+
+    @cached_property
+    def _listed(self) -> dict[str, frozenset[str]]:
+        return {}
 
     def names(self, folder: str) -> frozenset[str]:
         """The names in ``folder``, which is listed once; none where it cannot be listed."""
@@ -44,8 +51,7 @@ class Site:
         return [item for item in self.distributions if item["name"] == name and item["channel"] == channel]
 
 
-@dataclass(frozen=True)
-class Package:
+class Package(NamedTuple):
     """Something that ``import`` may take: ``path`` is the package's folder, or its single module file."""
 
     path: str

@@ -7,9 +7,8 @@ that lies compressed in plain data (part of cuBLASLt's) and code that a program 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._elf_file import ElfError, File
 from ._fatbin_search import Found, search
@@ -39,8 +38,7 @@ _VARIANTS = ARCHITECTURE_SPECIFIC | FAMILY_SPECIFIC
 _SUFFIXES = {ARCHITECTURE_SPECIFIC: "a", FAMILY_SPECIFIC: "f"}
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One piece of GPU code."""
 
     kind: str
@@ -60,8 +58,7 @@ class Entry:
     """``.nv_fatbin``, ``.ldata`` …; empty for what lies in no section."""
 
 
-@dataclass(frozen=True)
-class GpuCode:
+class GpuCode(NamedTuple):
     """All GPU code of a file."""
 
     entries: tuple[Entry, ...]
@@ -79,8 +76,7 @@ class GpuCode:
         return _ordered((entry.target, entry.relocatable) for entry in self.entries if entry.kind != "lto")
 
 
-@dataclass(frozen=True)
-class GpuTargets:
+class GpuTargets(NamedTuple):
     """The targets of a file, as ``GpuCode.targets``."""
 
     targets: tuple[str, ...]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ._env_conda import CondaBuild, conda_build
 from ._env_paths import is_file, name_of, printable, real
@@ -23,8 +22,7 @@ _LABEL = re.compile(r"\+.*")
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Here:
+class Here(NamedTuple):
     """A framework of which there is a trace."""
 
     site: Site

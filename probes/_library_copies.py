@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import stat
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ._kit import Request, below
 from ._library_claims import Claim
@@ -15,8 +15,7 @@ from ._links import folder_names, resolve
 LIMIT = 5000
 
 
-@dataclass
-class Copy:
+class Copy(NamedTuple):
     """One file."""
 
     path: str
@@ -24,12 +23,12 @@ class Copy:
     name: LibraryName
     size: int
     origin: str
-    environment: str | None = None
-    top: str | None = None
+    environment: str | None
+    top: str | None
     """Real path of the toolkit in which it lies."""
-    names: list[str] = field(default_factory=list)
+    names: list[str]
     """Links that lead to it."""
-    claims: list[Claim] = field(default_factory=list)
+    claims: list[Claim]
 
 
 class Copies:
@@ -63,7 +62,7 @@ class Copies:
             if name is None or len(self.found) >= LIMIT:
                 self.complete = self.complete and name is None
                 return
-            copy = self.found[real] = Copy(real, name, size, origin, environment, top)
+            copy = self.found[real] = Copy(real, name, size, origin, environment, top, [], [])
         if path != real and path not in copy.names:
             copy.names.append(path)
         if claim is not None and not linked and claim not in copy.claims:

@@ -8,7 +8,6 @@ folders; what a file needs is loaded breadth first.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._loading_search import Search
@@ -21,18 +20,21 @@ IMAGE_LIMIT = 4096
 """No process is meant to hold more libraries."""
 
 
-@dataclass(eq=False)
 class Image:
-    """A file in the process."""
+    """A file in the process.
 
-    path: str
-    """As the loader found it, with links: ``$ORIGIN`` is its folder."""
-    head: Head
-    loader: Image | None
-    """The image that asked for it first; None: the program, or code that gave a path."""
-    found_by: str
-    names: set[str] = field(default_factory=set)
-    """What it answers to, beside its soname."""
+    ``path`` is as the loader found it, with links: ``$ORIGIN`` is its folder. ``loader`` is the image that asked for it
+    first; None: it is the program, or code gave its path. ``names`` is what it answers to, beside its soname.
+    """
+
+    __slots__ = ("found_by", "head", "loader", "names", "path")
+
+    def __init__(self, path: str, head: Head, loader: Image | None, found_by: str) -> None:
+        self.path = path
+        self.head = head
+        self.loader = loader
+        self.found_by = found_by
+        self.names: set[str] = set()
 
 
 class Request(NamedTuple):

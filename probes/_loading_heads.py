@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,10 +26,7 @@ class Identity(NamedTuple):
     inode: int
 
 
-@dataclass(frozen=True, eq=False)
-class Head:
-    """The dynamic section of a file, as far as it could be read."""
-
+class _Read(NamedTuple):
     place: str
     """Path on this machine, below the request's root."""
     identity: Identity
@@ -50,10 +46,14 @@ class Head:
     problem: str | None = None
     """Why not all could be read here."""
 
-    version_needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    version_needs: Mapping[str, tuple[str, ...]] = {}
     """File to the symbol versions needed of it; empty where the table is damaged."""
     version_definitions: tuple[str, ...] = ()
     """The symbol versions that it offers; empty where the table is damaged."""
+
+
+class Head(_Read):
+    """The dynamic section of a file, as far as it could be read."""
 
     @cached_property
     def interpreter(self) -> str | None:

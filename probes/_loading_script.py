@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._links import folder_names
@@ -75,7 +74,7 @@ def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str
         done += 1
         for ask in asks_of(process, image, site):
             needed = id(image) in required and not ask.optional
-            event = script.ask(replace(ask, optional=not needed), parts)
+            event = script.ask(ask._replace(optional=not needed), parts)
             if event and needed:
                 required.update(id(request.image) for request in event.requests)
     return script.events

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
-@dataclass(frozen=True)
-class Preload:
+class Preload(NamedTuple):
     """A file that the framework's Python code loads itself, so that whoever asks later for its soname is given it.
 
     It goes through the search path's folders, in each through ``folders``, in each through ``names``, and takes the
@@ -37,8 +35,7 @@ class Preload:
     """Whether all files that match are loaded, in order of ``names`` and then by name, not only the first."""
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(NamedTuple):
     """A library that code loads by name (``dlopen``) once the parts are loaded."""
 
     names: tuple[str, ...]

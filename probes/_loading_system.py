@@ -7,8 +7,8 @@ of that file, so that distributions which moved them (Debian's multiarch folders
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ._elf import ElfError, open_elf
 from ._env_paths import is_file, name_of, real
@@ -43,16 +43,17 @@ _CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 
 """``dl-cache.h``: FLAG_ELF_LIBC6 and the architecture."""
 
 
-@dataclass(frozen=True, eq=False)
-class System:
-    """The loader that a program names, and what it would do."""
-
+class _Named(NamedTuple):
     request: Request
     program: Head | None
     loader: str | None
     """Path of the loader; None: unknown, or the program is linked statically."""
     problem: str | None
     """Why its search is not known."""
+
+
+class System(_Named):
+    """The loader that a program names, and what it would do."""
 
     @property
     def variables(self) -> dict[str, str]:

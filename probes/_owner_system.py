@@ -12,4 +12,4 @@ def add_owners(request: Request, copies: Copies) -> None:
     wanted = {copy.path for copy in copies.found.values() if not copy.claims and copy.origin not in ("wheel", "conda")}
     for owners in (_owner_dpkg.owners, _owner_rpm.owners):
         for path, claims in owners(request, wanted).items():
-            copies.found[path].claims += claims
+            copies.found[path].claims.extend(claims)

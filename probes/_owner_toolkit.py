@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ._env_head import read_start
 from ._kit import Request
@@ -30,8 +30,7 @@ _PARTS = {
 """Family to its part in ``version.json``; others are called ``lib`` and the name of the family in small letters."""
 
 
-@dataclass(frozen=True)
-class Toolkit:
+class Toolkit(NamedTuple):
     claim: Claim
     parts: dict[str, str]
     source: str

@@ -11,8 +11,7 @@ pattern of each stand in the file as two texts: ``"cublas": "libcublas.so.*[0-9]
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ._framework_here import locate, text_of
 from ._loading_steps import Ask, Preload
@@ -33,8 +32,7 @@ _MAPPED = re.compile(r"""if\s+["']([\w/.]{3,80})["']\s+not\s+in\s+_maps""")
 _GLOBAL = "libtorch_global_deps.so"
 
 
-@dataclass(frozen=True)
-class Torch:
+class Torch(NamedTuple):
     """The PyTorch of an environment, as others build on it; without ``parts`` where there is none."""
 
     path: str | None = None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from dataclasses import dataclass
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from ._env_paths import is_file, is_there
 from ._kit import Request, read_text
@@ -17,8 +16,7 @@ _BACKENDS = ("hip", "rocm", "xpu")
 """What a build without CUDA may have been made for instead."""
 
 
-@dataclass(frozen=True)
-class VersionFile:
+class VersionFile(NamedTuple):
     """What the file says; ``cpu_only`` is None unless it speaks of CUDA, ``problem`` is why it tells too little."""
 
     path: str = ""

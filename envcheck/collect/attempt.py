@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from envcheck.collect import deaths, visible
 from envcheck.collect.catalog import ProbeSpec
@@ -20,8 +21,7 @@ START_GRACE = 15.0
 PROGRESS_LIMIT = 120
 
 
-@dataclass(frozen=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """What a probe is run for, where it is run for one thing of several."""
 
     environment: str | None = None
@@ -36,20 +36,19 @@ WHOLE = About()
 """Run once, for all there is."""
 
 
-@dataclass
-class Attempt:
+class Attempt(msgspec.Struct):
     """A probe under way."""
 
     spec: ProbeSpec
     allowed: float
     """Seconds."""
     about: About = WHOLE
-    started: float = field(default_factory=time.monotonic)
+    started: float = msgspec.field(default_factory=time.monotonic)
     seconds: float | None = None
     """Time taken, as the child measured it."""
-    facts: list[Snapshot] = field(default_factory=list)
+    facts: list[Snapshot] = []
     progress: str = ""
-    problems: list[str] = field(default_factory=list)
+    problems: list[str] = []
     """What was wrong with what it sent."""
 
     begun: bool = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -67,7 +66,7 @@ def run_bench(
 
 def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str] | None = None) -> Launch:
     variables = {**os.environ, **_CHILD_VARIABLES, **(more or {})}
-    return replace(launch, request={**launch.request, "bench": asked}, variables=variables)
+    return msgspec.structs.replace(launch, request={**launch.request, "bench": asked}, variables=variables)
 
 
 def _alone(gpu: Gpu, gathered: Snapshot) -> dict[str, str]:

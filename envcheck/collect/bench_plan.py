@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from envcheck.collect.deep_gpu import why_not
 from envcheck.snapshot import Environment, Gpu, Library, Snapshot
@@ -13,8 +14,7 @@ FAMILIES = {"nvrtc": "libnvrtc.so", "cublasLt": "libcublasLt.so"}
 """Libraries that measurements use, by family, and how their file names begin."""
 
 
-@dataclass(frozen=True)
-class Bench:
+class Bench(msgspec.Struct, frozen=True):
     """That GPUs are to be measured."""
 
     full: bool = False
@@ -26,8 +26,7 @@ class Bench:
     """Whether GPUs that others use are measured too; they are never judged."""
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """The GPUs that are measured, and why others are not, by UUID."""
 
     gpus: tuple[Gpu, ...]

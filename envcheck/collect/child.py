@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -27,8 +26,7 @@ _DRAIN = 1 << 21
 OnLines = Callable[[list[bytes | None]], None]
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True):
     """How a child is started, and what it is asked."""
 
     interpreter: str
@@ -62,7 +60,7 @@ class Child:
         selector: selectors.BaseSelector,
         on_lines: OnLines,
     ) -> None:
-        """Give ``started`` its order.
+        """Give ``started`` its order, if it has none.
 
         ``selector`` gets handlers as data, to be called without arguments. ``on_lines`` is called with the lines that
         the child sends, after what it printed before them was read.
@@ -74,7 +72,8 @@ class Child:
         self._selector = selector
         self._facts, self._noise, self._order_end = started.facts, started.noise, started.order
         self._open = {self._facts, self._noise, self._order_end}
-        self._unsent = _encoded(order) + b"\n"
+        self._unsent = started.unsent if started.told else _encoded(order) + b"\n"
+        self._told = started.told
         self._hung_up = False
         self._process = started.process
         self.pid = self._process.pid
@@ -103,6 +102,9 @@ class Child:
 
     def run_probe(self, name: str) -> None:
         """Let it run a probe, once it is through with the last one."""
+        told, self._told = self._told, ""
+        if name == told:
+            return
         self._unsent += name.encode() + b"\n"
         self._send()
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from envcheck.collect.attempt import Verdict, row
 from envcheck.collect.catalog import ProbeSpec
@@ -27,8 +28,7 @@ MOST_AT_ONCE = 3
 """Trials side by side: they share one GPU, and each takes a gigabyte or two of memory to import its framework."""
 
 
-@dataclass(frozen=True)
-class Deep:
+class Deep(msgspec.Struct, frozen=True):
     """That frameworks are to be tried; ``force``: on a GPU at work too."""
 
     force: bool = False

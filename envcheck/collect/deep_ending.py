@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import msgspec
 
 from envcheck.collect.job import Ended
 from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial
@@ -33,7 +33,7 @@ def with_its_end(ended: Ended) -> Ended:
         return ended
     framework = Framework(source=SOURCE, name=about.framework, trial=record)
     part = Environment(source=SOURCE, key=about.environment, frameworks=Listing(items=(framework,)))
-    return replace(ended, facts=(*ended.facts, Snapshot(environments=Listing(items=(part,)))))
+    return msgspec.structs.replace(ended, facts=(*ended.facts, Snapshot(environments=Listing(items=(part,)))))
 
 
 def _trial(part: Snapshot) -> Trial | None:

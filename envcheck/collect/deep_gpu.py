@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from envcheck.compat.at_work import at_work
 from envcheck.snapshot import Gpu, Snapshot
@@ -12,8 +13,7 @@ _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 _HIDES_ALL = frozenset({"", "-1", "none", "NoDevFiles"})
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """The GPU to try on; ``gpu`` is None where none is known, and a trial tells whether a framework finds one."""
 
     gpu: Gpu | None = None

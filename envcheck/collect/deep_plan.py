@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,7 @@ OLDEST_PYTHON = (3, 8)
 _MOST_NAMED = 3
 
 
-@dataclass(frozen=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """One probe to be run in one environment."""
 
     spec: ProbeSpec
@@ -31,8 +29,7 @@ class Trial:
     request: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What is tried, and the rows of what is not."""
 
     trials: tuple[Trial, ...]

@@ -1,4 +1,4 @@
-"""A child that is started while this process still imports the rest of envcheck, and imports its probes meanwhile.
+"""A child that is started, and gets to work, while this process still imports the rest of envcheck.
 
 Of all children the one that reads environments takes longest, and everybody waits for it.
 """
@@ -7,40 +7,77 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any, NamedTuple
 
 from envcheck import bundle
 from envcheck.collect.starting import ISOLATED, Started, start
 
 PROBES = ("environments", "libraries")
 """What it imports, the one that it runs first in front."""
+_ALARM = 600
+"""Seconds; far more than its probes are given, which nobody knows yet."""
 
-_waiting: list[tuple[str, Started]] = []
-"""The folder of its probes, and the child."""
+
+class Early(NamedTuple):
+    """A child that nobody has taken yet."""
+
+    started: Started
+    folder: str
+    """Of its probes."""
+    request: dict[str, Any] | None = None
+    """What its first probe was asked, if it was told to run."""
+
+
+_waiting: list[Early] = []
 
 
 def begin() -> None:
     """Start it, if that can be done; what goes wrong is met again, and told, when a child is needed.
 
-    Should this process be killed, its end closes the order, which ends the child.
+    Should this process be killed, its end closes the order, which ends the child before its probe and after it.
     """
     with suppress(OSError):
         folder = str(bundle.folder("probes"))
-        _waiting.append((folder, start(sys.executable, ISOLATED, os.environ, None, folder, *PROBES)))
+        _waiting.append(Early(start(sys.executable, ISOLATED, os.environ, None, folder, *PROBES), folder))
+
+
+def tell(request: dict[str, Any]) -> None:
+    """Let it run its first probe, should it be there."""
+    if not _waiting:
+        return
+    import json  # noqa: PLC0415  while the child imports its probes there is time for it
+
+    from envcheck.collect.own_path import own_path  # noqa: PLC0415
+    from envcheck.collect.probe_request import order  # noqa: PLC0415
+
+    child = _waiting.pop()
+    text = json.dumps(order(request, child.folder, own_path(), _ALARM)) + "\n" + PROBES[0] + "\n"
+    sent = 0
+    with suppress(OSError):  # it is full, or the child has ended, and then somebody hears of it later
+        sent = os.write(child.started.order, text.encode())
+    told = child.started._replace(told=PROBES[0], unsent=text.encode()[sent:])
+    _waiting.append(child._replace(started=told, request=request))
 
 
 def end() -> None:
     """End it, if nobody came to need it."""
     while _waiting:
-        _, started = _waiting.pop()
+        started = _waiting.pop().started
         for descriptor in (started.facts, started.noise, started.order):
             os.close(descriptor)
         started.process.kill()
         started.process.wait()
 
 
-def take(folder: str, first: str) -> Started | None:
-    """The child that waits, where its probes are of this folder and this is the first of them."""
-    if first == PROBES[0] and _waiting and _waiting[0][0] == folder:
-        return _waiting.pop()[1]
-    return None
+def take(folder: str, first: str, request: Mapping[str, Any]) -> Started | None:
+    """The child that waits, where its probes are of this folder, this is the first of them, and it was asked no other
+    request.
+    """
+    if not _waiting or first != PROBES[0]:
+        return None
+    child = _waiting[0]
+    if child.folder != folder or child.request not in (None, request):
+        return None
+    return _waiting.pop().started

@@ -7,13 +7,15 @@ import selectors
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from envcheck.collect import cleanup, deaths, early, visible
 from envcheck.collect.attempt import PROGRESS_LIMIT, WHOLE, About, Attempt, Verdict
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
 from envcheck.collect.deaths import Death
+from envcheck.collect.probe_request import order
 from envcheck.collect.protocol import TOTAL_LIMIT, Done, Message, WrongMessageError, decode, decode_fact
 from envcheck.events import OnEvent, ProbeStarted, Progress
 from envcheck.snapshot import ProbeRun, Snapshot
@@ -24,8 +26,7 @@ ALARM_GRACE = 60.0
 """Seconds after its last deadline at which a child ends itself, should nobody be left to end it."""
 
 
-@dataclass(frozen=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """How a probe ended, and what it leaves."""
 
     spec: ProbeSpec
@@ -37,8 +38,7 @@ class Ended:
     """Whose doing it was that the process ended before the probe was done; None: the probe came to its end."""
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """Probes that one child runs one after the other."""
 
     specs: Sequence[ProbeSpec]
@@ -50,8 +50,7 @@ class Group:
     """Whether its child may be started; it becomes true by what other groups do."""
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(msgspec.Struct, frozen=True):
     """What all jobs of a run have in common."""
 
     folder: str
@@ -80,16 +79,16 @@ class Job:
         self._closing = False
         self._left: list[str] = []
         launch = group.launch
-        order = {
-            "request": launch.request,
-            "folder": setting.folder,
-            "path": launch.path,
-            "without_cwd": launch.flags == AS_A_USERS_PROGRAM,
-            "alarm": math.ceil(group.waits + sum(map(setting.allowed, group.specs)) + ALARM_GRACE),
-            "prepare": [spec.name for spec in group.specs] if group.waits else [],
-        }
-        waiting = early.take(setting.folder, group.specs[0].name) if launch.is_plain else None
-        self._child = Child(waiting or launch.start(), order, setting.selector, self._receive)
+        told = order(
+            launch.request,
+            setting.folder,
+            launch.path,
+            math.ceil(group.waits + sum(map(setting.allowed, group.specs)) + ALARM_GRACE),
+            [spec.name for spec in group.specs] if group.waits else [],
+            without_cwd=launch.flags == AS_A_USERS_PROGRAM,
+        )
+        waiting = early.take(setting.folder, group.specs[0].name, launch.request) if launch.is_plain else None
+        self._child = Child(waiting or launch.start(), told, setting.selector, self._receive)
         self.pid = self._child.pid
 
     def proceed(self) -> None:

@@ -6,7 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+
+import msgspec
 
 from envcheck.collect import cleanup
 from envcheck.collect.attempt import Verdict, row
@@ -47,7 +48,7 @@ class Loop:
         longest = max((sum(map(self._setting.allowed, group.specs)) for group in groups), default=0.0)
         if not self._halt():
             with suppress(OSError):  # then it is tried again in its turn
-                self._ready = Job(replace(last, waits=longest), self._setting) if groups else None
+                self._ready = Job(msgspec.structs.replace(last, waits=longest), self._setting) if groups else None
         self.run(groups)
         ready, self._ready = self._ready, None
         if ready is None or self._halt():

@@ -26,6 +26,10 @@ class Started(NamedTuple):
     facts: int
     noise: int
     order: int
+    told: str = ""
+    """The probe that it was told to run, with the order that comes before."""
+    unsent: bytes = b""
+    """What of that did not go into the pipe."""
 
 
 def start(
@@ -64,7 +68,8 @@ def start(
     finally:
         for descriptor in theirs:
             os.close(descriptor)
-    return Started(process, token, *ours)
+    facts, noise, order = ours
+    return Started(process, token, facts, noise, order)
 
 
 @cache

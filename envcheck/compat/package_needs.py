@@ -46,8 +46,10 @@ def release_fits(
     A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
     each other (two documents) leave it open.
     """
+    if not any(_asks(row, other) for row in rows_of(tables, canonical(name))):
+        return None
     met = parse_version(there, scheme(canonical(other)))
-    rows = [row for row in release_rows(tables, name, version, os, machine) if other in map(canonical, row.needs)]
+    rows = [row for row in release_rows(tables, name, version, os, machine) if _asks(row, other)]
     if met is None or not rows:
         return None
     covers = {_cover(_need(row, other), met) for row in rows}
@@ -55,6 +57,10 @@ def release_fits(
     wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
     reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
     return conclude(tables, _VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
+
+
+def _asks(row: ReleaseRow, other: str) -> bool:
+    return other in map(canonical, row.needs)
 
 
 def _need(row: ReleaseRow, other: str) -> str:

@@ -20,6 +20,7 @@ from envcheck.redact.pseudonyms import HIDDEN_GPU
 from envcheck.redact.pseudonyms import HOME as HOME
 from envcheck.redact.pseudonyms import HOST as HOST
 from envcheck.redact.secrets import masked, masked_value
+from envcheck.redact.walk import learn as learn
 from envcheck.redact.walk import rewritten
 
 

@@ -24,6 +24,18 @@ def rewritten(record: T, change: Change, change_named: ChangeNamed) -> T:
     return found
 
 
+def learn(kind: Any) -> None:
+    """Find out, before any is rewritten, which fields records of ``kind`` have, and all that they may hold."""
+    todo, known = [kind], set()
+    while todo:
+        hint = todo.pop()
+        if isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint not in known:
+            known.add(hint)
+            _fields(hint)
+            todo += _hints(hint).values()
+        todo += get_args(hint)
+
+
 def _record(record: Any, change: Change, change_named: ChangeNamed) -> Any:
     changed = {}
     kind: Any = type(record)
@@ -57,10 +69,13 @@ def _entry(key: str, value: Any, change: Change, change_named: ChangeNamed) -> A
     return value if new == value else new
 
 
+_hints = cache(get_type_hints)
+
+
 @cache
 def _fields(kind: Any) -> tuple[str, ...]:
     """The fields of ``kind`` that may hold text that is not envcheck's own."""
-    return tuple(name for name, hint in get_type_hints(kind).items() if name not in _OURS and _may_hold_text(hint))
+    return tuple(name for name, hint in _hints(kind).items() if name not in _OURS and _may_hold_text(hint))
 
 
 def _may_hold_text(hint: Any) -> bool:

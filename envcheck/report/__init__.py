@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from envcheck.errors import UsageError
 
@@ -27,8 +28,7 @@ SHARED = frozenset({"markdown", "html", "svg"})
 """Formats that are meant for others: names of users and machines are left out of them unless asked for."""
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """How a report is to be shown. Machine formats look at none of it."""
 
     width: int = 80
@@ -62,9 +62,12 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
 
 
 def get_ready(form: str) -> None:
-    """Import what rendering in the format ``form`` needs."""
+    """Import what rendering in the format ``form`` needs, and learn what a report is made of."""
+    from envcheck.checks import Report
+    from envcheck.redact import learn
+
     importlib.import_module(f"{__name__}.{form}")
-    importlib.import_module("envcheck.redact")
+    learn(Report)
 
 
 def _fit_to_show(report: Report, form: str, options: Options) -> Report:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from envcheck.checks import Check, Report, Status
 from envcheck.report.status import severity, worse, worst
@@ -16,8 +17,7 @@ _BUSY = 0.01
 """Share of time from which a GPU counts as in use."""
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """GPUs of one model in one state."""
 
     gpus: tuple[Gpu, ...]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
 
 from envcheck.report import Options
 from envcheck.report.clean import clean
@@ -45,8 +46,7 @@ NARROWEST, WIDEST = 40, 100
 """Columns between which a page is readable."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """A piece of a line in one style."""
 
     text: str

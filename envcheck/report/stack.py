@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from envcheck.checks import STATUSES, Check, Layer, Report, Status
 from envcheck.report.deaths import lost_with, probe_end
@@ -25,8 +26,7 @@ from envcheck.snapshot import Driver, Environment, Framework, Gpu, Snapshot, Too
 _LABEL, _WORD = 12, 6
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A line of the stack."""
 
     label: str

@@ -22,7 +22,6 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -39,8 +38,7 @@ DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
 """Kernel drivers that keep a GPU for a virtual machine."""
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """All that a rule may look at besides its subject."""
 
     snapshot: Snapshot
@@ -96,16 +94,14 @@ def _is_listed(gpu: Gpu) -> bool:
     return gpu.index is not None or gpu.cuda_ordinal is not None
 
 
-@dataclass(frozen=True)
-class FrameworkSubject:
+class FrameworkSubject(msgspec.Struct, frozen=True):
     """A framework and the environment it lies in."""
 
     environment: Environment
     framework: Framework
 
 
-@dataclass(frozen=True)
-class MeasurementSubject:
+class MeasurementSubject(msgspec.Struct, frozen=True):
     """A measurement and the GPU it was made on."""
 
     gpu: Gpu
@@ -157,8 +153,7 @@ Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 _SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A rule's declaration and its function."""
 
     name: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+
+import msgspec
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
@@ -16,8 +17,7 @@ _LEFT = ("~", "-")
 """How the names begin under which pip puts what it replaces, until the replacement is there."""
 
 
-@dataclass(frozen=True)
-class _Finding:
+class _Finding(msgspec.Struct, frozen=True):
     what: str
     """Who is concerned: ``torch``."""
     evidence: Evidence

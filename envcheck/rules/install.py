@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts
@@ -12,8 +13,7 @@ from envcheck.snapshot import Environment
 _VENV = ".venv"
 
 
-@dataclass(frozen=True)
-class How:
+class How(msgspec.Struct, frozen=True):
     """How packages are installed."""
 
     options: tuple[str, ...] = ()

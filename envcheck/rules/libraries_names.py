@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 _FAMILY = (
@@ -41,6 +42,7 @@ def names_in(text: str) -> list[LibraryName]:
     return list(dict.fromkeys(name for _, name in zip(range(_MOST), _names(text), strict=False)))
 
 
+@lru_cache(maxsize=4096)
 def name_of(path: str) -> LibraryName | None:
     """The library of a file or a name; None for one that is not CUDA's."""
     found = names_in(path.rpartition("/")[2])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from envcheck.checks import Fix
 from envcheck.compat.tables import TorchBuild, TorchRow
@@ -22,8 +23,7 @@ _COMPANIONS = ("torchvision", "torchaudio")
 """Packages that are built for one build of torch and must be installed with it."""
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """A build to install."""
 
     version: str

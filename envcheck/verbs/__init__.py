@@ -6,7 +6,10 @@ A verb's module is imported when it is asked for, so that none waits for what an
 from __future__ import annotations
 
 import importlib
-from argparse import Namespace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 
 def run_verb(name: str, options: Namespace) -> int:

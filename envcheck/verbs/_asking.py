@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from envcheck.collect.probe_request import working_folder
 from envcheck.options import components
 from envcheck.request import ALL_SCOPES, Request
 from envcheck.verbs._reading import baseline
@@ -42,14 +42,6 @@ def overlays(options: Namespace) -> tuple[str, ...]:
     from envcheck.compat.overlay import overlay_folders
 
     return overlay_folders(options.matrix, os.environ)
-
-
-def working_folder() -> str:
-    """The current folder; the root where it was removed."""
-    try:
-        return str(Path.cwd())
-    except OSError:
-        return "/"
 
 
 def _quick(options: Namespace) -> Bench | None:

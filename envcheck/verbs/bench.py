@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from envcheck import session
 from envcheck.baseline import save
 from envcheck.collect.bench_plan import Bench
+from envcheck.collect.probe_request import working_folder
 from envcheck.compat.expected import quantities
 from envcheck.compat.load import tables
 from envcheck.errors import UsageError
@@ -20,7 +21,7 @@ from envcheck.report.progress import progress
 from envcheck.request import Request
 from envcheck.rules.speed import MEASURED
 from envcheck.streams import say
-from envcheck.verbs._asking import overlays, working_folder
+from envcheck.verbs._asking import overlays
 from envcheck.verbs._reading import baseline
 from envcheck.verbs._telling import deliver
 

@@ -8,12 +8,13 @@ import sys
 from argparse import Namespace
 from types import FrameType
 
+from envcheck.collect.probe_request import working_folder
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.report import Options, render
 from envcheck.request import Request
 from envcheck.streams import tell
-from envcheck.verbs._asking import overlays, working_folder
+from envcheck.verbs._asking import overlays
 from envcheck.verbs._page import speaks_unicode
 from envcheck.verbs._reading import baseline, saved_report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,13 +45,15 @@ def ended(started: Started) -> tuple[int, bytes]:
         return code, noise.read()
 
 
-def test_a_check_takes_the_child_that_waits() -> None:
+@pytest.mark.parametrize("tell", [early.tell, lambda _request: None])
+def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], None]) -> None:
     early.begin()
+    tell(REQUEST)
     (waiting,) = early._waiting
     specs = [spec for spec in all_probes() if spec.name in early.PROBES]
     parts = gather(specs, REQUEST, scopes=("node", "container", "env"))
     assert not early._waiting
-    assert waiting[1].process.returncode == 0
+    assert waiting.started.process.returncode == 0
     environments = parts[0].environments
     assert environments is not None
     assert [one.executable for one in environments.items] == [sys.executable]
@@ -65,12 +67,50 @@ def test_its_probes_are_those_that_run_together() -> None:
 
 def test_another_folder_or_another_first_probe_is_not_for_it() -> None:
     early.begin()
-    assert early.take("/elsewhere", early.PROBES[0]) is None
-    assert early.take(PROBES, early.PROBES[1]) is None
-    taken = early.take(PROBES, early.PROBES[0])
+    assert early.take("/elsewhere", early.PROBES[0], REQUEST) is None
+    assert early.take(PROBES, early.PROBES[1], REQUEST) is None
+    taken = early.take(PROBES, early.PROBES[0], REQUEST)
     assert taken is not None
-    assert early.take(PROBES, early.PROBES[0]) is None
+    assert early.take(PROBES, early.PROBES[0], REQUEST) is None
     assert ended(taken) == (0, b"")
+
+
+def test_one_that_was_asked_another_request_is_not_taken() -> None:
+    early.begin()
+    early.tell({**REQUEST, "cwd": "/elsewhere"})
+    assert early.take(PROBES, early.PROBES[0], REQUEST) is None
+    assert early._waiting
+
+
+def test_an_order_longer_than_a_pipe_arrives() -> None:
+    request = {**REQUEST, "variables": {"LONG": "x" * 200_000, "NO_UTF_8": "\udcff"}}
+    early.begin()
+    early.tell(request)
+    specs = [spec for spec in all_probes() if spec.name in early.PROBES]
+    parts = gather(specs, request, scopes=("node", "container", "env"))
+    assert [part.runs[0].status for part in parts] == ["ok", "ok"]
+
+
+def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    taken: list[Started | None] = []
+    take = early.take
+
+    def noted(*order: Any) -> Started | None:
+        taken.append(take(*order))
+        return taken[-1]
+
+    monkeypatch.setattr(early, "take", noted)
+    monkeypatch.chdir(tmp_path)
+    for options in ((), ("--python", sys.executable, "--timeout", "60"), ("--all-envs",)):
+        cli.main(["check", "--format", "summary", "-q", *options])
+        (child,) = [child for child in taken if child]
+        assert child.told == early.PROBES[0]
+        taken.clear()
+
+
+def test_telling_none_is_no_fault() -> None:
+    early.tell(REQUEST)
+    assert not early._waiting
 
 
 def test_a_child_in_another_environment_is_not_one_of_these() -> None:
@@ -94,7 +134,7 @@ def test_one_that_nobody_needs_is_ended() -> None:
     (waiting,) = early._waiting
     early.end()
     assert not early._waiting
-    assert waiting[1].process.returncode == -signal.SIGKILL
+    assert waiting.started.process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("arguments", [("--only", "no-such-rule"), ("--assume", "gpu==H100", "-q"), ()])
