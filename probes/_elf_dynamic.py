@@ -7,6 +7,7 @@ the System V gABI, chapter 5, and the LSB's chapter on symbol versioning.
 from __future__ import annotations
 
 import struct
+from functools import cached_property
 from typing import NamedTuple
 
 from ._elf_file import ElfError, Reader
@@ -38,6 +39,7 @@ class Dynamic:
         self.there = any(segment.type == PT_DYNAMIC for segment in segments)
         self._entries = self._read_entries(header, segments)
         self._strings: dict[int, str] = {}
+        self._layouts: dict[str, struct.Struct] = {}
         self._string_bytes = STRINGS_LIMIT
 
     def _read_entries(self, header: Header, segments: list[Segment]) -> dict[int, list[int]]:
@@ -84,9 +86,14 @@ class Dynamic:
             self._strings[index] = self._read_string(index)
         return self._strings[index]
 
+    @cached_property
+    def _table(self) -> tuple[int | None, int]:
+        """Offset and size of the dynamic string table."""
+        return self.offset_of(DT_STRTAB), self.value(DT_STRSZ) or 0
+
     def _read_string(self, index: int) -> str:
-        table = self.offset_of(DT_STRTAB)
-        limit = min((self.value(DT_STRSZ) or 0) - index, STRING_LIMIT)
+        table, table_size = self._table
+        limit = min(table_size - index, STRING_LIMIT)
         if self._string_bytes <= 0:
             raise ElfError("its names are longer than any real ones")
         if table is None or limit <= 0:
@@ -103,7 +110,9 @@ class Dynamic:
 
     def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
         """Numbers at an offset of the file."""
-        compiled = struct.Struct(self._order + layout)
+        compiled = self._layouts.get(layout)
+        if compiled is None:
+            compiled = self._layouts[layout] = struct.Struct(self._order + layout)
         return compiled.unpack(self._file.exactly(offset, compiled.size, "its version table"))
 
 

@@ -26,9 +26,13 @@ Record = dict[str, Any]
 def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
     """One record for each name and file of the framework's own requests that matters."""
     report = _Report(process, site)
+    told: set[tuple[int, bool]] = set()
     for event in events:
         for request in event.requests:
-            report.add(request, event)
+            key = id(request), event.optional
+            if key not in told:  # most of what a library needs is asked for again by every other that needs it
+                told.add(key)
+                report.add(request, event)
     return report.records()
 
 

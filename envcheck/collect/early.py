@@ -39,7 +39,7 @@ def begin() -> None:
     Should this process be killed, its end closes the order, which ends the child before its probe and after it.
     """
     with suppress(OSError):
-        folder = str(bundle.folder("probes"))
+        folder = bundle.place("probes")
         _waiting.append(Early(start(sys.executable, ISOLATED, os.environ, None, folder, *PROBES), folder))
 
 

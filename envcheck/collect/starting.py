@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 MARKER = "ENVCHECK_CHILD"
@@ -74,4 +73,5 @@ def start(
 
 @cache
 def _bootstrap() -> str:
-    return Path(__file__).with_name("bootstrap.py").read_text(encoding="utf-8")
+    with open(f"{os.path.dirname(__file__)}/bootstrap.py", encoding="utf-8") as file:  # noqa: PTH120, PTH123  as bundle
+        return file.read()

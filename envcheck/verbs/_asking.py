@@ -6,7 +6,6 @@ import os
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from envcheck.collect.probe_request import working_folder
 from envcheck.options import components
 from envcheck.request import ALL_SCOPES, Request
 from envcheck.verbs._reading import baseline
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
 def judging_request(options: Namespace) -> Request:
     """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
+    from envcheck.collect.probe_request import working_folder
+
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
