@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import signal
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -16,7 +17,7 @@ from textual import work
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.command import CommandPalette
-from textual.events import Resize
+from textual.events import Event, Key, Resize
 from textual.screen import Screen
 from textual.widgets import OptionList
 
@@ -25,8 +26,8 @@ from envcheck.report import Options
 from envcheck.report.essentials import made_at
 from envcheck.report.pen import Pen
 from envcheck.tui import keys, wishes
+from envcheck.tui.calm import Front, KeyLine, Live
 from envcheck.tui.desk import Desk, ProcessAside, Put
-from envcheck.tui.live import KeyLine, Live
 from envcheck.tui.overview import Overview
 from envcheck.tui.paint import THEMES, Paint, first_theme
 from envcheck.tui.plain import draw_scrollbars
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
     from envcheck.tui.telemetry import Telemetry
 
 _TICK = 0.1
-_BEHIND = 10
-"""Ticks of which one goes to a screen that lies behind a window: with it the whole of both is drawn anew."""
+_SHOWN, _BEHIND = 2, 10
+"""Ticks after which news is shown, and on a screen behind a window, where all of both is drawn anew with it."""
+_KEYS_FIRST, _LATEST = 0.15, 5
+"""Seconds after a key in which its answer is drawn and no news, and ticks after which news is shown all the same."""
 _FIRST_SCREEN = 0.05
 """Seconds in which the first screen is drawn before probes take the processors."""
 _TIGHT = 30
@@ -78,8 +81,10 @@ class EnvcheckApp(App["Report"]):
         self.report: Report | None = saved
         self._saved = saved is not None
         self._page_options = options
-        self._telemetry = telemetry
-        self._ticks = 0
+        self._ticks, self._pressed = 0, 0.0
+        self._top = Live("envcheck", id="top")
+        self.tabs = Tabs(options, self.desk, lambda: self.paint, telemetry)
+        """What lies under all windows."""
         for theme in THEMES:
             self.register_theme(theme)
         if "TEXTUAL_ANIMATIONS" not in variables:
@@ -89,10 +94,13 @@ class EnvcheckApp(App["Report"]):
         self.set_class(options.ascii, "-ascii")
         draw_scrollbars(ascii_only=options.ascii)
 
+    def get_default_screen(self) -> Front:
+        return Front(id="_default")
+
     def compose(self) -> ComposeResult:
-        yield Live("envcheck", id="top")
-        with Tabs(self._page_options, self.desk, lambda: self.paint, self._telemetry) as tabs:
-            yield from tabs.compose_places()
+        yield self._top
+        with self.tabs:
+            yield from self.tabs.compose_places()
         footer = KeyLine()
         footer.compact = True
         yield footer
@@ -116,11 +124,6 @@ class EnvcheckApp(App["Report"]):
     def paint(self) -> Paint:
         """Colours for the theme as it is now."""
         return Paint(dark=self.current_theme.dark, ascii_only=self._page_options.ascii)
-
-    @property
-    def tabs(self) -> Tabs:
-        """What lies under all windows."""
-        return self.screen_stack[0].query_one(Tabs)
 
     @property
     def home(self) -> str:
@@ -163,20 +166,32 @@ class EnvcheckApp(App["Report"]):
 
     def _tick(self) -> None:
         """Look in on the session, and say what is under way, or what the report is about."""
-        if not self._screen_stack or not self.screen_stack[0].query("#top"):
+        if not self._screen_stack or not self._top.is_attached:
             return  # the screen is being taken down
         ended = self.runner.take_ended()
         if ended is not None:
             self._take(ended)
         self._ticks += 1
-        if len(self.screen_stack) > 1 and self._ticks % _BEHIND:
+        if not self._is_time_to_show():
             return
+        self._ticks = 0
         if self.runner.session is not None:
             self._follow(self.runner.session)
         self._say()
         speed = self.tabs.speed
         if speed is not None and self.tabs.place == "performance":
             speed.show_now(self.paint)
+
+    def _is_time_to_show(self) -> bool:
+        if len(self.screen_stack) > 1:
+            return self._ticks >= _BEHIND
+        answering = time.monotonic() - self._pressed < _KEYS_FIRST
+        return self._ticks >= (_LATEST if answering else _SHOWN)
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, Key):
+            self._pressed = time.monotonic()
+        await super().on_event(event)
 
     def _take(self, ended: Session) -> None:
         """Show what a session found, unless it was broken off and there is something better to see."""
@@ -194,8 +209,9 @@ class EnvcheckApp(App["Report"]):
 
     def _follow(self, session: Session) -> None:
         """Show what is under way, and the first report as it grows."""
-        news, speed = session.news(), self.tabs.speed
-        if self.report is None:
+        speed = self.tabs.speed
+        if self.report is None and self.tabs.place == "overview":
+            news = session.news()
             if news is not None:
                 self.tabs.overview.show(news, self.paint, final=False)
             self.tabs.overview.show_work(session.doing, session.work, self.paint)
@@ -209,8 +225,7 @@ class EnvcheckApp(App["Report"]):
         else:
             told = [report.host or "", made_at(report), f"{report.duration_s:.1f} s"] if report else []
             words = "  ".join(part for part in told if part)
-        top = self.screen_stack[0].query_one("#top", Live)
-        top.put(Text.assemble(("envcheck  ", "bold"), Pen(self._page_options).text(words)))
+        self._top.put(Text.assemble(("envcheck  ", "bold"), Pen(self._page_options).text(words)))
 
     # What the places ask for
 

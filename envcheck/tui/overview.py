@@ -15,7 +15,7 @@ from textual.widgets.option_list import Option
 
 from envcheck.report.pen import Line, Pen, Span
 from envcheck.report.wrap import clip
-from envcheck.tui.live import Live
+from envcheck.tui.calm import Listing, Live
 from envcheck.tui.paint import Paint
 from envcheck.tui.work import Work
 
@@ -66,7 +66,7 @@ class Overview(Vertical):
     def compose(self) -> ComposeResult:
         yield Live("Examining this machine", id="verdict")
         yield Live("", id="stack")
-        yield OptionList(id="findings")
+        yield Listing(id="findings")
         with VerticalScroll(id="details", can_focus=False):
             yield Static("", id="detail-text")
 

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Input, Label, Static
 
 from envcheck.errors import UsageError
-from envcheck.tui.live import Live
+from envcheck.tui.calm import Live
 from envcheck.tui.paint import Paint
 from envcheck.tui.telemetry import Telemetry
 

@@ -48,6 +48,11 @@ class Tabs(TabbedContent):
     ) -> None:
         super().__init__(id="tabs")
         self._page_options, self._desk, self._paint, self._telemetry = options, desk, paint, telemetry
+        self.overview = Overview(options)
+        # Of the others each is there once it is built.
+        self.speed: Speed | None = None
+        self.what_if: WhatIf | None = None
+        self.facts: Facts | None = None
         self._report: Report | None = None
         self._may_watch = False
         self._built, self._stale = {"overview"}, set(TABS)
@@ -56,7 +61,7 @@ class Tabs(TabbedContent):
     def compose_places(self) -> ComposeResult:
         """The panes; the first with its screen in it."""
         with Place("1 Overview", id="overview"):
-            yield Overview(self._page_options)
+            yield self.overview
         yield Place("2 Performance", id="performance")
         yield Place("3 Matrix", id="matrix")
         yield Place("4 Facts", id="facts")
@@ -68,29 +73,6 @@ class Tabs(TabbedContent):
     def place(self) -> str:
         """What is in front."""
         return self.active or TABS[0]
-
-    @property
-    def overview(self) -> Overview:
-        return self.query_one(Overview)
-
-    @property
-    def speed(self) -> Speed | None:
-        """The second place, if it is built; as are the next two."""
-        from envcheck.tui.speed import Speed
-
-        return next(iter(self.query(Speed)), None) if "performance" in self._built else None
-
-    @property
-    def what_if(self) -> WhatIf | None:
-        from envcheck.tui.whatif import WhatIf
-
-        return next(iter(self.query(WhatIf)), None) if "matrix" in self._built else None
-
-    @property
-    def facts(self) -> Facts | None:
-        from envcheck.tui.facts import Facts
-
-        return next(iter(self.query(Facts)), None) if "facts" in self._built else None
 
     def show(self, report: Report, *, may_watch: bool) -> None:
         """Show another report, the places behind when they come to the front.
@@ -116,6 +98,7 @@ class Tabs(TabbedContent):
         self._field = field
         self.active = place
         if place in self._built:
+            self._settle_focus()  # now, so that both places are drawn once, and not again for who has the focus
             self.call_after_refresh(self._settle_focus)
 
     def focus_place(self) -> None:
@@ -137,7 +120,9 @@ class Tabs(TabbedContent):
         event.stop()
         place = event.pane.id or ""
         if place not in self._built:
-            await self._build(place)
+            with self.app.batch_update():
+                await self._build(place)
+                self.screen.refresh(layout=True)  # before anything of it is drawn, or it is not told of its size
             self._built.add(place)
         if self.speed is not None:
             self.speed.watch_gpus(wanted=place == "performance" and self._may_watch)
@@ -155,15 +140,21 @@ class Tabs(TabbedContent):
             from envcheck.tui.speed import Speed
             from envcheck.tui.telemetry import Telemetry
 
-            await pane.mount(Speed((self._telemetry or Telemetry)(), paint))
+            speed = Speed((self._telemetry or Telemetry)(), paint)
+            await pane.mount(speed)
+            self.speed = speed
         elif place == "matrix":
             from envcheck.tui.whatif import WhatIf
 
-            await pane.mount(WhatIf(self._page_options, paint, self._desk))
+            what_if = WhatIf(self._page_options, paint, self._desk)
+            await pane.mount(what_if)
+            self.what_if = what_if
         else:
             from envcheck.tui.facts import Facts
 
-            await pane.mount(Facts(paint))
+            facts = Facts(paint)
+            await pane.mount(facts)
+            self.facts = facts
 
     def _fill(self) -> None:
         """Bring the place in front up to date, if it is not."""

@@ -10,7 +10,8 @@ from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.geometry import Size
+from textual.events import Resize
+from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Label, Static
 
@@ -30,6 +31,20 @@ _BESIDE = 130
 """Columns from which on the grid stands beside the answer."""
 
 
+class Answer(VerticalScroll):
+    """Where the answer stands; it says when there is another width for it."""
+
+    class Widened(Message):
+        """Or narrowed."""
+
+    _width = 0
+
+    def on_resize(self, event: Resize) -> None:
+        if event.size.width != self._width:
+            self._width = event.size.width
+            self.post_message(self.Widened())
+
+
 class WhatIf(Vertical):
     """A form over ``matrix check``."""
 
@@ -38,7 +53,6 @@ class WhatIf(Vertical):
         self._options, self._paint, self._desk = options, paint, desk
         self._touched = False
         self._overlays: tuple[str, ...] = ()
-        self._laid_out_for: Size | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="whatif-form"):
@@ -47,17 +61,17 @@ class WhatIf(Vertical):
                     yield Label(field)
                     yield Input(placeholder=self._own(placeholder), id=f"ask-{field}", compact=True)
         with Horizontal(id="whatif-answer"):
-            with VerticalScroll(id="whatif-page", classes="framed", can_focus=False) as page:
+            with Answer(id="whatif-page", classes="framed", can_focus=False) as page:
                 page.border_title = "answer"
                 yield Static("", id="whatif-text")
             yield Builds(self._desk, self._paint)
 
     def on_resize(self) -> None:
-        if self._laid_out_for == self.size:
-            return
-        self._laid_out_for = self.size
         self.query_one("#whatif-answer").set_class(self.size.width < _BESIDE, "-below")
-        self.call_after_refresh(self.answer)
+
+    def on_answer_widened(self, event: Answer.Widened) -> None:
+        event.stop()
+        self.answer()
 
     def repaint(self, paint: Paint) -> None:
         """Take other colours."""

@@ -110,9 +110,8 @@ def test_leaving_ends_every_child(terminal: Terminal, how: str) -> None:
         own = subprocess.run(
             ["pgrep", "-f", "envcheck tui"], capture_output=True, text=True, check=False
         ).stdout.split()
-        mine = [int(pid) for pid in own if marker.encode() in (Path("/proc") / pid / "environ").read_bytes()]
-        for pid in mine:
-            if pid not in started:
+        for pid in processes(marker):
+            if str(pid) in own and pid not in started:
                 os.kill(pid, getattr(signal, f"SIG{how}"))
     terminal.wait(lambda screen: "status" in screen, 15)
     assert not children(marker)

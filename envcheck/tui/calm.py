@@ -1,15 +1,39 @@
-"""Texts that are put on the screen again and again while something is under way."""
+"""Textual's widgets, drawn anew only where there is something else to see: keys wait for whatever is drawn."""
 
 from __future__ import annotations
 
 from rich.text import Text
 from textual.binding import ActiveBinding
+from textual.events import Resize
+from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widget import Widget
+from textual.widgets import Footer, OptionList, Static
+
+
+class Front(Screen[object]):
+    """The screen below all windows. Who gets or loses the focus draws itself; Textual's draws everything then."""
+
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+
+
+class Listing(OptionList):
+    """Coming to the front again is told as another size, upon which Textual's lays out every row anew."""
+
+    _had: Size | None = None
+
+    def on_resize(self, event: Resize) -> None:
+        if event.size == self._had:
+            event.prevent_default()
+        self._had = event.size
 
 
 class Live(Static):
-    """Drawn anew only for another text, and laid out anew, with all beside it, only for more or fewer lines."""
+    """Text that is put on the screen again and again while something is under way.
+
+    Drawn anew only for another text, and laid out anew, with all beside it, only for more or fewer lines.
+    """
 
     _words = Text()
 
