@@ -13,6 +13,7 @@ from envcheck.checks import Report, Tool
 from envcheck.compat.complete import complete
 from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.load import matrix_date, tables
+from envcheck.compat.question.rows import is_known
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
 from envcheck.exitcode import ExitCode
@@ -30,7 +31,9 @@ from envcheck.verdict import conclude
 def get_ready(request: Request) -> None:
     """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
     all_rules()
-    find_gpu(tables(request.overlays), "")  # puts all names of models into its index
+    known = tables(request.overlays)
+    find_gpu(known, "")  # this and the next put all names into an index
+    is_known(known, "")
     import_module("packaging.requirements")  # rules parse what distributions require
 
 

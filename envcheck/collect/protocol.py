@@ -127,10 +127,12 @@ def _without_halves(line: bytes) -> bytes:
 def _stray_field(value: Any, decoded: Any, path: str) -> str | None:
     """Path of the first key in ``value`` that decoding it to ``decoded`` dropped."""
     if isinstance(decoded, msgspec.Struct):
+        fields = decoded.__struct_fields__
         for key, part in value.items():
-            if key not in decoded.__struct_fields__:
+            if key not in fields:
                 return f"{path}.{key}"
-            if stray := _stray_field(part, getattr(decoded, key), f"{path}.{key}"):
+            # Most are texts and numbers, of which there are thousands.
+            if type(part) in (dict, list) and (stray := _stray_field(part, getattr(decoded, key), f"{path}.{key}")):
                 return stray
     elif isinstance(decoded, tuple):
         for index, (part, item) in enumerate(zip(value, decoded, strict=True)):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from envcheck.compat.fit import Fit, conclude
+from envcheck.compat.question.names import canonical
+from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CudaVersion
@@ -120,14 +122,15 @@ def _row_of(tables: Tables, name: str, version: str | None) -> ReleaseRow | None
     asked = parse_version(version or "")
     if asked is None:
         return None
-    rows = [row for row in tables.releases if row.name == name and parse_specifier(row.versions).cover(asked) == "all"]
+    named = (row for row in rows_of(tables, canonical(name)) if row.name == name)
+    rows = [row for row in named if parse_specifier(row.versions).cover(asked) == "all"]
     return next((row for row in rows if row.build == asked.local), None) or next(
         (row for row in rows if not row.build), None
     )
 
 
 def _toolkits(tables: Tables) -> list[ReleaseRow]:
-    return [row for row in tables.releases if row.name == _TOOLKIT]
+    return [row for row in rows_of(tables, canonical(_TOOLKIT)) if row.name == _TOOLKIT]
 
 
 def _cuda_of(row: ReleaseRow) -> CudaVersion | None:

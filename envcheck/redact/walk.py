@@ -41,6 +41,8 @@ def _record(record: Any, change: Change, change_named: ChangeNamed) -> Any:
     kind: Any = type(record)
     for name in _fields(kind):
         value = getattr(record, name)
+        if value is None:
+            continue
         new = _value(value, change, change_named)
         if new is not value:
             changed[name] = new

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable
-from pathlib import PurePosixPath
 
 import msgspec
 
@@ -104,7 +104,7 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
     known: dict[tuple[str, str, str | None], list[Distribution]] = {}
     for distribution in environment.distributions or ():
         if distribution.path:
-            place = (distribution.name, str(PurePosixPath(distribution.path).parent), distribution.channel)
+            place = (distribution.name, posixpath.dirname(distribution.path), distribution.channel)
             known.setdefault(place, []).append(distribution)
     for (name, folder, _), records in known.items():
         if len(records) > 1:
@@ -129,7 +129,7 @@ def _damaged(environment: Environment) -> Iterable[_Finding]:
     by_path = {distribution.path: distribution for distribution in environment.distributions or ()}
     installed = {distribution.name for distribution in environment.distributions or ()}
     for record in environment.damaged or ():
-        name = PurePosixPath(record.path).name
+        name = posixpath.basename(record.path)
         evidence = Evidence(what=record.path, value=record.problem, source=record.source)
         distribution = by_path.get(record.path)
         if name.startswith(_LEFT):

@@ -144,7 +144,7 @@ def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None
         else (package.framework, "torch", torch.version or "")
     )
     lines = (asking.requires if asking else None) or _requires(package)
-    bounds = bounds_on(lines, asked, _marks(facts))
+    bounds = bounds_on(lines, asked, _marks(facts)) if lines else None
     if not bounds or admits(bounds, there) is not False:
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
@@ -162,7 +162,7 @@ def _requires(package: Package) -> tuple[str, ...]:
 def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """What is known of its release."""
     framework = package.framework
-    if framework is not None and bounds_on(framework.requires, "torch", _marks(facts)):
+    if framework is not None and framework.requires and bounds_on(framework.requires, "torch", _marks(facts)):
         return None  # its own metadata has spoken
     there = torch.version or ""
     fit = release_fits(facts.tables, package.name, package.version, "torch", there, facts.driver_os, machine(facts))

@@ -120,7 +120,7 @@ def _held(
     environment: Environment,
 ) -> _Wrong | None:
     name, version, there = record.name, record.version or "", numpy.version
-    bounds = bounds_on(record.requires or (), _NUMPY, _marks(environment, facts))
+    bounds = bounds_on(record.requires, _NUMPY, _marks(environment, facts)) if record.requires else None
     if bounds:
         if admits(bounds, there) is not False:
             return None
