@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.text import Text
@@ -21,6 +22,7 @@ from textual.events import Event, Key, Resize
 from textual.screen import Screen
 from textual.widgets import OptionList
 
+from envcheck.ahead import Ahead
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
 from envcheck.report.essentials import made_at
@@ -46,6 +48,8 @@ _SHOWN, _BEHIND = 2, 10
 """Ticks after which news is shown, and on a screen behind a window, where all of both is drawn anew with it."""
 _KEYS_FIRST, _LATEST = 0.15, 5
 """Seconds after a key in which its answer is drawn and no news, and ticks after which news is shown all the same."""
+_LATER = ("speed", "telemetry", "figures", "sparks", "whatif", "facts", "choices", "detail")
+"""Modules of this package that only other places and windows need; imported when there is something to read."""
 _FIRST_SCREEN = 0.05
 """Seconds in which the first screen is drawn before probes take the processors."""
 _TIGHT = 30
@@ -79,6 +83,7 @@ class EnvcheckApp(App["Report"]):
         self.runner = Runner(request, examine)
         self.windows = Windows(self, options)
         self.report: Report | None = saved
+        self._later = Ahead(*(partial(import_module, f"envcheck.tui.{name}") for name in _LATER))
         self._saved = saved is not None
         self._page_options = options
         self._ticks, self._pressed = 0, 0.0
@@ -141,6 +146,7 @@ class EnvcheckApp(App["Report"]):
         self.tabs.show(report, may_watch=not self._saved and wishes.nvml_answered(report))
         self._say()
         self._learn_rules()
+        self._later.begin()
         gc.freeze()  # else each search for garbage goes through all of it: some 50 ms in which no key is answered
 
     @work(exclusive=True, group="rules", exit_on_error=False)
