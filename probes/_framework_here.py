@@ -79,12 +79,14 @@ class Here(NamedTuple):
 def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
     """The framework that ``import imported`` takes; None without any trace of it.
 
-    ``names`` are those of the distributions, PyPI's and conda's, that may hold it.
+    ``names`` are those of the distributions, PyPI's and conda's, that may hold it. A folder of its name without
+    ``__init__.py`` is none where PYTHONPATH leads to it, to somebody's project say; in a site folder it is a left-over.
     """
     found = packages(site, imported)
     wheels = [wheel for name in names for wheel in site.installed(name, "pip")]
     build = next((build for name in names if (build := conda_build(site.distributions, name))), None)
-    return Here(site, tuple(found), tuple(wheels), build) if found or wheels or build else None
+    there = wheels or build or any(package.regular or not package.by_variable for package in found)
+    return Here(site, tuple(found), tuple(wheels), build) if there else None
 
 
 def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:

@@ -206,6 +206,13 @@ def test_a_leftover_folder(tree: Tree) -> None:
     assert found.problem == f"{SITE}/torch holds no version.py: an incomplete or shadowing torch"
 
 
+def test_a_project_with_a_folder_of_that_name_is_none(tree: Tree) -> None:
+    tree.file("/project/torch/lib/libtorch_cuda.so")
+    assert read_or_none(tree, "/project") is None
+    tree.file("/project/torch/__init__.py")
+    assert read(tree, "/project").path == "/project/torch"
+
+
 def test_metadata_without_a_folder(tree: Tree) -> None:
     tree.wheel(SITE, "torch", "2.5.1+cpu")
     found = read(tree)
