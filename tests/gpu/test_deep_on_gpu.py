@@ -144,15 +144,14 @@ def test_a_gpu_at_work_is_left_alone_unless_forced(interpreter: str) -> None:
         "import torch, sys, time\na = torch.rand(8192, 8192, device='cuda')\n(a @ a).sum().item()\n"
         "print('on', flush=True)\nend = time.time() + 120\nwhile time.time() < end: (a @ a).sum().item()\n"
     )
-    worker = subprocess.Popen([interpreter, "-c", code], stdout=subprocess.PIPE, text=True)
-    try:
-        assert worker.stdout
-        assert worker.stdout.readline() == "on\n"
-        subprocess.run(["sleep", "2"], check=True)  # the GPU's own sampling period is up to a second
-        rows = {row["name"]: row for row in run(interpreter, "--deep")["probes"] if row.get("framework")}
-    finally:
-        worker.kill()
-        worker.wait()
+    with subprocess.Popen([interpreter, "-c", code], stdout=subprocess.PIPE, text=True) as worker:
+        try:
+            assert worker.stdout
+            assert worker.stdout.readline() == "on\n"
+            subprocess.run(["sleep", "2"], check=True)  # the GPU's own sampling period is up to a second
+            rows = {row["name"]: row for row in run(interpreter, "--deep")["probes"] if row.get("framework")}
+        finally:
+            worker.kill()
     assert rows["deep_torch"]["status"] == "skipped"
     assert "busy" in rows["deep_torch"]["detail"]
     assert "--force" in rows["deep_torch"]["detail"]
