@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from ._env_head import read_start
@@ -136,10 +137,15 @@ def _some(paths: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
+@lru_cache(maxsize=4)  # each METADATA is asked several times in a row
+def _lines(start: bytes) -> tuple[str | None, str | None]:
+    """What stands for the name and for the version."""
+    return _line(start, _NAME_LINE), _line(start, _VERSION_LINE)
+
+
 def _said(start: bytes) -> Fields | None:
     """Name and version by the metadata itself, which is what pip and ``importlib.metadata`` go by."""
-    values = [_line(start, pattern) for pattern in (_NAME_LINE, _VERSION_LINE)]
-    name, version = values[0] or "", values[1] or ""
+    name, version = (value or "" for value in _lines(start))
     if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
         return {"name": normalised(name), "version": version}
     return None
@@ -172,8 +178,7 @@ def _problem(start: bytes) -> str | None:
     """Why METADATA cannot be used."""
     if not start.strip(b"\0 \r\n\t"):
         return "METADATA is empty"
-    for name, pattern, form in (("name", _NAME_LINE, _NAME), ("version", _VERSION_LINE, _VERSION)):
-        value = _line(start, pattern)
+    for name, value, form in zip(("name", "version"), _lines(start), (_NAME, _VERSION), strict=True):
         if value is None or not form.fullmatch(value):
             return f"no {name} in METADATA" if not value else f"no usable {name} in METADATA"
     return None
