@@ -84,6 +84,7 @@ class EnvcheckApp(App["Report"]):
         self.windows = Windows(self, options)
         self.report: Report | None = saved
         self._later = Ahead(*(partial(import_module, f"envcheck.tui.{name}") for name in _LATER))
+        self._binding = Ahead(partial(import_module, "pynvml"))  # of NVML; its import takes longer than a key may
         self._saved = saved is not None
         self._page_options = options
         self._ticks, self._pressed = 0, 0.0
@@ -143,10 +144,13 @@ class EnvcheckApp(App["Report"]):
     def show(self, report: Report) -> None:
         """Show a report in place of the present one."""
         self.report = report
-        self.tabs.show(report, may_watch=not self._saved and wishes.nvml_answered(report))
+        may_watch = not self._saved and wishes.nvml_answered(report)
+        self.tabs.show(report, may_watch=may_watch)
         self._say()
         self._learn_rules()
         self._later.begin()
+        if may_watch:
+            self._binding.begin()
         gc.freeze()  # else each search for garbage goes through all of it: some 50 ms in which no key is answered
 
     @work(exclusive=True, group="rules", exit_on_error=False)
@@ -240,8 +244,9 @@ class EnvcheckApp(App["Report"]):
         for widget in (*self.screen_stack, self.tabs.overview):
             widget.set_class(event.size.height < _TIGHT, "-tight")
 
-    def on_option_list_option_highlighted(self, _event: OptionList.OptionHighlighted) -> None:
-        self.tabs.overview.show_detail(self.paint)
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        if event.option_list.is_attached:  # it is told late when the application ends at once
+            self.tabs.overview.show_detail(self.paint)
 
     def on_overview_chosen(self, event: Overview.Chosen) -> None:
         if self.report is not None:
