@@ -97,7 +97,8 @@ def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun]:
     except Unreadable as problem:
         run = ProbeRun(name=importer.name, title=title, status="failed", detail=str(problem))
         return problem.partial, run
-    return part, ProbeRun(name=importer.name, title=title, status="ok")
+    own = next(iter(part.runs), ProbeRun(name=importer.name, title=title, status="ok"))
+    return msgspec.structs.replace(part, runs=()), own
 
 
 def _not_recognised(paste: Paste, runs: list[ProbeRun]) -> str:

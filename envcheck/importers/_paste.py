@@ -54,6 +54,13 @@ class Paste:
     """The lines of ``text``, each cut at ``LINE_LIMIT``; line 1 is the first."""
     unread: str
     """What was left out, as a sentence; empty when all was read."""
+    gap: tuple[int, int] = (0, 0)
+    """How many of ``lines`` come before what was left out, and how many lines that is."""
+
+    def number(self, place: int) -> int:
+        """The number that a line has in the whole text, which begins with line 1; ``place`` counts from 0."""
+        before, missing = self.gap
+        return place + 1 + (missing if place >= before else 0)
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
@@ -62,21 +69,39 @@ class Paste:
 
     @classmethod
     def of(cls, text: str) -> Paste:
-        """Clean ``text`` and cut it to size."""
-        cleaned = _clean(text[:TEXT_LIMIT])
-        lines = cleaned.split("\n", LINE_COUNT_LIMIT)
+        """Clean ``text`` and cut it to size: of a long one the ends are kept, since logs begin with the versions and
+        end with the error.
+        """
         unread = []
+        first, last, missing = text, "", 0
         if len(text) > TEXT_LIMIT:
-            unread.append(f"only the first {TEXT_LIMIT // 1024 // 1024} MiB were read")
+            first, last, missing = _ends(text)
+            unread.append(f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read")
+        lines = _clean(first).split("\n")
+        before = len(lines)
+        lines += _clean(last).split("\n") if last else []
         if len(lines) > LINE_COUNT_LIMIT:
-            unread.append(f"only the first {LINE_COUNT_LIMIT} lines were read")
-        kept = tuple(line[:LINE_LIMIT].rstrip() for line in lines[:LINE_COUNT_LIMIT])
-        return cls(text=cleaned, lines=kept, unread=" and ".join(unread))
+            half = LINE_COUNT_LIMIT // 2
+            missing += len(lines) - 2 * half
+            before, lines = half, lines[:half] + lines[-half:]
+            unread.append(f"only the first and the last {half} lines were read")
+        kept = tuple(line[:LINE_LIMIT].rstrip() for line in lines)
+        return cls("\n".join(lines), kept, " and ".join(unread), (before, missing))
 
 
 def printable(text: str) -> str:
     """``text`` without controls and invisible characters, its blanks folded."""
     return " ".join(text.translate(_TABLE).split())
+
+
+def _ends(text: str) -> tuple[str, str, int]:
+    """The beginning and the end of a text that is too long, in whole lines, and how many lines lie between them."""
+    half = TEXT_LIMIT // 2
+    stop = text.rfind("\n", 0, half)
+    start = text.find("\n", len(text) - half) + 1
+    stop = stop if stop >= 0 else half
+    start = start or len(text) - half
+    return text[:stop], text[start:], max(text.count("\n", stop, start) - 1, 0)
 
 
 def _clean(text: str) -> str:

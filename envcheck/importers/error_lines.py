@@ -7,16 +7,20 @@ Lines that ask for CUDA are taken too: that there is none is then a failure.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
-from envcheck.snapshot import ObservedError, Snapshot
+from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 
 NAME = "error lines"
 RANK = Rank.MESSAGE
 
 MOST_LINES = 200
 LONGEST_LINE = 2_000
+_ALIKE = 2
+"""Lines that differ only in their numbers, kept from each end where there are too many."""
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 _WORDS = (
     r"error",
@@ -81,15 +85,33 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    """The first ``MOST_LINES`` of them, a line that is repeated word for word once."""
-    found: dict[str, ObservedError] = {}
-    for number, line in enumerate(paste.lines, start=1):
-        text = line.strip()[:LONGEST_LINE]
-        if text not in found and _is_error(line):
-            found[text] = ObservedError(source=SOURCE, text=text, line=number)
-            if len(found) == MOST_LINES:
-                break
-    return Snapshot(observed_errors=tuple(found.values()))
+    """At most ``MOST_LINES`` of them, a line that is repeated word for word once."""
+    found: dict[str, int] = {}
+    seen: set[str] = set()
+    for place, line in enumerate(paste.lines):
+        if line not in seen:
+            seen.add(line)
+            if _is_error(line):
+                found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
+    kept = _fewer(list(found)) if len(found) > MOST_LINES else list(found)
+    told = f"{len(kept)} of {len(found)} lines that speak of a failure were kept" if len(kept) < len(found) else ""
+    return Snapshot(
+        observed_errors=tuple(ObservedError(source=SOURCE, text=text, line=found[text]) for text in kept),
+        runs=(ProbeRun(name=NAME, title=f"Pasted: {NAME}", status="ok", detail=told),),
+    )
+
+
+def _fewer(lines: list[str]) -> list[str]:
+    """Few of those that differ in their numbers alone, as the warnings of a long run do; then the ends, for the error
+    that ended it all stands last.
+    """
+    alike: dict[str, list[int]] = defaultdict(list)
+    for place, line in enumerate(lines):
+        alike[_NUMBER.sub("#", line)].append(place)
+    places = sorted({place for of_one in alike.values() for place in (*of_one[:_ALIKE], *of_one[-_ALIKE:])})
+    half = MOST_LINES // 2
+    kept = places if len(places) <= MOST_LINES else places[:half] + places[-half:]
+    return [lines[place] for place in kept]
 
 
 def _is_error(line: str) -> bool:

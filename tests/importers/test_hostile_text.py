@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from envcheck.errors import UsageError
 from envcheck.importers import importers, list_names, read_text
 from envcheck.importers._paste import LINE_COUNT_LIMIT, TEXT_LIMIT, Paste
+from envcheck.importers.error_lines import MOST_LINES
 from envcheck.snapshot import Snapshot
 from tests.importers.pasting import errors_in, recorded, release_in
 from tests.thorough import examples
 
 SOON = 120.0
 """Seconds within which the longest text is read, with room for a slow machine."""
+
+ENDS = "only the first and the last 4 MiB were read"
 
 
 def read_or_refuse(text: str) -> Snapshot | None:
@@ -76,18 +79,49 @@ def test_a_hundred_megabytes_are_read_in_part_and_it_is_said() -> None:
     snapshot = read_text(text)
     assert time.monotonic() - started < SOON
     assert errors_in(snapshot) == ["RuntimeError: CUDA error: boom"]
-    assert [run.detail for run in snapshot.runs if run.name == "pasted text"] == ["only the first 8 MiB were read"]
+    assert [run.detail for run in snapshot.runs if run.name == "pasted text"] == [ENDS]
 
 
-def test_what_lies_beyond_the_limit_is_not_read() -> None:
-    text = "Nvidia driver 535.104.12\n" + "x" * TEXT_LIMIT + "\nRuntimeError: boom\n"
-    assert errors_in(read_text(text)) == []
+def test_of_a_text_beyond_the_limit_the_ends_are_read() -> None:
+    filling = ("x" * 99 + "\n") * (TEXT_LIMIT // 200)
+    text = f"Nvidia driver 535.104.12\n{filling}RuntimeError: in between\n{filling}RuntimeError: boom\n"
+    snapshot = read_text(text)
+    assert release_in(text) == "535.104.12"
+    assert [(error.text, error.line) for error in snapshot.observed_errors] == [
+        ("RuntimeError: boom", text.count("\n", 0, text.index("RuntimeError: boom")) + 1)
+    ]
+    assert snapshot.runs[-1].detail == ENDS
 
 
-def test_lines_beyond_the_limit_are_not_read_and_it_is_said() -> None:
-    snapshot = read_text("Nvidia driver 535.104.12\n" + "\n" * LINE_COUNT_LIMIT + "RuntimeError: boom\n")
-    assert errors_in(snapshot) == []
-    assert snapshot.runs[-1].detail == f"only the first {LINE_COUNT_LIMIT} lines were read"
+def test_a_single_line_beyond_the_limit_is_cut() -> None:
+    text = "Nvidia driver 535.104.12\n" + "x" * 2 * TEXT_LIMIT
+    assert release_in(text) == "535.104.12"
+
+
+def test_lines_between_the_ends_are_not_read_and_it_is_said() -> None:
+    many = "\n" * LINE_COUNT_LIMIT
+    snapshot = read_text(f"Nvidia driver 535.104.12\n{many}RuntimeError: in between\n{many}RuntimeError: boom\n")
+    assert [(error.text, error.line) for error in snapshot.observed_errors] == [
+        ("RuntimeError: boom", 2 * LINE_COUNT_LIMIT + 3)
+    ]
+    assert snapshot.runs[-1].detail == f"only the first and the last {LINE_COUNT_LIMIT // 2} lines were read"
+
+
+def test_the_error_at_the_end_of_a_long_log_is_found() -> None:
+    warnings = "".join(f"12:{n % 60:02} [WARN] step {n}: loss {n / 7} is not finite\n" for n in range(5_000))
+    others = "".join(f"error: plug-in {name} is gone\n" for name in map(_word, range(300)))
+    last = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+    snapshot = read_text(f"{warnings}NVRM: Xid (PCI:0000:3b:00): 79\n{others}{last}\n")
+    found = errors_in(snapshot)
+    assert found[-1] == last
+    assert len(found) == MOST_LINES
+    assert len([line for line in found if "loss" in line]) <= 4
+    (run,) = [run for run in snapshot.runs if run.name == "error lines"]
+    assert run.detail == f"{MOST_LINES} of 5302 lines that speak of a failure were kept"
+
+
+def _word(number: int) -> str:
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 
 def test_terminal_codes_and_invisible_characters_are_gone() -> None:
