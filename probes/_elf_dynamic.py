@@ -39,7 +39,6 @@ class Dynamic:
         self.there = any(segment.type == PT_DYNAMIC for segment in segments)
         self._entries = self._read_entries(header, segments)
         self._strings: dict[int, str] = {}
-        self._layouts: dict[str, struct.Struct] = {}
         self._string_bytes = STRINGS_LIMIT
 
     def _read_entries(self, header: Header, segments: list[Segment]) -> dict[int, list[int]]:
@@ -110,10 +109,8 @@ class Dynamic:
 
     def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
         """Numbers at an offset of the file."""
-        compiled = self._layouts.get(layout)
-        if compiled is None:
-            compiled = self._layouts[layout] = struct.Struct(self._order + layout)
-        return compiled.unpack(self._file.exactly(offset, compiled.size, "its version table"))
+        whole = self._order + layout
+        return struct.unpack(whole, self._file.exactly(offset, struct.calcsize(whole), "its version table"))
 
 
 class _Link(NamedTuple):

@@ -11,6 +11,8 @@ from ._kit import Request, list_names
 
 
 class _Environment(NamedTuple):
+    """The fields; a NamedTuple itself has no place for what is found out once."""
+
     request: Request
     prefix: str
     folders: tuple[str, ...]

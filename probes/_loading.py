@@ -61,8 +61,8 @@ class Process:
         self.complete = system.problem is None
         self._by_name: dict[str, Image] = {}
         self._by_identity: dict[Identity, Image] = {}
-        self._met: dict[Image, list[Request]] = {}
-        """What images need, where all of it was found: nothing that is loaded later changes that."""
+        self._settled: dict[Image, list[Request]] = {}
+        """What images need, where all of it was found: that changes only when something is taken back."""
         if program is not None:
             self._start(program)
 
@@ -79,7 +79,7 @@ class Process:
         other.search = self.search.renewed()
         other.images = list(self.images)
         other._by_name, other._by_identity = dict(self._by_name), dict(self._by_identity)  # noqa: SLF001  its own class
-        other._met = dict(self._met)  # noqa: SLF001
+        other._settled = dict(self._settled)  # noqa: SLF001
         return other
 
     def loaded(self, name: str) -> Image | None:
@@ -120,11 +120,11 @@ class Process:
 
     def _needs(self, image: Image) -> list[Request]:
         """Load what it names itself."""
-        known = self._met.get(image)
+        known = self._settled.get(image)
         if known is None:
             known = [self._map(name, image) for name in image.head.needed]
             if all(request.image for request in known):
-                self._met[image] = known
+                self._settled[image] = known
         return known
 
     def _map(self, name: str, loader: Image | None, found_by: str | None = None, *, called: bool = False) -> Request:
@@ -160,7 +160,7 @@ class Process:
     def _unload(self, count: int) -> None:
         """Take back all but the first ``count`` images."""
         gone = set(map(id, self.images[count:]))
-        self._met.clear()
+        self._settled.clear()
         self.images = self.images[:count]
         self._by_name = {name: image for name, image in self._by_name.items() if id(image) not in gone}
         self._by_identity = {key: image for key, image in self._by_identity.items() if id(image) not in gone}

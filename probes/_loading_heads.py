@@ -27,6 +27,8 @@ class Identity(NamedTuple):
 
 
 class _Read(NamedTuple):
+    """The fields; a NamedTuple itself has no place for what is found out once."""
+
     place: str
     """Path on this machine, below the request's root."""
     identity: Identity

@@ -44,6 +44,8 @@ _CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 
 
 
 class _Named(NamedTuple):
+    """The fields; a NamedTuple itself has no place for what is found out once."""
+
     request: Request
     program: Head | None
     loader: str | None

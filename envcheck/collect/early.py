@@ -53,11 +53,11 @@ def tell(request: dict[str, Any]) -> None:
     from envcheck.collect.probe_request import order  # noqa: PLC0415
 
     child = _waiting.pop()
-    text = json.dumps(order(request, child.folder, own_path(), _ALARM)) + "\n" + PROBES[0] + "\n"
+    data = f"{json.dumps(order(request, child.folder, own_path(), _ALARM))}\n{PROBES[0]}\n".encode()
     sent = 0
     with suppress(OSError):  # it is full, or the child has ended, and then somebody hears of it later
-        sent = os.write(child.started.order, text.encode())
-    told = child.started._replace(told=PROBES[0], unsent=text.encode()[sent:])
+        sent = os.write(child.started.order, data)
+    told = child.started._replace(told=PROBES[0], unsent=data[sent:])
     _waiting.append(child._replace(started=told, request=request))
 
 

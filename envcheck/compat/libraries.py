@@ -122,15 +122,19 @@ def _row_of(tables: Tables, name: str, version: str | None) -> ReleaseRow | None
     asked = parse_version(version or "")
     if asked is None:
         return None
-    named = (row for row in rows_of(tables, canonical(name)) if row.name == name)
-    rows = [row for row in named if parse_specifier(row.versions).cover(asked) == "all"]
+    rows = [row for row in _named(tables, name) if parse_specifier(row.versions).cover(asked) == "all"]
     return next((row for row in rows if row.build == asked.local), None) or next(
         (row for row in rows if not row.build), None
     )
 
 
 def _toolkits(tables: Tables) -> list[ReleaseRow]:
-    return [row for row in rows_of(tables, canonical(_TOOLKIT)) if row.name == _TOOLKIT]
+    return _named(tables, _TOOLKIT)
+
+
+def _named(tables: Tables, name: str) -> list[ReleaseRow]:
+    """The rows of that very name; others may stand for the same component."""
+    return [row for row in rows_of(tables, canonical(name)) if row.name == name]
 
 
 def _cuda_of(row: ReleaseRow) -> CudaVersion | None:

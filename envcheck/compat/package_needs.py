@@ -47,7 +47,7 @@ def release_fits(
     each other (two documents) leave it open.
     """
     if not any(_asks(row, other) for row in rows_of(tables, canonical(name))):
-        return None
+        return None  # as for nearly all that are installed: no version need be read
     met = parse_version(there, scheme(canonical(other)))
     rows = [row for row in release_rows(tables, name, version, os, machine) if _asks(row, other)]
     if met is None or not rows:
@@ -141,7 +141,8 @@ def _named(text: str) -> set[str]:
     return set(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
 
 
-def marks_of(python: str | None, os: str, machine: str | None) -> dict[str, str]:
+@cache  # asked for each of hundreds of packages
+def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, str]:
     """The markers that follow from a Python and its system."""
     known: dict[str, Sequence[str]] = {
         "linux": ("linux", "Linux", "posix"),

@@ -97,8 +97,9 @@ def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun]:
     except Unreadable as problem:
         run = ProbeRun(name=importer.name, title=title, status="failed", detail=str(problem))
         return problem.partial, run
-    own = next(iter(part.runs), ProbeRun(name=importer.name, title=title, status="ok"))
-    return msgspec.structs.replace(part, runs=()), own
+    told = "; ".join(run.detail for run in part.runs)
+    run = ProbeRun(name=importer.name, title=title, status="ok", detail=told)
+    return msgspec.structs.replace(part, runs=()), run
 
 
 def _not_recognised(paste: Paste, runs: list[ProbeRun]) -> str:

@@ -94,10 +94,10 @@ def read(paste: Paste) -> Snapshot:
             if _is_error(line):
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
     kept = _fewer(list(found)) if len(found) > MOST_LINES else list(found)
-    told = f"{len(kept)} of {len(found)} lines that speak of a failure were kept" if len(kept) < len(found) else ""
+    told = f"{len(kept)} of {len(found)} lines that speak of a failure were kept"
     return Snapshot(
         observed_errors=tuple(ObservedError(source=SOURCE, text=text, line=found[text]) for text in kept),
-        runs=(ProbeRun(name=NAME, title=f"Pasted: {NAME}", status="ok", detail=told),),
+        runs=(ProbeRun(name=NAME, status="ok", detail=told),) if len(kept) < len(found) else (),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Source, Status
@@ -144,7 +144,7 @@ def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None
         else (package.framework, "torch", torch.version or "")
     )
     lines = (asking.requires if asking else None) or _requires(package)
-    bounds = bounds_on(lines, asked, _marks(facts)) if lines else None
+    bounds = bounds_on(lines, asked, _marks(facts))
     if not bounds or admits(bounds, there) is not False:
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
@@ -162,7 +162,7 @@ def _requires(package: Package) -> tuple[str, ...]:
 def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """What is known of its release."""
     framework = package.framework
-    if framework is not None and framework.requires and bounds_on(framework.requires, "torch", _marks(facts)):
+    if framework is not None and bounds_on(framework.requires, "torch", _marks(facts)):
         return None  # its own metadata has spoken
     there = torch.version or ""
     fit = release_fits(facts.tables, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
@@ -194,7 +194,7 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
     return seen(package.name, package.record, "version"), seen("torch", torch, "version")
 
 
-def _marks(facts: Facts) -> dict[str, str]:
+def _marks(facts: Facts) -> Mapping[str, str]:
     environment, platform = facts.environment, facts.snapshot.platform
     python = environment.python if environment else None
     return marks_of(python, facts.os, platform.machine if platform else None)

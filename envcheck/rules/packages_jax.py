@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
@@ -143,7 +143,7 @@ def _two_plugins(parts: dict[str, Distribution]) -> Iterator[_Wrong]:
         yield _Wrong(f"{names} are both installed", tuple(seen(part.name, part, "version") for part in plugins), "warn")
 
 
-def _marks(environment: Environment, facts: Facts) -> dict[str, str]:
+def _marks(environment: Environment, facts: Facts) -> Mapping[str, str]:
     platform = facts.snapshot.platform
     return marks_of(environment.python, facts.os, platform.machine if platform else None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
@@ -120,7 +120,7 @@ def _held(
     environment: Environment,
 ) -> _Wrong | None:
     name, version, there = record.name, record.version or "", numpy.version
-    bounds = bounds_on(record.requires, _NUMPY, _marks(environment, facts)) if record.requires else None
+    bounds = bounds_on(record.requires or (), _NUMPY, _marks(environment, facts))
     if bounds:
         if admits(bounds, there) is not False:
             return None
@@ -155,7 +155,7 @@ def _other_major(wanted: str, there: str) -> bool:
     return not any(admits(wanted.replace("|", ","), end) for end in ends)
 
 
-def _marks(environment: Environment, facts: Facts) -> dict[str, str]:
+def _marks(environment: Environment, facts: Facts) -> Mapping[str, str]:
     platform = facts.snapshot.platform
     return marks_of(environment.python, facts.os, platform.machine if platform else None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from envcheck.checks import Evidence, Status
 from envcheck.compat.package_needs import admits, bounds_on, marks_of, requirement_name
@@ -61,7 +61,7 @@ def _stands_for(name: str) -> str:
     return match.lastgroup or name if match else name
 
 
-def _marks(subject: FrameworkSubject, facts: Facts) -> dict[str, str]:
+def _marks(subject: FrameworkSubject, facts: Facts) -> Mapping[str, str]:
     platform = facts.snapshot.platform
     return marks_of(subject.environment.python, facts.os, platform.machine if platform else None)
 

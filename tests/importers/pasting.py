@@ -15,6 +15,11 @@ def recorded(name: str) -> str:
     return (DATA / name).read_text(encoding="utf-8")
 
 
+def word(number: int) -> str:
+    """Another one for each number, without digits."""
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
 def environment_in(text: str) -> Environment:
     listing = read_text(text).environments
     assert listing is not None

@@ -14,7 +14,7 @@ from envcheck.importers import importers, list_names, read_text
 from envcheck.importers._paste import LINE_COUNT_LIMIT, TEXT_LIMIT, Paste
 from envcheck.importers.error_lines import MOST_LINES
 from envcheck.snapshot import Snapshot
-from tests.importers.pasting import errors_in, recorded, release_in
+from tests.importers.pasting import errors_in, recorded, release_in, word
 from tests.thorough import examples
 
 SOON = 120.0
@@ -109,7 +109,7 @@ def test_lines_between_the_ends_are_not_read_and_it_is_said() -> None:
 
 def test_the_error_at_the_end_of_a_long_log_is_found() -> None:
     warnings = "".join(f"12:{n % 60:02} [WARN] step {n}: loss {n / 7} is not finite\n" for n in range(5_000))
-    others = "".join(f"error: plug-in {name} is gone\n" for name in map(_word, range(300)))
+    others = "".join(f"error: plug-in {name} is gone\n" for name in map(word, range(300)))
     last = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
     snapshot = read_text(f"{warnings}NVRM: Xid (PCI:0000:3b:00): 79\n{others}{last}\n")
     found = errors_in(snapshot)
@@ -118,10 +118,6 @@ def test_the_error_at_the_end_of_a_long_log_is_found() -> None:
     assert len([line for line in found if "loss" in line]) <= 4
     (run,) = [run for run in snapshot.runs if run.name == "error lines"]
     assert run.detail == f"{MOST_LINES} of 5302 lines that speak of a failure were kept"
-
-
-def _word(number: int) -> str:
-    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
 
 
 def test_terminal_codes_and_invisible_characters_are_gone() -> None:
