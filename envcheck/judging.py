@@ -59,7 +59,7 @@ def judge(
     report = conclude(
         snapshot,
         (*found, *held),
-        [rule for rule in rules if rule.scope in request.scopes],
+        [rule for rule in rules if rule.is_put_in(request.scopes)],
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,
         assumed={component.name: component.exact or "" for component in request.assume},
@@ -78,7 +78,7 @@ def check_request(request: Request) -> None:
     for name in (*request.only, *request.skip):
         if find_rule(name) is None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
-    if not request.require and not any(rule.scope in request.scopes for rule in _chosen_rules(request)):
+    if not request.require and not any(rule.is_put_in(request.scopes) for rule in _chosen_rules(request)):
         raise UsageError("no rule is left to be put: what --only names, --skip or --scope takes away; drop one of them")
 
 

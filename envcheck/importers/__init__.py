@@ -23,7 +23,7 @@ import msgspec
 
 from envcheck.errors import UsageError
 from envcheck.importers._assemble import assemble
-from envcheck.importers._paste import TEXT_LIMIT, Paste
+from envcheck.importers._paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
 from envcheck.importers._protocol import Rank, Unreadable
 from envcheck.merge import merge
 from envcheck.snapshot import ProbeRun, Snapshot
@@ -75,31 +75,29 @@ def read_text(text: str) -> Snapshot:
     for importer in importers():
         if not importer.recognise(paste):
             continue
-        part, run = _read(importer, paste)
+        part, run, left_out = _read(importer, paste)
         parts.append(part)
-        runs.append(run)
+        runs += [run, *left_out]
     snapshot = assemble(merge(parts))
     if snapshot == Snapshot():
         raise UsageError(_not_recognised(paste, runs))
     if paste.unread:
-        runs.append(ProbeRun(name=SOURCE_RUN, title="Pasted text", status="ok", detail=paste.unread))
+        runs.append(left_out_run(paste.unread))
     return msgspec.structs.replace(snapshot, runs=snapshot.runs + tuple(runs))
 
 
-SOURCE_RUN = "pasted text"
-"""Name of the row that says how much of the text was read."""
-
-
-def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun]:
+def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun, tuple[ProbeRun, ...]]:
+    """What the importer made of it, how it ended, and what it had to leave out."""
     title = f"Pasted: {importer.name}"
     try:
         part = importer.read(paste)
     except Unreadable as problem:
         run = ProbeRun(name=importer.name, title=title, status="failed", detail=str(problem))
-        return problem.partial, run
-    told = "; ".join(run.detail for run in part.runs)
+        return problem.partial, run, ()
+    left_out = tuple(run for run in part.runs if run.name == SOURCE)
+    told = "; ".join(run.detail for run in part.runs if run.name != SOURCE)
     run = ProbeRun(name=importer.name, title=title, status="ok", detail=told)
-    return msgspec.structs.replace(part, runs=()), run
+    return msgspec.structs.replace(part, runs=()), run, left_out
 
 
 def _not_recognised(paste: Paste, runs: list[ProbeRun]) -> str:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from envcheck.snapshot import ProbeRun
+
 SOURCE = "pasted text"
 
 TEXT_LIMIT = 8 * 1024 * 1024
@@ -72,11 +74,11 @@ class Paste:
         """Clean ``text`` and cut it to size: of a long one the ends are kept, since logs begin with the versions and
         end with the error.
         """
-        unread = []
+        unread = ""
         first, last, missing = text, "", 0
         if len(text) > TEXT_LIMIT:
             first, last, missing = _ends(text)
-            unread.append(f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read")
+            unread = f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read"
         lines = _clean(first).split("\n")
         before = len(lines)
         lines += _clean(last).split("\n") if last else []
@@ -84,9 +86,14 @@ class Paste:
             half = LINE_COUNT_LIMIT // 2
             missing += len(lines) - 2 * half
             before, lines = half, lines[:half] + lines[-half:]
-            unread.append(f"only the first and the last {half} lines were read")
+            unread = f"only the first and the last {half} lines were read"
         kept = tuple(line[:LINE_LIMIT].rstrip() for line in lines)
-        return cls("\n".join(lines), kept, " and ".join(unread), (before, missing))
+        return cls("\n".join(lines), kept, unread, (before, missing))
+
+
+def left_out_run(detail: str) -> ProbeRun:
+    """The row that says what of the text was left out: a rule takes it for a question that is open."""
+    return ProbeRun(name=SOURCE, title="Pasted text", status="ok", detail=detail)
 
 
 def printable(text: str) -> str:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Iterator
 
-from envcheck.importers._paste import SOURCE, Paste
+from envcheck.importers._paste import SOURCE, Paste, left_out_run
 from envcheck.importers._protocol import Rank
 from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 
@@ -17,6 +18,8 @@ NAME = "error lines"
 RANK = Rank.MESSAGE
 
 MOST_LINES = 200
+"""Of more, the ends are kept: the error that ended it all stands last."""
+_HALF = MOST_LINES // 2
 LONGEST_LINE = 2_000
 _ALIKE = 2
 """Lines that differ only in their numbers, kept from each end where there are too many."""
@@ -93,25 +96,30 @@ def read(paste: Paste) -> Snapshot:
             seen.add(line)
             if _is_error(line):
                 found.setdefault(line.strip()[:LONGEST_LINE], paste.number(place))
-    kept = _fewer(list(found)) if len(found) > MOST_LINES else list(found)
-    told = f"{len(kept)} of {len(found)} lines that speak of a failure were kept"
+    unlike = list(found) if len(found) <= MOST_LINES else _unlike(list(found))
+    kept = unlike if len(unlike) <= MOST_LINES else unlike[:_HALF] + unlike[-_HALF:]
     return Snapshot(
         observed_errors=tuple(ObservedError(source=SOURCE, text=text, line=found[text]) for text in kept),
-        runs=(ProbeRun(name=NAME, status="ok", detail=told),) if len(kept) < len(found) else (),
+        runs=tuple(_told(len(found), len(unlike), len(kept))),
     )
 
 
-def _fewer(lines: list[str]) -> list[str]:
-    """Few of those that differ in their numbers alone, as the warnings of a long run do; then the ends, for the error
-    that ended it all stands last.
-    """
+def _told(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:
+    """What was left out: of lines that are alike it is enough to be told, of others it is a question."""
+    if unlike < found:
+        detail = f"{kept} of {found} lines that speak of a failure were kept"
+        yield ProbeRun(name=NAME, status="ok", detail=detail)
+    if kept < unlike:
+        yield left_out_run(f"only the first and the last {_HALF} of {unlike} lines that speak of a failure were read")
+
+
+def _unlike(lines: list[str]) -> list[str]:
+    """The lines, with few of those that differ in their numbers alone, as the warnings of a long run do."""
     alike: dict[str, list[int]] = defaultdict(list)
     for place, line in enumerate(lines):
         alike[_NUMBER.sub("#", line)].append(place)
-    places = sorted({place for of_one in alike.values() for place in (*of_one[:_ALIKE], *of_one[-_ALIKE:])})
-    half = MOST_LINES // 2
-    kept = places if len(places) <= MOST_LINES else places[:half] + places[-half:]
-    return [lines[place] for place in kept]
+    places = {place for of_one in alike.values() for place in (*of_one[:_ALIKE], *of_one[-_ALIKE:])}
+    return [lines[place] for place in sorted(places)]
 
 
 def _is_error(line: str) -> bool:

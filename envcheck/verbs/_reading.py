@@ -13,19 +13,30 @@ if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.snapshot import Measurement
 
-_MOST = (64 << 20) + 1
-"""Bytes that are read of a file: one more than a report may have, so that one that is longer shows."""
+_MOST = 64 << 20
+"""Bytes that are read of a file; of a longer one a byte more, so that it shows."""
 
 
 def read_input(name: str) -> bytes:
     """The first 64 MiB and a byte of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
     try:
         if name == "-":
-            return sys.stdin.buffer.read(_MOST)
+            return sys.stdin.buffer.read(_MOST + 1)
         with Path(name).open("rb") as file:
-            return file.read(_MOST)
+            return file.read(_MOST + 1)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def pasted_text(name: str) -> str:
+    """The text of the file ``name``, or of stdin where it is ``-``; raise UsageError where it is too long to be read."""
+    content = read_input(name)
+    if len(content) > _MOST:
+        raise UsageError(
+            f"{_named(name)} has more than {_MOST >> 20} MiB: give the lines that tell the versions and those around "
+            f"the error, as in (head -n 2000 LOG; tail -n 2000 LOG) | envcheck explain -"
+        )
+    return content.decode("utf-8", "replace")
 
 
 def saved_report(name: str) -> Report:
@@ -35,8 +46,12 @@ def saved_report(name: str) -> Report:
     try:
         return read_report(read_input(name))
     except UsageError as error:
-        named = "stdin" if name == "-" else name
+        named = _named(name)
         raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
+
+
+def _named(name: str) -> str:
+    return "stdin" if name == "-" else name
 
 
 def baseline(options: Namespace) -> tuple[Measurement, ...]:

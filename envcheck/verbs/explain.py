@@ -12,7 +12,7 @@ from envcheck.merge import merge
 from envcheck.output import parse_targets
 from envcheck.report import FORMATS
 from envcheck.verbs._asking import judging_request
-from envcheck.verbs._reading import read_input
+from envcheck.verbs._reading import pasted_text
 from envcheck.verbs._telling import deliver
 
 
@@ -22,6 +22,6 @@ def run(options: Namespace) -> int:
     request = judging_request(options)
     if options.file == "-" and sys.stdin.isatty():
         raise UsageError("nothing to explain: name a file, or pipe the text in (envcheck explain < output.txt)")
-    pasted = read_text(read_input(options.file).decode("utf-8", "replace"))
+    pasted = read_text(pasted_text(options.file))
     snapshot = merge([pasted, session.gather_here(request)]) if options.here else pasted
     return deliver(session.judge(snapshot, request), options, targets)

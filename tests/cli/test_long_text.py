@@ -1,0 +1,56 @@
+"""A text that is too long to be read whole is never found to be in order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.calling import envcheck
+from tests.importers.pasting import recorded
+
+HEALTHY = recorded("h200_collect_env.txt")
+STEPS = "".join(f"step {n}\n" for n in range(60_000))
+ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+
+
+def explained(text: str, *options: str, tmp_path: Path) -> tuple[int, str]:
+    (tmp_path / "log.txt").write_text(text)
+    result = envcheck("explain", "log.txt", *options, cwd=tmp_path)
+    return result.status, result.out
+
+
+def test_a_short_text_with_nothing_wrong_passes(tmp_path: Path) -> None:
+    status, page = explained(HEALTHY, tmp_path=tmp_path)
+    assert (status, page.partition(" ")[0]) == (0, "PASS")
+
+
+@pytest.mark.parametrize("scope", ["node", "container", "env", "node,container,env"])
+def test_an_error_in_the_middle_does_not_pass(scope: str, tmp_path: Path) -> None:
+    status, page = explained(HEALTHY + STEPS + ERROR + STEPS, "--scope", scope, tmp_path=tmp_path)
+    assert status == 3
+    assert "[text-not-read-whole]" in page.splitlines()[0]
+    assert "only the first and the last 50000 lines" in " ".join(page.split())
+
+
+@pytest.mark.parametrize("form", ["json", "summary", "markdown", "html", "junit"])
+def test_every_format_says_so(form: str, tmp_path: Path) -> None:
+    _, page = explained(HEALTHY + STEPS + ERROR + STEPS, "--format", form, tmp_path=tmp_path)
+    assert "text-not-read-whole" in page
+
+
+def test_what_is_found_at_the_ends_still_counts(tmp_path: Path) -> None:
+    status, page = explained(HEALTHY + STEPS + STEPS + ERROR, tmp_path=tmp_path)
+    assert (status, page.partition(" ")[0]) == (1, "FAIL")
+    assert "text-not-read-whole" in page
+
+
+def test_more_than_can_be_taken_in_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with (tmp_path / "log.txt").open("wb") as file:
+        file.truncate((64 << 20) + 1)
+    for name in ("log.txt", "-"):
+        result = envcheck("explain", name, cwd=tmp_path, stdin=b"\n" * ((64 << 20) + 1) if name == "-" else b"")
+        assert result.status == 2
+        assert result.out == ""
+        assert result.err.startswith(f"envcheck: {'stdin' if name == '-' else name} has more than 64 MiB: give the lines")
+        assert result.err.count("\n") == 1
