@@ -29,7 +29,7 @@ def read_input(name: str) -> bytes:
 
 
 def pasted_text(name: str) -> str:
-    """The text of the file ``name``, or of stdin where it is ``-``; raise UsageError where it is too long to be read."""
+    """The text of the file ``name``, or of stdin where it is ``-``; raise UsageError where it is too long."""
     content = read_input(name)
     if len(content) > _MOST:
         raise UsageError(

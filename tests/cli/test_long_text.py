@@ -52,5 +52,6 @@ def test_more_than_can_be_taken_in_is_refused_with_what_to_do(tmp_path: Path) ->
         result = envcheck("explain", name, cwd=tmp_path, stdin=b"\n" * ((64 << 20) + 1) if name == "-" else b"")
         assert result.status == 2
         assert result.out == ""
-        assert result.err.startswith(f"envcheck: {'stdin' if name == '-' else name} has more than 64 MiB: give the lines")
+        named = "stdin" if name == "-" else name
+        assert result.err.startswith(f"envcheck: {named} has more than 64 MiB: give the lines")
         assert result.err.count("\n") == 1
