@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import re
-import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -101,6 +100,8 @@ def _behind_links(path: Path) -> Path:
 
 
 def _replace(path: Path, text: str) -> None:
+    import tempfile  # noqa: PLC0415  few checks write a file, and it brings random numbers and archives along
+
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:

@@ -15,6 +15,7 @@ from ._loading_unresolved import unresolved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from ._env_site import Site
     from ._kit import Request
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 __all__ = ["Ask", "Preload", "examined"]
 
 _KEPT = 64
-_MET: dict[tuple[int, tuple[Preload, ...], tuple[str, ...]], Process] = {}
+_Key: TypeAlias = "tuple[int, tuple[Preload, ...], tuple[str, ...]]"
+_MET: dict[_Key, Process] = {}
+"""What lies in a process once parts were imported into it, for those that are imported after them."""
 
 
 def examined(
@@ -49,6 +52,8 @@ def examined(
     if process.system.problem:
         return {**facts, "loads_complete": False}
     met = imported(process, site, tuple(parts), tuple(preloads), first=not extends)
+    if not extends:
+        _keep(_key(site, preloads, parts), process.copy())
     missing = unresolved(process, met.events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
@@ -58,16 +63,24 @@ def examined(
 
 def _met(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
     """The process when the import of the parts begins: the same for all extensions of one framework."""
-    process = started(site)
     if not extends:
-        return process
-    key = (id(process), preloads, extends)
+        return started(site)
+    key = _key(site, preloads, extends)
     if key not in _MET:
-        if len(_MET) >= _KEPT:
-            _MET.clear()
-        _MET[key] = process.copy()
-        imported(_MET[key], site, extends, preloads, first=True)
+        process = started(site).copy()
+        imported(process, site, extends, preloads, first=True)
+        _keep(key, process)
     return _MET[key]
+
+
+def _key(site: Site, preloads: Sequence[Preload], parts: Sequence[str]) -> _Key:
+    return id(started(site)), tuple(preloads), tuple(parts)
+
+
+def _keep(key: _Key, process: Process) -> None:
+    if len(_MET) >= _KEPT:
+        _MET.clear()
+    _MET[key] = process
 
 
 def _gpu_code(request: Request, parts: Sequence[str]) -> list[str] | None:

@@ -6,6 +6,7 @@ Of all children the one that reads environments takes longest, and everybody wai
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,8 +15,8 @@ from typing import Any, NamedTuple
 from envcheck import bundle
 from envcheck.collect.starting import ISOLATED, Started, start
 
-PROBES = ("environments", "libraries")
-"""What it imports, the one that it runs first in front."""
+PROBE = "environments"
+"""What it imports, and runs first."""
 _ALARM = 600
 """Seconds; far more than its probes are given, which nobody knows yet."""
 
@@ -40,7 +41,7 @@ def begin() -> None:
     """
     with suppress(OSError):
         folder = bundle.place("probes")
-        _waiting.append(Early(start(sys.executable, ISOLATED, os.environ, None, folder, *PROBES), folder))
+        _waiting.append(Early(start(sys.executable, ISOLATED, os.environ, None, folder, PROBE), folder))
 
 
 def tell(request: dict[str, Any]) -> None:
@@ -53,11 +54,11 @@ def tell(request: dict[str, Any]) -> None:
     from envcheck.collect.probe_request import order  # noqa: PLC0415
 
     child = _waiting.pop()
-    data = f"{json.dumps(order(request, child.folder, own_path(), _ALARM))}\n{PROBES[0]}\n".encode()
+    data = f"{json.dumps(order(request, child.folder, own_path(), _ALARM))}\n{PROBE}\n".encode()
     sent = 0
     with suppress(OSError):  # it is full, or the child has ended, and then somebody hears of it later
         sent = os.write(child.started.order, data)
-    told = child.started._replace(told=PROBES[0], unsent=data[sent:])
+    told = child.started._replace(told=PROBE, unsent=data[sent:])
     _waiting.append(child._replace(started=told, request=request))
 
 
@@ -67,7 +68,7 @@ def end() -> None:
         started = _waiting.pop().started
         for descriptor in (started.facts, started.noise, started.order):
             os.close(descriptor)
-        started.process.kill()
+        os.killpg(started.process.pid, signal.SIGKILL)  # with the copy of itself that it may have made
         started.process.wait()
 
 
@@ -75,7 +76,7 @@ def take(folder: str, first: str, request: Mapping[str, Any]) -> Started | None:
     """The child that waits, where its probes are of this folder, this is the first of them, and it was asked no other
     request.
     """
-    if not _waiting or first != PROBES[0]:
+    if not _waiting or first != PROBE:
         return None
     child = _waiting[0]
     if child.folder != folder or child.request not in (None, request):

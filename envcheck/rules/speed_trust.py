@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 
 from envcheck.checks import Evidence
@@ -109,6 +108,8 @@ def gpu_straggler(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 def _behind(snapshot: Snapshot, by_uuid: dict[str, Gpu]) -> list[tuple[Gpu, Measurement, float]]:
+    import statistics  # noqa: PLC0415  few checks have measurements, and it brings fractions and decimals along
+
     groups: dict[tuple[str, str], list[tuple[Gpu, Measurement]]] = defaultdict(list)
     for measured in snapshot.measurements:
         gpu = by_uuid.get(measured.gpu or "")

@@ -8,8 +8,6 @@ Every record says where it was read (``source``); where one field was read elsew
 units: bytes, bytes per second, hertz, watts, degrees Celsius, seconds.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record

@@ -1,6 +1,8 @@
-"""Records, where each fact of them was read, and lists that say whether they are complete."""
+"""Records, where each fact of them was read, and lists that say whether they are complete.
 
-from __future__ import annotations
+The modules of this package do without ``from __future__ import annotations``: what a field may hold is needed as the
+object that it is when a Snapshot is decoded, and to make those of texts would take as long as to judge a machine.
+"""
 
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """GPUs and what joins them."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from envcheck.snapshot.base import ApiResult, Identified, Record

@@ -1,7 +1,5 @@
 """What was measured, which errors were met, how each probe ended, and where sources disagreed."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """Toolkits, libraries, Python environments and variables."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from envcheck.snapshot.base import Identified, Listing, Record

@@ -1,7 +1,5 @@
 """Platform, kernel and driver."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record

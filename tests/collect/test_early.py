@@ -50,7 +50,7 @@ def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], Non
     early.begin()
     tell(REQUEST)
     (waiting,) = early._waiting
-    specs = [spec for spec in all_probes() if spec.name in early.PROBES]
+    specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gather(specs, REQUEST, scopes=("node", "container", "env"))
     assert not early._waiting
     assert waiting.started.process.returncode == 0
@@ -60,25 +60,25 @@ def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], Non
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
 
 
-def test_its_probes_are_those_that_run_together() -> None:
+def test_its_probe_is_the_first_of_those_that_run_together() -> None:
     specs = [spec for spec in all_probes() if spec.kind == "file" and not spec.early and "node" not in spec.scopes]
-    assert [spec.name for spec in specs[: len(early.PROBES)]] == list(early.PROBES)
+    assert specs[0].name == early.PROBE
 
 
 def test_another_folder_or_another_first_probe_is_not_for_it() -> None:
     early.begin()
-    assert early.take("/elsewhere", early.PROBES[0], REQUEST) is None
-    assert early.take(PROBES, early.PROBES[1], REQUEST) is None
-    taken = early.take(PROBES, early.PROBES[0], REQUEST)
+    assert early.take("/elsewhere", early.PROBE, REQUEST) is None
+    assert early.take(PROBES, "libraries", REQUEST) is None
+    taken = early.take(PROBES, early.PROBE, REQUEST)
     assert taken is not None
-    assert early.take(PROBES, early.PROBES[0], REQUEST) is None
+    assert early.take(PROBES, early.PROBE, REQUEST) is None
     assert ended(taken) == (0, b"")
 
 
 def test_one_that_was_asked_another_request_is_not_taken() -> None:
     early.begin()
     early.tell({**REQUEST, "cwd": "/elsewhere"})
-    assert early.take(PROBES, early.PROBES[0], REQUEST) is None
+    assert early.take(PROBES, early.PROBE, REQUEST) is None
     assert early._waiting
 
 
@@ -86,7 +86,7 @@ def test_an_order_longer_than_a_pipe_arrives() -> None:
     request = {**REQUEST, "variables": {"LONG": "x" * 200_000, "NO_UTF_8": "\udcff"}}
     early.begin()
     early.tell(request)
-    specs = [spec for spec in all_probes() if spec.name in early.PROBES]
+    specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gather(specs, request, scopes=("node", "container", "env"))
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
 
@@ -104,7 +104,7 @@ def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPat
     for options in ((), ("--python", sys.executable, "--timeout", "60"), ("--all-envs",)):
         cli.main(["check", "--format", "summary", "-q", *options])
         (child,) = [child for child in taken if child]
-        assert child.told == early.PROBES[0]
+        assert child.told == early.PROBE
         taken.clear()
 
 
