@@ -9,7 +9,7 @@ from argparse import Namespace
 
 from envcheck.compat.fit import FitVerdict
 from envcheck.compat.load import tables
-from envcheck.compat.question import ask
+from envcheck.compat.question.asking import ask
 from envcheck.components import parse_components
 from envcheck.exitcode import ExitCode
 from envcheck.streams import tell

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from envcheck.compat.gpu_driver import architecture_of
 from envcheck.compat.load import tables
-from envcheck.compat.question import ask
+from envcheck.compat.question.asking import ask
 from envcheck.compat.question.decision import decide
 from envcheck.compat.question.members import gpu_of
 from envcheck.compat.question.names import canonical

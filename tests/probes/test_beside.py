@@ -87,7 +87,7 @@ def test_where_no_copy_can_be_made_no_step_is_taken(before: str) -> None:
 def gathered(root: Path) -> list[Snapshot]:
     request = {"root": str(root), "cwd": "/", "variables": {}, "python": ["/env/bin/python"], "all_envs": False}
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
-    return gather(specs, request, scopes=("env",))
+    return gather(specs, request, scopes=("node", "container", "env"))
 
 
 @two_cores

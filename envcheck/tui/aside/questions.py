@@ -13,7 +13,7 @@ from envcheck.checks import Report
 from envcheck.compat.driver_cuda import branch_that_speaks
 from envcheck.compat.expected import quantities
 from envcheck.compat.load import tables
-from envcheck.compat.question import ask
+from envcheck.compat.question.asking import ask
 from envcheck.components import parse_components
 from envcheck.diff import diff
 from envcheck.errors import EnvcheckError, UsageError

@@ -1,0 +1,43 @@
+"""Questions about compatibility: components by the names people use, answered by the relations and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.compat.fit import FitVerdict
+from envcheck.compat.question.answer import Answer, Reason
+from envcheck.compat.question.decision import Decision, decide
+from envcheck.compat.question.engine import ASSUMED as ENGINE_ASSUMED
+from envcheck.compat.question.engine import NAME as ENGINE
+from envcheck.compat.question.suggest import suggest, superseded
+from envcheck.compat.question.torch import NAME as TORCH
+from envcheck.compat.question.torch import build_on_pypi
+from envcheck.compat.tables import Tables
+from envcheck.components import Component
+
+_ORDER: tuple[FitVerdict, ...] = ("incompatible", "unknown", "compatible")
+
+
+def ask(tables: Tables, components: Sequence[Component]) -> Answer:
+    """Whether ``components`` fit together; raise UsageError for what no question can be made of."""
+    decision = decide(tables, components)
+    fits = [judgement.fit for judgement in decision.judgements]
+    reasons = [Reason(verdict=fit.verdict, message=fit.reason, sources=fit.sources) for fit in fits]
+    return Answer(
+        verdict=decision.verdict,
+        reasons=tuple(sorted(dict.fromkeys(reasons), key=lambda reason: _ORDER.index(reason.verdict))),
+        suggestions=(*suggest(tables, components, decision), *superseded(tables, decision.question)),
+        assumed=_assumed(tables, decision),
+    )
+
+
+def _assumed(tables: Tables, decision: Decision) -> dict[str, str]:
+    """What was taken for granted, by component."""
+    question = decision.question
+    assumed = {**question.assumed, **decision.members}
+    build = build_on_pypi(tables, question)
+    if build:
+        assumed[TORCH] = build
+    if ENGINE in question.versions:
+        assumed[ENGINE] = ENGINE_ASSUMED
+    return assumed
