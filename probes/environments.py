@@ -23,4 +23,3 @@ def collect(request: Request, out: Out) -> None:
     if not environments:
         out.absent("no Python environment was found")
     out.fact({"environments": {"items": [], "complete": environments.complete}})
-    environments.settle()

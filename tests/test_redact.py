@@ -30,6 +30,7 @@ from envcheck.snapshot import (
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying
 from tests.test_machines import CONSTRUCTED, RECORDED, report_on
+from tests.thorough import examples
 
 UUID = "GPU-5818afbd-93e1-6488-ffb4-e55ad89d9abc"
 MIG = "MIG-0d1e2f3a-1111-2222-3333-444455556666"
@@ -147,27 +148,27 @@ def test_what_programs_print_holds_addresses_and_installed_versions_are_none() -
     assert hidden.snapshot.variables.values == {"NCCL_COMM_ID": "ip-1:1", "MASTER_ADDR": "host"}
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("HF_TOKEN=hf_abc", "HF_TOKEN=***"),
-        ("export WANDB_API_KEY='abc def'", "export WANDB_API_KEY='***'"),
-        ('{"password": "hunter2"}', '{"password": "***"}'),
-        ("login --token abc", "login --token ***"),
-        ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
-        ("https://ada:hunter2@x.example/simple", "https://***@x.example/simple"),
-        ("--index-url=https://tok@x.example", "--index-url=https://***@x.example"),
-        ("hf_abcdefghijklmnopqrst", "***"),
-        ("ghp_abcdefghijklmnopqrstuv in a line", "*** in a line"),
-        ("eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij", "***"),
-        ("TOKENIZERS_PARALLELISM=false", "TOKENIZERS_PARALLELISM=false"),
-        (
-            "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
-            "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
-        ),
-        ("https://docs.nvidia.com/cuda/", "https://docs.nvidia.com/cuda/"),
-    ],
+SECRET_TEXTS = (
+    ("HF_TOKEN=hf_abc", "HF_TOKEN=***"),
+    ("export WANDB_API_KEY='abc def'", "export WANDB_API_KEY='***'"),
+    ('{"password": "hunter2"}', '{"password": "***"}'),
+    ("login --token abc", "login --token ***"),
+    ("Authorization: Bearer abc.def", "Authorization: Bearer ***"),
+    ("https://ada:hunter2@x.example/simple", "https://***@x.example/simple"),
+    ("--index-url=https://tok@x.example", "--index-url=https://***@x.example"),
+    ("hf_abcdefghijklmnopqrst", "***"),
+    ("ghp_abcdefghijklmnopqrstuv in a line", "*** in a line"),
+    ("eyJhbGciOiJI.eyJzdWIiOiIx.abcdefghij", "***"),
+    ("TOKENIZERS_PARALLELISM=false", "TOKENIZERS_PARALLELISM=false"),
+    (
+        "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
+        "keyboard = x, monkey: y, https://docs.nvidia.com/a@b",
+    ),
+    ("https://docs.nvidia.com/cuda/", "https://docs.nvidia.com/cuda/"),
 )
+
+
+@pytest.mark.parametrize(("text", "shown"), SECRET_TEXTS)
 def test_secrets_in_texts(text: str, shown: str) -> None:
     assert masked(text) == shown
 
@@ -203,6 +204,31 @@ def test_shared_formats_hide_names_and_machine_formats_do_not() -> None:
         shown = "/home/ada" in render(found, form, Options(verbose=True))
         assert shown == (form not in SHARED), form
         assert "/home/ada" not in render(found, form, Options(redact=True))
+
+
+SECRETS = [text for text, shown in SECRET_TEXTS if text != shown]
+
+
+@given(st.lists(st.tuples(st.sampled_from(SECRETS), st.text(max_size=9), st.integers(0, 299)), max_size=5))
+@settings(max_examples=examples(60), deadline=None)
+def test_among_many_records_none_is_passed_over(hidden: list[tuple[str, str, int]]) -> None:
+    """Most are asked about together; a secret in any of them, in whatever text, goes as it would alone."""
+    texts = [f"/env/lib/{number}.dist-info" for number in range(300)]
+    for secret, before, place in hidden:
+        texts[place] = f"{before} {secret}"
+    errors = tuple(ObservedError(source="pasted text", text=text, line=None) for text in texts)
+    shown = mask_secrets(saying("", observed_errors=errors)).snapshot
+    assert shown is not None
+    assert [error.text for error in shown.observed_errors] == [masked(text) for text in texts]
+
+
+def test_names_of_secrets_count_among_many_records() -> None:
+    for name, value in (("DB_PW", "a"), ("SENTRY_DSN", "b"), ("MY_KEY", "c"), ("BASIC_AUTH", "d")):
+        errors = [ObservedError(source="log", text="fine", read={"text": "log"}) for _ in range(40)]
+        errors[17] = ObservedError(source="log", text="fine", read={name: value})
+        shown = mask_secrets(saying("", observed_errors=tuple(errors))).snapshot
+        assert shown is not None
+        assert shown.observed_errors[17].read == {name: "***"}
 
 
 def test_a_report_without_secrets_is_left_as_it_is() -> None:

@@ -19,14 +19,14 @@ from envcheck.checks import Report
 from envcheck.redact.pseudonyms import HIDDEN_GPU
 from envcheck.redact.pseudonyms import HOME as HOME
 from envcheck.redact.pseudonyms import HOST as HOST
-from envcheck.redact.secrets import masked, masked_value
+from envcheck.redact.secrets import holds_none, masked, masked_value
+from envcheck.redact.walk import Rewriting, rewritten
 from envcheck.redact.walk import learn as learn
-from envcheck.redact.walk import rewritten
 
 
 def mask_secrets(report: Report) -> Report:
     """``report`` without what looks like a password, key or token; the same object where there is none."""
-    return rewritten(report, cache(masked), masked_value)
+    return rewritten(report, Rewriting(cache(masked), masked_value, holds_none))
 
 
 def redact(report: Report, homes: Iterable[str] = ()) -> Report:
@@ -39,7 +39,7 @@ def redact(report: Report, homes: Iterable[str] = ()) -> Report:
 
     safe = mask_secrets(report)
     names = Names(safe, homes)
-    return _without_host(rewritten(safe, cache(names.hide), names.hide_value))
+    return _without_host(rewritten(safe, Rewriting(cache(names.hide), names.hide_value)))
 
 
 def _without_host(report: Report) -> Report:

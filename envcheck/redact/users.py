@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from envcheck.checks import Report
-from envcheck.redact.walk import rewritten
+from envcheck.redact.walk import Rewriting, rewritten
 
 _SYSTEM = re.compile(r"/(?:usr|opt|etc|lib\d*|bin|sbin|proc|sys|dev|boot|run)(?:/|$)")
 _NOBODY = frozenset(
@@ -99,7 +99,7 @@ def _all_names(report: Report) -> set[str]:
             found.update(_names(text))
         return text
 
-    rewritten(report, look, lambda _, value: look(value))
+    rewritten(report, Rewriting(look, lambda _, value: look(value)))
     return found
 
 

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-Change = Callable[[str], str]
-ChangeNamed = Callable[[str, str], str]
-"""From the name and the value of an entry of a mapping (a variable) to its new value."""
 
+class Rewriting(NamedTuple):
+    """What is done to texts."""
+
+    change: Callable[[str], str]
+    change_named: Callable[[str, str], str]
+    """From the name and the value of an entry of a mapping (a variable) to its new value."""
+    leaves: Callable[[str], bool] = lambda _: False
+    """Whether it surely changes nothing in records of which this is the JSON: asked to pass over many at once."""
+
+
+_AT_ONCE, _FEW = 64, 8
+"""Records that are asked about together, and the number from which on each is looked at by itself."""
 _OURS = frozenset({"rule", "primary", "schema_version", "version", "unit", "precision"})
 """Fields that hold envcheck's own words or versions: nothing in them is anybody's name."""
 
 
-def rewritten(record: T, change: Change, change_named: ChangeNamed) -> T:
+def rewritten(record: T, how: Rewriting) -> T:
     """``record`` with every text changed; the same object where nothing changed. Keys and enumerated words stay."""
-    found: T = _record(record, change, change_named)
+    found: T = _record(record, how)
     return found
 
 
@@ -36,38 +45,54 @@ def learn(kind: Any) -> None:
         todo += get_args(hint)
 
 
-def _record(record: Any, change: Change, change_named: ChangeNamed) -> Any:
+def _record(record: Any, how: Rewriting) -> Any:
     changed = {}
     kind: Any = type(record)
     for name in _fields(kind):
         value = getattr(record, name)
         if value is None:
             continue
-        new = _value(value, change, change_named)
+        new = _value(value, how)
         if new is not value:
             changed[name] = new
     return msgspec.structs.replace(record, **changed) if changed else record
 
 
-def _value(value: Any, change: Change, change_named: ChangeNamed) -> Any:
+def _value(value: Any, how: Rewriting) -> Any:
     if isinstance(value, str):
-        new = change(value)
+        new = how.change(value)
         return value if new == value else new
     if isinstance(value, msgspec.Struct):
-        return _record(value, change, change_named)
+        return _record(value, how)
     if isinstance(value, tuple):
-        items = tuple([_value(item, change, change_named) for item in value])
+        items = tuple(_items(value, how))
         return value if all(new is old for new, old in zip(items, value, strict=True)) else items
     if isinstance(value, dict):
-        entries = {key: _entry(key, inner, change, change_named) for key, inner in value.items()}
+        entries = {key: _entry(key, inner, how) for key, inner in value.items()}
         return value if all(entries[key] is inner for key, inner in value.items()) else entries
     return value
 
 
-def _entry(key: str, value: Any, change: Change, change_named: ChangeNamed) -> Any:
+def _items(items: tuple[Any, ...], how: Rewriting) -> list[Any]:
+    if len(items) <= _FEW:
+        return [_value(item, how) for item in items]
+    if len(items) <= _AT_ONCE and _left(items, how):
+        return list(items)
+    middle = len(items) // 2
+    return [*_items(items[:middle], how), *_items(items[middle:], how)]
+
+
+def _left(items: tuple[Any, ...], how: Rewriting) -> bool:
+    try:
+        return how.leaves(msgspec.json.encode(items).decode())
+    except UnicodeEncodeError:
+        return False  # a file name need not be valid text
+
+
+def _entry(key: str, value: Any, how: Rewriting) -> Any:
     if not isinstance(value, str):
-        return _value(value, change, change_named)
-    new = change_named(key, value)
+        return _value(value, how)
+    new = how.change_named(key, value)
     return value if new == value else new
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from envcheck.checks import Report
-from envcheck.redact.walk import rewritten
+from envcheck.redact.walk import Rewriting, rewritten
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -23,7 +23,7 @@ ATTACKS = (
 
 def carrying(report: Report, attack: str) -> Report:
     """``report`` with ``attack`` at the end of every text."""
-    return rewritten(report, lambda text: text + attack, lambda _, value: value + attack)
+    return rewritten(report, Rewriting(lambda text: text + attack, lambda _, value: value + attack))
 
 
 attacks = st.one_of(st.sampled_from(ATTACKS[:-1]), st.text(st.characters(), max_size=60))

@@ -1,4 +1,4 @@
-"""Work that a copy of a probe's process does: the same results, in order, and nothing left behind."""
+"""Tasks shared out among copies of a probe's process: the same results, and no process left behind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ two_cores = pytest.mark.skipif(len(CORES) < 2, reason="there is no second core f
 
 def told(code: str) -> str:
     """What a process of one thread prints that runs ``code``, as a probe's child is one."""
-    program = f"import os, sys, time\nfrom probes._beside import Beside\n{textwrap.dedent(code)}"
+    program = f"import os, sys, time\nfrom probes._shared_out import shared_out\n{textwrap.dedent(code)}"
     command = [sys.executable, "-c", program]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode == 0, result.stderr
@@ -36,38 +36,51 @@ try:
 except ChildProcessError:
     pass
 """
+SLOW = "(lambda: time.sleep(0.2) or os.getpid())"
 
 
 @two_cores
-def test_the_steps_are_taken_elsewhere_one_after_the_other() -> None:
-    code = """
-    here, done = os.getpid(), []
-    beside = Beside(lambda: [os.getpid() != here, done.append(1)], lambda: {"é": "x" * 200_000, "done": done})
-    first, second = beside.next(), beside.next()
-    print(first, second == {"é": "x" * 200_000, "done": [1]}, done)
-    beside.end()
-    """
-    assert told(textwrap.dedent(code) + CHILDLESS) == "[True, None] True []\n"
-
-
-@two_cores
-@pytest.mark.parametrize("step", ["1 / 0", "os.kill(os.getpid(), 9)", "sys.exit('gone')", "{1: object()}"])
-def test_after_a_step_that_fails_nothing_is_known(step: str) -> None:
+def test_each_task_is_done_once_and_some_elsewhere(tmp_path: Path) -> None:
     code = f"""
-    beside = Beside(lambda: "one", lambda: {step}, lambda: "three")
-    print(beside.next(), beside.next(), beside.next())
+    def task(number):
+        def do():
+            with open({str(tmp_path / "done")!r}, "a") as file:
+                file.write(f"{{number}}\\n")
+            time.sleep(0.1)
+            return {{"é": "x" * 200_000, "number": number, "here": os.getpid() == here}}
+        return do
+    here = os.getpid()
+    results = shared_out([task(number) for number in range(6)])
+    print([result["number"] for result in results], {{result["here"] for result in results}} == {{True, False}})
+    print({{len(result["é"]) for result in results}})
     """
-    assert told(textwrap.dedent(code) + CHILDLESS) == "one None None\n"
+    assert told(textwrap.dedent(code) + CHILDLESS) == "[0, 1, 2, 3, 4, 5] True\n{200000}\n"
+    assert sorted((tmp_path / "done").read_text().split()) == ["0", "1", "2", "3", "4", "5"]
 
 
 @two_cores
-def test_one_that_never_ends_is_ended() -> None:
-    code = """
-    beside = Beside(lambda: time.sleep(600))
-    beside.end()
-    beside.end()
+@pytest.mark.parametrize("task", ["1 / 0", "[][0]"])
+def test_a_task_that_fails_is_left_to_the_caller(task: str) -> None:
+    code = f"""
+    here = os.getpid()
+    results = shared_out([{SLOW}, lambda: {task}, {SLOW}])
+    print(here in results, results[1])
     """
-    assert told(textwrap.dedent(code) + CHILDLESS) == ""
+    assert told(textwrap.dedent(code) + CHILDLESS) == "True None\n"
+
+
+@two_cores
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit('gone')", "setattr(json, 'dumps', None)"])
+def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
+    code = f"""
+    import json
+    here = os.getpid()
+    task = lambda: time.sleep(0.2) or os.getpid() == here or {end}
+    print(shared_out([task, task, task]))
+    """
+    results = told(textwrap.dedent(code) + CHILDLESS)
+    assert "None" in results
+    assert set(results.strip("[]\n").split(", ")) <= {"True", "None"}
 
 
 @pytest.mark.parametrize(
@@ -79,9 +92,14 @@ def test_one_that_never_ends_is_ended() -> None:
     ],
     ids=["one core", "a thread", "no process"],
 )
-def test_where_no_copy_can_be_made_no_step_is_taken(before: str) -> None:
-    code = "beside = Beside(lambda: print('taken'))\nprint(beside.next())\n" + CHILDLESS
-    assert told(f"{before}\n{code}") == "None\n"
+def test_where_no_copy_can_be_made_nothing_is_done(before: str) -> None:
+    code = "print(shared_out([lambda: print('done'), lambda: print('done')]))\n" + CHILDLESS
+    assert told(f"{before}\n{code}") == "[None, None]\n"
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_cannot_be_shared_is_not_done(number: int) -> None:
+    assert told(f"print(shared_out([lambda: print('done')] * {number}))") == f"{[None] * number}\n"
 
 
 def gathered(root: Path) -> list[Snapshot]:
