@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import Any, NoReturn
 
 from envcheck import __version__
 from envcheck.components import Component, parse_components
@@ -40,6 +41,25 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
+class _Later:
+    """The parser of a verb, made when the verb is met: a command line has one, and all of them take longer to make than
+    one of them to parse.
+    """
+
+    def __init__(self, *, fill: Callable[[Parser], None], **arguments: object) -> None:
+        self._fill = fill
+        self._arguments = arguments
+
+    @cached_property
+    def _parser(self) -> Parser:
+        parser = Parser(**self._arguments)
+        self._fill(parser)
+        return parser
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
+
+
 def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespace:
     """Read a command line; the values of ``variables`` stand in for options that are not given."""
     parser = _parser(variables)
@@ -47,6 +67,14 @@ def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespa
 
 
 def _parser(variables: Mapping[str, str]) -> Parser:
+    def with_variables(*fills: Callable[[Parser], object]) -> Callable[[Parser], None]:
+        def fill(verb: Parser) -> None:
+            for add in fills:
+                add(verb)
+            read_variables(verb, variables)
+
+        return fill
+
     parser = Parser(
         prog="envcheck",
         description="What is on this GPU machine, whether it fits together, and how to put it right.",
@@ -54,78 +82,93 @@ def _parser(variables: Mapping[str, str]) -> Parser:
         "4 envcheck itself broke, 130 interrupted. Every option --some-option can be set as ENVCHECK_SOME_OPTION.",
     )
     parser.add_argument("--version", action="store_true", help="print the versions of envcheck and its matrix")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
-    check = verbs.add_parser("check", help="examine this machine and judge it (the default)")
-    _add_subject_options(check)
-    _add_judging_options(check)
-    _add_output_options(check)
-    bench = verbs.add_parser("bench", help="measure the GPUs and their links, and judge the figures against the chip")
-    _add_bench_options(bench)
-    _add_output_options(bench)
-    tui = verbs.add_parser("tui", help="the terminal application (what envcheck alone opens on a terminal)")
-    _add_tui_options(tui)
-    serve = verbs.add_parser("serve", help="the same in a browser of this machine (needs the extra 'serve')")
-    _add_serve_options(serve)
-    explain = verbs.add_parser("explain", help="diagnose pasted text: torch's collect_env, nvidia-smi, an error")
-    explain.add_argument("file", nargs="?", default="-", metavar="FILE", help="file with the text, or - for stdin")
-    explain.add_argument("--here", action="store_true", help="add this machine's own facts")
-    _add_judging_options(explain)
-    _add_output_options(explain)
-    rule = verbs.add_parser("rule", help="what a check means, why it matters, how to fix it, its sources")
-    rule.add_argument("name", nargs="?", metavar="NAME", help="name of the rule; without it, the list")
-    diff = verbs.add_parser(
+    add = _verbs(parser, "verb").add_parser
+    add(
+        "check",
+        help="examine this machine and judge it (the default)",
+        fill=with_variables(_add_subject_options, _add_judging_options, _add_output_options),
+    )
+    add(
+        "bench",
+        help="measure the GPUs and their links, and judge the figures against the chip",
+        fill=with_variables(_add_bench_options, _add_output_options),
+    )
+    add(
+        "tui",
+        help="the terminal application (what envcheck alone opens on a terminal)",
+        fill=with_variables(_add_tui_options),
+    )
+    add(
+        "serve",
+        help="the same in a browser of this machine (needs the extra 'serve')",
+        fill=with_variables(_add_serve_options),
+    )
+    add(
+        "explain",
+        help="diagnose pasted text: torch's collect_env, nvidia-smi, an error",
+        fill=with_variables(_add_text_options, _add_judging_options, _add_output_options),
+    )
+    add("rule", help="what a check means, why it matters, how to fix it, its sources", fill=_add_rule_name)
+    add(
         "diff",
         help="what changed between saved reports",
         epilog="Exit status: 0 nothing that both know differs, 1 something does, 2 wrong usage.",
+        fill=with_variables(_add_diff_options),
     )
-    diff.add_argument(
-        "files", nargs="+", metavar="REPORT", help="saved JSON reports, one of them - for stdin; the first is the basis"
-    )
-    diff_page = _add_page_options(diff, ("text", "json"))
-    diff_page.add_argument("-v", "--verbose", action="store_true", help="also every check that came or went unharmed")
-    diff_page.add_argument("-q", "--quiet", action="store_true", help="do not say what was not compared")
-    _add_redact_option(diff_page, "default: no; reports that were redacted match those that were not")
-    schema = verbs.add_parser("schema", help="print the JSON Schema of an output")
-    schema.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit or diff")
-    matrix = verbs.add_parser("matrix", help="what fits together, without a machine")
-    for verb in (check, bench, tui, serve, explain, diff, *_add_matrix_verbs(matrix)):
-        read_variables(verb, variables)
+    add("schema", help="print the JSON Schema of an output", fill=_add_schema_name)
+    matrix_verbs = with_variables(_add_overlay_option, _add_plain_page_options)
+    add("matrix", help="what fits together, without a machine", fill=partial(_add_matrix_verbs, then=matrix_verbs))
     return parser
 
 
-def _add_matrix_verbs(matrix: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """The verbs of ``envcheck matrix``; returns those whose options have variables."""
-    verbs = matrix.add_subparsers(dest="matrix_verb", metavar="VERB", parser_class=Parser, required=True)
-    check = verbs.add_parser(
+def _verbs(parser: Parser, name: str, *, required: bool = False) -> Any:
+    """Where verbs are added, each with ``fill``, which adds its options once they are needed."""
+    later: Any = _Later  # argparse asks of it only what it asks of a parser that it was given
+    return parser.add_subparsers(dest=name, metavar="VERB", parser_class=later, required=required)
+
+
+def _add_matrix_verbs(matrix: Parser, then: Callable[[Parser], None]) -> None:
+    """The verbs of ``envcheck matrix``; ``then`` adds what those that answer have in common."""
+
+    def check(verb: Parser) -> None:
+        verb.add_argument(
+            "components",
+            nargs="+",
+            metavar="NAME==VERSION",
+            help="driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
+            "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
+        )
+        then(verb)
+
+    def show(verb: Parser) -> None:
+        verb.add_argument(
+            "component", metavar="NAME[==VERSION]", help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …"
+        )
+        then(verb)
+
+    add = _verbs(matrix, "matrix_verb", required=True).add_parser
+    add(
         "check",
         help="do these components fit together?",
         epilog="Exit status: 0 compatible, 1 incompatible, 2 wrong usage, 3 unknown.",
+        fill=check,
     )
-    check.add_argument(
-        "components",
-        nargs="+",
-        metavar="NAME==VERSION",
-        help="driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
-        "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
+    add(
+        "show",
+        help="what the matrix knows of a component",
+        epilog="Exit status: 0 known, 2 wrong usage, 3 unknown.",
+        fill=show,
     )
-    show = verbs.add_parser(
-        "show", help="what the matrix knows of a component", epilog="Exit status: 0 known, 2 wrong usage, 3 unknown."
-    )
-    show.add_argument("component", metavar="NAME[==VERSION]", help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …")
-    for verb in (check, show):
-        _add_overlay_option(verb)
-        _add_page_options(verb, ("text", "json"))
-    _add_refresh_verb(verbs)
-    return [check, show]
-
-
-def _add_refresh_verb(verbs: argparse._SubParsersAction[Parser]) -> None:
-    """It takes nothing from ``ENVCHECK_…``: a variable must not choose what is written."""
-    refresh = verbs.add_parser(
+    add(
         "refresh",
         help="regenerate what the wheels on a package index tell (needs the extra 'refresh', and the network)",
         epilog="Exit status: 0 done, 2 wrong usage, no index, or an answer that cannot be read: then nothing changed.",
+        fill=_add_refresh_options,
     )
+
+
+def _add_refresh_options(refresh: Parser) -> None:
+    """It takes nothing from ``ENVCHECK_…``: a variable must not choose what is written."""
     refresh.add_argument(
         "--matrix", type=path, metavar="DIR", help="folder of rows to change (default: the checkout's matrix)"
     )
@@ -135,6 +178,33 @@ def _add_refresh_verb(verbs: argparse._SubParsersAction[Parser]) -> None:
     )
     refresh.add_argument("--dry-run", action="store_true", help="say what would change, and write nothing")
     refresh.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is being read")
+
+
+def _add_text_options(verb: Parser) -> None:
+    verb.add_argument("file", nargs="?", default="-", metavar="FILE", help="file with the text, or - for stdin")
+    verb.add_argument("--here", action="store_true", help="add this machine's own facts")
+
+
+def _add_rule_name(verb: Parser) -> None:
+    verb.add_argument("name", nargs="?", metavar="NAME", help="name of the rule; without it, the list")
+
+
+def _add_schema_name(verb: Parser) -> None:
+    verb.add_argument("name", nargs="?", default="report", metavar="NAME", help="report (default), fit or diff")
+
+
+def _add_diff_options(verb: Parser) -> None:
+    verb.add_argument(
+        "files", nargs="+", metavar="REPORT", help="saved JSON reports, one of them - for stdin; the first is the basis"
+    )
+    page = _add_plain_page_options(verb)
+    page.add_argument("-v", "--verbose", action="store_true", help="also every check that came or went unharmed")
+    page.add_argument("-q", "--quiet", action="store_true", help="do not say what was not compared")
+    _add_redact_option(page, "default: no; reports that were redacted match those that were not")
+
+
+def _add_plain_page_options(verb: Parser) -> argparse._ArgumentGroup:
+    return _add_page_options(verb, ("text", "json"))
 
 
 def _add_overlay_option(group: argparse._ActionsContainer) -> None:

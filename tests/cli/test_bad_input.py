@@ -110,3 +110,12 @@ def test_what_is_given_replaces_what_a_variable_holds(tmp_path: Path) -> None:
     assert {check["rule"] for check in found["checks"]} == {"no-nvidia-gpu"}
     found = json.loads(envcheck(*chosen, "--only", "gpu-init-failed", cwd=tmp_path, ENVCHECK_ONLY="driver-too-old").out)
     assert {check["rule"] for check in found["checks"]} == {"no-nvidia-gpu", "gpu-init-failed"}
+
+
+def test_a_variable_counts_for_the_verb_that_knows_its_value(tmp_path: Path) -> None:
+    """The summary is a format of reports; that ``diff`` has none is nothing to a check."""
+    chosen = ("check", "--assume", "gpu==H100,driver==550.54.14,os==linux")
+    assert json.loads(envcheck(*chosen, cwd=tmp_path, ENVCHECK_FORMAT="summary").out)["cut"]
+    assert "ENVCHECK_FORMAT=summary: choose from text, json" in refused(
+        "diff", "a", "b", cwd=tmp_path, ENVCHECK_FORMAT="summary"
+    )
