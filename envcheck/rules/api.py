@@ -21,13 +21,14 @@ import ast
 import inspect
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
 from envcheck.compat.complete import driver_os
+from envcheck.compat.package_needs import marks_of
 from envcheck.compat.tables import Os, Tables
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
 
@@ -84,6 +85,13 @@ class Facts(msgspec.Struct, frozen=True):
         """The environment that the verdict is about."""
         listing = self.snapshot.environments
         return next((env for env in listing.items if env.judged), None) if listing else None
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """The environment markers of PEP 508 that are known of that environment."""
+        environment, platform = self.environment, self.snapshot.platform
+        python = environment.python if environment else None
+        return marks_of(python, self.os, platform.machine if platform else None)
 
     def variable(self, name: str) -> str | None:
         """Value of an environment variable, or None when it is not set (or nobody looked)."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Source, Status
-from envcheck.compat.package_needs import admits, bounds_on, marks_of, release_fits, release_for, same_minor
+from envcheck.compat.package_needs import admits, bounds_on, release_fits, release_for, same_minor
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, seen
 from envcheck.rules.framework_facts import machine, of
@@ -144,7 +144,7 @@ def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None
         else (package.framework, "torch", torch.version or "")
     )
     lines = (asking.requires if asking else None) or _requires(package)
-    bounds = bounds_on(lines, asked, _marks(facts))
+    bounds = bounds_on(lines, asked, facts.marks)
     if not bounds or admits(bounds, there) is not False:
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
@@ -162,7 +162,7 @@ def _requires(package: Package) -> tuple[str, ...]:
 def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """What is known of its release."""
     framework = package.framework
-    if framework is not None and bounds_on(framework.requires, "torch", _marks(facts)):
+    if framework is not None and bounds_on(framework.requires, "torch", facts.marks):
         return None  # its own metadata has spoken
     there = torch.version or ""
     fit = release_fits(facts.tables, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
@@ -194,12 +194,6 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
     return seen(package.name, package.record, "version"), seen("torch", torch, "version")
 
 
-def _marks(facts: Facts) -> Mapping[str, str]:
-    environment, platform = facts.environment, facts.snapshot.platform
-    python = environment.python if environment else None
-    return marks_of(python, facts.os, platform.machine if platform else None)
-
-
 # --- fixes --------------------------------------------------------------------------------------------------------
 
 
@@ -207,7 +201,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     """The release that is made for this PyTorch; for what is compiled on site, the same one anew."""
     there = torch.version or ""
     if package.name == "triton":
-        bounds = bounds_on(torch.requires, "triton", _marks(facts)) or ""
+        bounds = bounds_on(torch.requires, "triton", facts.marks) or ""
     else:
         bounds = release_for(facts.tables, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
     if "==" in bounds:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
-from envcheck.compat.package_needs import admits, bounds_on, marks_of, release_fits
+from envcheck.compat.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import machine, of
@@ -80,7 +80,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         JAX, Change log: https://docs.jax.dev/en/latest/changelog.html
     """
     parts = _parts(environment)
-    wrong = [*_pairs(environment, parts, facts), *_two_plugins(parts)]
+    wrong = [*_pairs(parts, facts), *_two_plugins(parts)]
     if not wrong:
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
@@ -101,21 +101,19 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
 _PAIR = ", and this is "
 
 
-def _pairs(environment: Environment, parts: dict[str, Distribution], facts: Facts) -> Iterator[_Wrong]:
+def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[_Wrong]:
     for name, part in parts.items():
         for other, there in parts.items():
-            found = _pair(environment, name, part, other, there, facts) if name != other else None
+            found = _pair(name, part, other, there, facts) if name != other else None
             if found:
                 yield found
 
 
-def _pair(
-    environment: Environment, name: str, part: Distribution, other: str, there: Distribution, facts: Facts
-) -> _Wrong | None:
+def _pair(name: str, part: Distribution, other: str, there: Distribution, facts: Facts) -> _Wrong | None:
     evidence = (seen(name, part, "version"), seen(other, there, "version"))
     # jax names its plug-ins only as extras: what an extra asks for holds where the plug-in is there.
     worst: Status = "warn" if name == "jax" and other != "jaxlib" else "fail"
-    bounds = bounds_on(part.requires or (), other, _marks(environment, facts))
+    bounds = bounds_on(part.requires or (), other, facts.marks)
     if bounds:
         if admits(bounds, there.version) is not False:
             return None
@@ -141,11 +139,6 @@ def _two_plugins(parts: dict[str, Distribution]) -> Iterator[_Wrong]:
     if len(plugins) > 1:
         names = " and ".join(part.name for part in plugins)
         yield _Wrong(f"{names} are both installed", tuple(seen(part.name, part, "version") for part in plugins), "warn")
-
-
-def _marks(environment: Environment, facts: Facts) -> Mapping[str, str]:
-    platform = facts.snapshot.platform
-    return marks_of(environment.python, facts.os, platform.machine if platform else None)
 
 
 def _together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
-from envcheck.compat.package_needs import admits, bounds_on, marks_of, release_fits
+from envcheck.compat.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import machine, of
@@ -102,12 +102,12 @@ def _asks(framework: Framework) -> bool:
 def _wrong(environment: Environment, numpy: Distribution, facts: Facts) -> Iterator[_Wrong]:
     frameworks = {each.name: each for each in of(environment) if each.version}
     for each in frameworks.values():
-        found = _held(each, numpy, each, facts, environment)
+        found = _held(each, numpy, each, facts)
         if found:
             yield found
     for listed in environment.distributions or ():
         if listed.name not in frameworks and not (listed.name == "pytorch" and "torch" in frameworks):
-            found = _held(listed, numpy, None, facts, environment)
+            found = _held(listed, numpy, None, facts)
             if found:
                 yield found
 
@@ -117,10 +117,9 @@ def _held(
     numpy: Distribution,
     framework: Framework | None,
     facts: Facts,
-    environment: Environment,
 ) -> _Wrong | None:
     name, version, there = record.name, record.version or "", numpy.version
-    bounds = bounds_on(record.requires or (), _NUMPY, _marks(environment, facts))
+    bounds = bounds_on(record.requires, _NUMPY, facts.marks) if record.requires else None  # as of few of hundreds
     if bounds:
         if admits(bounds, there) is not False:
             return None
@@ -153,11 +152,6 @@ def _other_major(wanted: str, there: str) -> bool:
         return False
     ends = (f"{met.numbers[0]}.0.0", f"{met.numbers[0]}.999.0")
     return not any(admits(wanted.replace("|", ","), end) for end in ends)
-
-
-def _marks(environment: Environment, facts: Facts) -> Mapping[str, str]:
-    platform = facts.snapshot.platform
-    return marks_of(environment.python, facts.os, platform.machine if platform else None)
 
 
 def _fixes(wrong: list[_Wrong], facts: Facts) -> tuple[Fix, ...]:

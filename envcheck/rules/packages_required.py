@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Status
-from envcheck.compat.package_needs import admits, bounds_on, marks_of, requirement_name
+from envcheck.compat.package_needs import admits, bounds_on, requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.install import How, install
@@ -47,23 +47,19 @@ def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
 
 def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of what is required, without an extra and for this system, and is not installed at all."""
-    there = {_stands_for(each.name) for each in subject.environment.distributions or ()}
-    there |= {_stands_for(each.name) for each in of(subject.environment) if not each.incomplete}
+    there = {each.name for each in subject.environment.distributions or ()}
+    there |= {each.name for each in of(subject.environment) if not each.incomplete}
     lines = [line for line in _lines(subject) if not _OF_EXTRA.search(line)]
-    names = dict.fromkeys(map(requirement_name, lines))
-    wanted = {name: bounds_on(lines, name, _marks(subject, facts)) for name in names if _stands_for(name) not in there}
+    lacking = [name for name in dict.fromkeys(map(requirement_name, lines)) if name not in there]
+    wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines, name, facts.marks)) is not None]
+    stand_ins = set(map(_stands_for, there)) if wanted else there
     left_out = (*_SPOKEN_OF_STARTS, *_NOT_TO_RUN)
-    return [(name, bounds) for name, bounds in wanted.items() if bounds is not None and not name.startswith(left_out)]
+    return [found for found in wanted if _stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
 
 
 def _stands_for(name: str) -> str:
     match = _STAND_IN.fullmatch(name)
     return match.lastgroup or name if match else name
-
-
-def _marks(subject: FrameworkSubject, facts: Facts) -> Mapping[str, str]:
-    platform = facts.snapshot.platform
-    return marks_of(subject.environment.python, facts.os, platform.machine if platform else None)
 
 
 def _asked(subject: FrameworkSubject) -> Iterator[str]:
@@ -131,7 +127,7 @@ def _weight(framework: Framework, gone: list[tuple[str, str]]) -> Status:
 def _broken(subject: FrameworkSubject, name: str, facts: Facts) -> tuple[str, str, Distribution | None] | None:
     """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
     environment = subject.environment
-    bounds = bounds_on(subject.framework.requires, name, _marks(subject, facts))
+    bounds = bounds_on(subject.framework.requires, name, facts.marks)
     if bounds is None:
         return None
     there = next((each for each in environment.distributions or () if each.name == name), None)

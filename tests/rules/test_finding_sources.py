@@ -38,6 +38,8 @@ MODULES = (
     test_rules_trial,
 )
 FINDINGS = ("fail", "warn", "note")
+FINDS_NOTHING = {"text-not-read-whole"}
+"""What says only that something is not known."""
 
 
 def measured_machines() -> Iterator[Snapshot]:
@@ -64,4 +66,5 @@ def test_every_finding_cites_a_page_that_documents_it() -> None:
     }
     assert without == set()
     assert all(source.title for check in found for source in check.sources)
-    assert {check.rule for check in found} == NAMES, "a rule without a finding in these tests would go unseen"
+    seen = {check.rule for check in found}
+    assert seen == NAMES - FINDS_NOTHING, "a rule without a finding in these tests would go unseen"
