@@ -1,7 +1,5 @@
 """Where knowledge is from, and how far it is to be trusted."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import msgspec

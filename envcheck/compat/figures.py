@@ -1,7 +1,5 @@
 """What a data sheet says of a GPU in figures: operations by precision, and its links to other GPUs."""
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import msgspec

@@ -32,7 +32,7 @@ def find_gpu(tables: Tables, name: str) -> GpuRow | None:
     """
     if len(name) > _LONGEST or name.rstrip().endswith(_TRUNCATED):
         return None
-    words = _words(name)
+    words = _words(_one_line(name))
     rows = _by_key(tables)
     exact = _lookup(rows, words)
     if exact is not None:
@@ -53,7 +53,7 @@ def find_gpu_by_pci_id(tables: Tables, device_id: str) -> GpuRow | None:
 
 def name_key(name: str) -> str:
     """What is left of a name when everything that people write differently is taken away."""
-    return _key(_words(name))
+    return _key(_words(_one_line(name)))
 
 
 def _agrees(row: GpuRow, words: str) -> bool:
@@ -66,16 +66,20 @@ def _agrees(row: GpuRow, words: str) -> bool:
     return sizes <= {(row.memory or 0) // 2**30} and (not forms or (forms <= {"pcie", "pci"} and row.nvlink is None))
 
 
-def _words(name: str) -> str:
-    """Lower-case words; the suffix that names a MIG slice is dropped."""
-    text = re.sub(r"[^a-z0-9]+", " ", name.lower())
+def _one_line(name: str) -> str:
+    return name.replace("\n", " ")
+
+
+def _words(names: str) -> str:
+    """Lower-case words of one name, or of the one on each line; the suffix that names a MIG slice is dropped."""
+    text = re.sub(r"[^a-z0-9\n]+", " ", names.lower())
     text = _MIG.sub("", text)
     text = _MAX_Q.sub(" maxq ", _LAPTOP.sub(" laptop ", text))
     return _NOISE.sub(" ", text)
 
 
 def _key(words: str) -> str:
-    return re.sub(r"\s+", "", words)
+    return words.replace(" ", "")
 
 
 def _lookup(rows: dict[str, GpuRow], words: str) -> GpuRow | None:
@@ -96,6 +100,7 @@ _latest: list[_Index] = []
 
 def _by_key(tables: Tables) -> dict[str, GpuRow]:
     if not _latest or _latest[0].tables is not tables:
-        rows = {name_key(name): row for row in tables.gpus for name in (row.name, *row.aliases)}
-        _latest[:] = [_Index(tables, rows)]
+        named = [(_one_line(name), row) for row in tables.gpus for name in (row.name, *row.aliases)]
+        keys = _key(_words("\n".join(name for name, _ in named))).split("\n")  # all at once: they are hundreds
+        _latest[:] = [_Index(tables, {key: row for key, (_, row) in zip(keys, named, strict=True)})]
     return _latest[0].rows

@@ -2,9 +2,9 @@
 
 A row is knowledge as its source states it. Whatever can be computed from rows (what a driver still supports, the
 newest toolkit for a GPU) is computed by the relations, never typed in.
-"""
 
-from __future__ import annotations
+Without ``from __future__ import annotations``, as in ``envcheck.snapshot``: rows are decoded.
+"""
 
 import re
 from typing import Literal, TypeAlias
