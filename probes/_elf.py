@@ -23,13 +23,11 @@ from ._elf_headers import (
     read_sections,
     read_segments,
 )
-from ._elf_symbols import Symbol, symbols
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import TracebackType
 
-__all__ = ["Elf", "ElfError", "Section", "Symbol", "open_elf"]
+__all__ = ["Elf", "ElfError", "Section", "open_elf"]
 
 
 class Elf:
@@ -115,14 +113,6 @@ class Elf:
         """Bytes of the file: fewer where it ends, and never more than ``_elf_file.READ_LIMIT``."""
         return self.file.read(offset, size)
 
-    def undefined_symbols(self) -> Iterator[Symbol]:
-        """What the loader must find elsewhere, as ``Symbol(name, weak, defined=False)``."""
-        return (symbol for symbol in self._symbols() if not symbol.defined)
-
-    def defined_symbols(self) -> Iterator[str]:
-        """The names that it offers."""
-        return (symbol.name for symbol in self._symbols() if symbol.defined)
-
     def close(self) -> None:
         self.file.close()
 
@@ -149,11 +139,6 @@ class Elf:
     def _folders(self, tag: int) -> tuple[str, ...]:
         index = self._dynamic.value(tag)
         return () if index is None else tuple(self._dynamic.string(index).split(":"))
-
-    def _symbols(self) -> Iterator[Symbol]:
-        dynamic = self._dynamic
-        sections = [] if dynamic.has_hashes else self.section_list
-        return symbols(self.file, self.header, dynamic, sections)
 
 
 def open_elf(path: str) -> Elf:

@@ -162,11 +162,6 @@ class Names:
         return text(self._table[offset:end]) if end >= 0 else ""
 
 
-def text_at(table: bytes, offset: int) -> str:
-    """The name at an offset of a table, empty where none ends there."""
-    return Names(table, len(table)).at(offset)
-
-
 def text(raw: bytes) -> str:
     """Bytes that the loader compares as such: what is no UTF-8 is kept as ``os.fsdecode`` keeps it."""
     return raw.decode("utf-8", "surrogateescape")

@@ -6,6 +6,10 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # how long a machine takes is no property of the code
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -210,7 +210,7 @@ SECRETS = [text for text, shown in SECRET_TEXTS if text != shown]
 
 
 @given(st.lists(st.tuples(st.sampled_from(SECRETS), st.text(max_size=9), st.integers(0, 299)), max_size=5))
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(60))
 def test_among_many_records_none_is_passed_over(hidden: list[tuple[str, str, int]]) -> None:
     """Most are asked about together; a secret in any of them, in whatever text, goes as it would alone."""
     texts = [f"/env/lib/{number}.dist-info" for number in range(300)]
@@ -270,7 +270,7 @@ def test_hostile_texts_can_be_redacted(attack: str) -> None:
     json.loads(encode(hidden))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(max_size=40), st.text(min_size=1, max_size=12))
 def test_any_host_user_and_text(text: str, name: str) -> None:
     found = msgspec.structs.replace(saying(text, f"/home/{name}/x"), host=name)

@@ -91,17 +91,6 @@ def bandwidth(
     return _conclude(tables, 2 * memory_clock * bus_width / 8, "formula", "high")
 
 
-def cores_per_sm(tables: Tables, capability: ComputeCapability) -> int | None:
-    """FP32 units of one multiprocessor, which NVML counts as cores; None for an unlisted compute capability."""
-    return next((row.cores for row in tables.rates if row.compute_capability == str(capability)), None)
-
-
-def sms_of_cores(tables: Tables, capability: ComputeCapability, cores: int) -> int | None:
-    """Multiprocessors of a GPU of ``cores`` cores (``nvmlDeviceGetNumGpuCores``); None where it does not divide."""
-    each = cores_per_sm(tables, capability)
-    return cores // each if each and cores > 0 and cores % each == 0 else None
-
-
 def _rate(tables: Tables, gpu: GpuRow | None, capability: ComputeCapability, *, geforce: bool) -> RateRow | None:
     variants = {row.variant: row for row in tables.rates if row.compute_capability == str(capability)}
     if gpu is not None and not gpu.tensor_cores:

@@ -96,7 +96,7 @@ def on(platform: tuple[str, str], *components: Component) -> list[Component]:
     return [*components, *(Component(name, (Bound("==", value),)) for name, value in zip(FIXED, platform, strict=True))]
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(QUESTIONS, ANY, PLATFORMS)
 @example([named("torch", "2.5.1"), named("driver", "470.57.02")], named("cuda", "11.8"), ("linux", "x86_64"))
 @example([named("torch", "2.5.1"), named("gpu", "K80")], named("cuda", "11.8"), ("linux", "x86_64"))
@@ -110,7 +110,7 @@ def test_a_further_component_never_mends_what_does_not_fit(
     assert (without, with_it) != ("incompatible", "compatible")
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(related(), PLATFORMS)
 @example([named("torch", "2.7"), named("gpu", "RTX 5090"), named("cuda", "12")], ("linux", "x86_64"))
 @example([named("torch", "2.5"), named("torchvision", "0.20"), named("torchaudio", "2.5.1")], ("linux", "x86_64"))
@@ -129,7 +129,7 @@ def generation_ends(components: list[Component]) -> int:
     return min((row.last_branch for row in rows if row and row.last_branch), default=10**6)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(QUESTIONS, st.sampled_from(DRIVERS), st.sampled_from(DRIVERS), st.sampled_from(["linux", "windows"]))
 def test_a_newer_driver_of_the_generation_loses_nothing(
     question: list[Component], one: DriverRelease, other: DriverRelease, os: str
@@ -143,7 +143,7 @@ def test_a_newer_driver_of_the_generation_loses_nothing(
     assert verdicts != ["compatible", "incompatible"]
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(200))
 @given(QUESTIONS, PLATFORMS)
 def test_an_answer_says_why_and_its_suggestions_are_new(question: list[Component], platform: tuple[str, str]) -> None:
     found = ask(MATRIX, on(platform, *question))
@@ -156,7 +156,7 @@ def test_an_answer_says_why_and_its_suggestions_are_new(question: list[Component
     assert not written & set(found.suggestions)
 
 
-@settings(max_examples=examples(150), deadline=None)
+@settings(max_examples=examples(150))
 @given(QUESTIONS, PLATFORMS, st.randoms(use_true_random=False))
 def test_the_order_of_naming_does_not_matter(
     question: list[Component], platform: tuple[str, str], random: object
@@ -169,7 +169,7 @@ def test_the_order_of_naming_does_not_matter(
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=20)
 
 
-@settings(max_examples=examples(300), deadline=None)
+@settings(max_examples=examples(300))
 @given(
     st.sampled_from(
         ["driver", "gpu", "cuda", "nvcc", "os", "machine", "kernel-module", "torch", "cudnn", "cuda-compat", "x"]

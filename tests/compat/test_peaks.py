@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from envcheck.compat.figures import ByPrecision, Precision
 from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.load import tables
-from envcheck.compat.peaks import Peak, bandwidth, cores_per_sm, peak, sms_of_cores
+from envcheck.compat.peaks import Peak, bandwidth, peak
 from envcheck.compat.tables import GpuRow
 from envcheck.versions import ComputeCapability
 
@@ -197,21 +197,6 @@ def test_the_formula_gives_the_sheet_s_bandwidth(name: str, memory_clock: float,
     formula = bandwidth(MATRIX, None, memory_clock=memory_clock, bus_width=bus_width)
     assert formula is not None
     assert formula.value == pytest.approx(model(name).bandwidth, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("compute_capability", "cores", "sms"),
-    [("9.0", 16896, 132), ("8.0", 6912, 108), ("7.5", 2560, 40), ("3.7", 2496, 13), ("12.0", 21760, 170)],
-)
-def test_cores_are_multiprocessors(compute_capability: str, cores: int, sms: int) -> None:
-    assert sms_of_cores(MATRIX, capability(compute_capability), cores) == sms
-
-
-def test_cores_that_do_not_divide_tell_nothing() -> None:
-    assert sms_of_cores(MATRIX, capability("9.0"), 16897) is None
-    assert sms_of_cores(MATRIX, capability("9.0"), 0) is None
-    assert sms_of_cores(MATRIX, capability("13.0"), 128) is None
-    assert cores_per_sm(MATRIX, capability("8.0")) == 64
 
 
 # --- against a real machine ---------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def targets(code: GpuCode) -> list[str]:
     return [entry.target for entry in code.entries]
 
 
-@settings(max_examples=examples(600), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(600), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=st.sampled_from(sorted(REAL)), drawn=changes)
 @example(name="kernels.o", drawn=[])
 def test_damage_costs_little_and_breaks_nothing(written: Path, name: str, drawn: list[Change]) -> None:
@@ -115,7 +115,7 @@ def test_every_length(written: Path, name: str) -> None:
         assert len(code.entries) <= len(whole.entries)
 
 
-@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=400))
 def test_anything_after_a_beginning(written: Path, data: bytes) -> None:
     for start in (b"", _fatbin_walk.START, b"\x7fELF\x02\x01\x01", b"!<arch>\n", b"!<thin>\n", b".version "):

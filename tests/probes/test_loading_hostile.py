@@ -160,7 +160,7 @@ def test_names_that_would_write_on_the_terminal(tree: Tree) -> None:
     assert "\x1b" not in repr(found)
 
 
-@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_libraries(tree: Tree, data: st.DataObject) -> None:
     whole = tiny_elf(["libnccl.so.2", "libcudart.so.12"], soname="lib.so", runpath="$ORIGIN")

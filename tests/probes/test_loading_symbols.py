@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
+from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from probes._elf_dynamic import DT_GNU_HASH
 from probes._loader_cache import Lookup, parse
 from probes._loading_heads import Head, head_of
-from probes._loading_symbols import gnu_hash, missing, undefined
+from probes._loading_symbols import UnreadError, gnu_hash, missing, undefined
+from tests.probes.elf_damage import Change, changes, counted_reads, damaged
 from tests.probes.loading_builds import GCC, REASON, Workshop
+from tests.probes.tiny_elf import BASE, library
+from tests.thorough import examples
 
+FILES = Path(__file__).parent / "elf_files"
 LDCONFIG = shutil.which("ldconfig", path="/sbin:/usr/sbin:/bin:/usr/bin")
 
 
@@ -63,6 +70,50 @@ def test_what_a_library_leaves_undefined(tmp_path: Path) -> None:
     head = head_of(str(made))
     assert head
     assert set(undefined(head)) == {b"elsewhere", b"Python"}
+
+
+def looked_up(path: Path, names: list[bytes]) -> tuple[object, ...]:
+    """What the symbols of a file answer; ``None`` for what cannot be asked."""
+    head = head_of(str(path))
+    answers: list[object] = []
+    for ask in (undefined, lambda head: missing(names, [head])):
+        try:
+            answers.append(ask(head) if head else None)
+        except UnreadError:
+            answers.append(None)
+    return tuple(answers)
+
+
+def test_what_a_small_library_defines_and_leaves_undefined() -> None:
+    path = FILES / "new.so"
+    with path.open("rb") as file:
+        (segment,) = (one for one in ELFFile(file).iter_segments() if isinstance(one, DynamicSegment))
+        symbols = list(segment.iter_symbols())
+    defined = {one.name.encode() for one in symbols if one["st_shndx"] != "SHN_UNDEF" and one.name}
+    assert b"answer" in defined
+    assert looked_up(path, [*defined, b"nowhere"]) == ((b"elsewhere",), [b"nowhere"])
+
+
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(name=st.sampled_from(["new.so", "old.so", "aarch64.so", "x86.so", "s390x.so"]), drawn=changes)
+def test_damage_to_symbols_costs_little_and_breaks_nothing(tmp_path: Path, name: str, drawn: list[Change]) -> None:
+    path = tmp_path / "damaged.so"
+    data = damaged((FILES / name).read_bytes(), drawn)
+    path.write_bytes(data)
+    with counted_reads() as cost:
+        looked_up(path, [b"answer", b"show", b"nowhere", b""])
+    assert cost.bytes < 64 * len(data) + (1 << 20)
+    assert cost.reads < 10_000
+
+
+def test_a_chain_of_hashes_without_an_end(tmp_path: Path) -> None:
+    """No symbol is marked as the last of its bucket, and the filter lets every name through."""
+    hashes = struct.pack("<IIIIQI", 1, 1, 1, 0, (1 << 64) - 1, 1) + bytes(4 * 200_000)
+    path = tmp_path / "library.so"
+    path.write_bytes(library([(6, BASE), (5, BASE), (10, 16), (DT_GNU_HASH, BASE)], hashes))
+    with counted_reads() as cost:
+        assert looked_up(path, [b"answer"])[1] is None
+    assert cost.reads < 100
 
 
 @pytest.mark.skipif(GCC is None, reason=REASON)

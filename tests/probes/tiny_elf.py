@@ -1,4 +1,4 @@
-"""The smallest shared library that a loader would look at, with a dynamic section of one's choice (constructed)."""
+"""The smallest shared libraries that a loader would look at, with a dynamic section of one's choice (constructed)."""
 
 from __future__ import annotations
 
@@ -27,3 +27,23 @@ def tiny_elf(
     segments = b"".join(struct.pack("<IIQQQQQQ", kind, 4, at, at, at, many, many, 8) for kind, at, many in kinds)
     header = struct.pack("<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 0, 0, 64, 56, 3, 64, 0, 0)
     return header + segments + entries + strings
+
+
+BASE = 0x1000
+HEADER, SEGMENT, DYNAMIC = struct.Struct("<16sHHIQQQIHHHHHH"), struct.Struct("<IIQQQQQQ"), struct.Struct("<qQ")
+
+
+def library(entries: list[tuple[int, int]], content: bytes = b"", *, size: int | None = None) -> bytes:
+    """A library without sections: ``content`` is loaded at ``BASE``, the dynamic section says ``entries``."""
+    start = HEADER.size + 2 * SEGMENT.size
+    dynamic = b"".join(DYNAMIC.pack(tag, value) for tag, value in [*entries, (0, 0)])
+    loaded = len(content) if size is None else size
+    return b"".join(
+        [
+            HEADER.pack(b"\x7fELF\x02\x01\x01", 3, 62, 1, 0, 64, 0, 0, 64, 56, 2, 64, 0, 0),
+            SEGMENT.pack(1, 4, start + len(dynamic), BASE, BASE, loaded, loaded, 8),
+            SEGMENT.pack(2, 4, start, 0, 0, len(dynamic), len(dynamic), 8),
+            dynamic,
+            content,
+        ]
+    )

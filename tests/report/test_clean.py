@@ -111,7 +111,7 @@ def test_shell_line(argv: tuple[str, ...], line: str) -> None:
 
 
 @pytest.mark.skipif(BASH is None, reason="no bash here to read the line back")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @example("a\x1b[2J'\\$(id)`id`\n\u202e", False)
 @example("\udcff\udc80 é", True)
 @given(st.text(st.characters(exclude_categories=(), exclude_characters="\0")), st.booleans())

@@ -127,7 +127,7 @@ def test_no_text_leaves_its_place(attack: str) -> None:
         assert "javascript" not in "".join(parsed.links)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(attacks)
 def test_no_text_whatever_leaves_its_place(attack: str) -> None:
     written, parsed = page(carrying(EXAMPLES["driver-too-old"](), attack))

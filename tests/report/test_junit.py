@@ -97,7 +97,7 @@ def test_xml_whatever_the_names(attack: str) -> None:
         }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(attacks)
 def test_xml_whatever_the_text(attack: str) -> None:
     assert len(list(suites(carrying(EXAMPLES["driver-too-old"](), attack)).iter("testcase"))) == 11

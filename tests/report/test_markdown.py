@@ -93,14 +93,14 @@ def test_no_text_becomes_markup(attack: str) -> None:
         assert_only_ours(text, set())
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(attacks)
 def test_no_text_whatever_becomes_markup(attack: str) -> None:
     found = carrying(EXAMPLES["driver-too-old"](), attack)
     assert_only_ours(markdown(found), {source.address for check in found.checks for source in check.sources})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(attacks)
 def test_prose_and_code_read_back_as_the_text(attack: str) -> None:
     shown = " ".join(clean(attack[:100].strip()).split())

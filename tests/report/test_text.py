@@ -369,7 +369,7 @@ def test_the_home_folder_is_shortened_only_as_a_whole_path() -> None:
 any_text = st.text(max_size=300)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_text_anywhere_keeps_the_limits(data: st.DataObject) -> None:
     def draw() -> str:
