@@ -26,6 +26,9 @@ RECORDED = {
 }
 """What the GPU row of the page says."""
 
+TRIED = "h100-tried-and-measured"
+"""The one that was recorded with ``--deep --bench``: its NumPy is newer than numba-cuda, its ONNX Runtime for CPUs."""
+
 CONSTRUCTED = {
     "container-lost-gpu": "container-lost-gpu",
     "driver-too-old": "driver-too-old",
@@ -57,9 +60,9 @@ def report_on(name: str) -> Report:
 
 
 def test_every_file_is_tried_and_says_where_it_comes_from() -> None:
-    assert {file.stem for file in FOLDER.glob("*.json")} == set(RECORDED)
+    assert {file.stem for file in FOLDER.glob("*.json")} == {*RECORDED, TRIED}
     assert {file.stem for file in (FOLDER / "constructed").glob("*.json")} == set(CONSTRUCTED)
-    for name in RECORDED:
+    for name in (*RECORDED, TRIED):
         assert "2026" in load(name).recorded or "h200x4.json" in load(name).recorded
     for name in CONSTRUCTED:
         assert "#" in load(f"constructed/{name}").built_from
@@ -75,6 +78,24 @@ def test_a_healthy_machine_passes_without_a_remark(name: str) -> None:
     page = render(report, "text", Options())
     assert RECORDED[name] in page
     assert "on paper" in page.splitlines()[0]
+
+
+def test_a_machine_that_was_tried_and_measured() -> None:
+    """Each figure of the H100 is as expected, and nothing is remarked but what its environment really has."""
+    report = report_on(TRIED)
+    assert (report.verdict, report.primary) == ("warn", "numpy-abi-mismatch")
+    assert report.snapshot is not None
+    assert report.snapshot.disagreements == ()
+    environment = "/opt/torch/.venv"
+    assert {check.id: check.status for check in report.checks if check.status not in ("pass", "skipped")} == {
+        f"numpy-abi-mismatch@{environment}": "warn",
+        f"framework-cannot-use-gpu@{environment}:numba-cuda": "warn",
+        f"cpu-only-build@{environment}:onnxruntime": "note",
+    }
+    figures = [check.status for check in report.checks if check.rule.startswith("slow-")]
+    assert figures == ["pass"] * 7
+    page = render(report, "text", Options())
+    assert "torch 2.11.0+cu130, ran on GPU 0" in " ".join(page.split())
 
 
 def test_a_container_without_nvml_is_judged_by_what_is_left() -> None:
