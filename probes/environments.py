@@ -8,7 +8,7 @@ from ._kit import Out, Request
 PROBE = {
     "title": "Python environments and their frameworks",
     "kind": "file",
-    "seconds": 10.0,
+    "seconds": 20.0,
     "uses": "files",
     "scopes": ["env", "container"],
     "fills": ["environments"],
