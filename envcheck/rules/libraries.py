@@ -21,7 +21,7 @@ from envcheck.rules.libraries_facts import (
     others_of,
     weight,
 )
-from envcheck.rules.libraries_fixes import add_folder, bring_library, install_framework_again, install_libraries
+from envcheck.rules.libraries_fixes import add_folders, bring_library, install_framework_again, install_libraries
 from envcheck.rules.libraries_names import LibraryName
 from envcheck.rules.machine import on_tegra, plural
 from envcheck.rules.trial_facts import ran_on_gpu
@@ -116,7 +116,18 @@ def _not_there(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts)
 
 def _names_missing(subject: FrameworkSubject, facts: Facts) -> list[LibraryName]:
     """All that is missing, whichever rule speaks of it: one command then brings the framework up, not the next gap."""
-    return [name for load in missing(subject, facts) if (name := name_in(load))]
+    lacking = (load for load in missing(subject, facts) if not _is_brought(load, subject, facts))
+    return [name for load in lacking if (name := name_in(load))]
+
+
+def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
+    """Whether a wheel of this environment laid a whole copy where the loader does not look, and would do so again."""
+    copies = [copy_at(path, facts) for path in load.unfound]
+    return any(
+        copy.origin == "wheel" and copy.owner and not copy.altered and copy.environment == subject.environment.key
+        for copy in copies
+        if copy
+    )
 
 
 @rule(
@@ -141,9 +152,10 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         computes on the CPU.
 
     How to fix
-        Install the library as a wheel into the environment, where the framework looks; or name its
-        folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime finds wheels only after
-        `onnxruntime.preload_dlls()`, or when torch was imported first.
+        Install the library as a wheel into the environment, where the framework looks; where the
+        framework does not look into the wheel that is there (a fault of its release), or the copy is
+        another's, name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime finds wheels
+        only after `onnxruntime.preload_dlls()`, or when torch was imported first.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -166,17 +178,17 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     does = "cannot load" if first.refused else "does not find"
     text = f"{named(framework)} asks for {', '.join(load.name for load in found)}."
     where = f" There is {places[0]}, where its loader does not look." if places else ""
-    folder = (add_folder(str(PurePosixPath(places[0]).parent)),) if places else ()
+    brought = [load for load in found if _is_brought(load, subject, facts)]
+    stays = " A wheel of this environment laid it there, and would again." if brought else ""
+    folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
+    looking = (add_folders(tuple(folders)),) if folders else ()
+    anew = install_libraries(names, subject, facts) if names else () if brought else _again(subject, facts)
     return Outcome(
         status=weight(subject),
         title=f"{named(framework)} {does} {first.name}{more}"[:_TITLE],
-        message=f"{text}{where}{refused}",
+        message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there),
-        fixes=(
-            *_preloading(subject),
-            *(install_libraries(names, subject, facts) if names else _again(subject, facts)),
-            *folder,
-        ),
+        fixes=(*_preloading(subject), *(looking if brought else ()), *anew, *(() if brought else looking)),
     )
 
 

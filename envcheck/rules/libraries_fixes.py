@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Fix
 from envcheck.compat.package_needs import requirement_name
@@ -62,10 +62,10 @@ def without_variable(name: str, folders: Iterable[str]) -> tuple[Fix, ...]:
     return (Fix(text=f"{what}; to try it: start the program without {name}", command=("env", "-u", name, "python")),)
 
 
-def add_folder(folder: str) -> Fix:
-    """Let the loader look in a folder."""
-    text = f"Let the loader look in {folder}: add it to LD_LIBRARY_PATH of the program, or to /etc/ld.so.conf.d"
-    return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={folder}", "python"))
+def add_folders(folders: Sequence[str]) -> Fix:
+    """Let the loader look in these folders."""
+    text = f"Let the loader look in {', '.join(folders)}: by LD_LIBRARY_PATH of the program, or /etc/ld.so.conf.d"
+    return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 
 def _requirement(name: LibraryName, framework: Framework) -> str | None:

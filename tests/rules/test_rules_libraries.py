@@ -13,6 +13,7 @@ from tests.rules.machines_libraries import (
     OLD,
     OLD_CUDNN,
     OLD_JITLINK,
+    copy,
     having,
     load,
     ptxas,
@@ -108,6 +109,25 @@ def test_what_is_listed_and_whose_file_is_gone_is_installed_again() -> None:
         having(pytorch(load("libcublas.so.12")), distributions=wheels(nvidia_cublas_cu12="12.4.5.8")),
     )
     assert "--force-reinstall" in check.fixes[0].command
+
+
+def test_what_a_wheel_laid_where_the_loader_does_not_look_is_not_installed_again() -> None:
+    """As with TensorFlow 2.21.0, which has its search path lead into the wheels that its extra brings, but for one."""
+    solver = f"{VENV}/nvidia/cusolver/lib/libcusolver.so.11"
+    ours = copy(solver, "cusolver", "11.7.5", cuda="12.9", owner="nvidia-cusolver-cu12==11.7.5.82")
+    lacking = load("libcusolver.so.11", unfound=(solver,))
+    machine = having(pytorch(lacking), libraries=(ours,), distributions=wheels(nvidia_cusolver_cu12="11.7.5.82"))
+    (check,) = checks_of("library-not-found", machine)
+    assert [fix.command[:2] for fix in check.fixes] == [("env", f"LD_LIBRARY_PATH={VENV}/nvidia/cusolver/lib")]
+    assert "would again" in check.message
+    for other in (but(ours, altered=True), but(ours, origin="toolkit"), but(ours, environment="/other")):
+        (check,) = checks_of("library-not-found", having(pytorch(lacking), libraries=(other,)))
+        assert "install" in check.fixes[0].command
+        assert "would again" not in check.message
+    both = having(pytorch(lacking, load("libcufft.so.11")), libraries=(ours,))
+    (check,) = checks_of("cuda-library-missing", both)
+    assert "cusolver" not in " ".join(check.fixes[0].command)
+    assert "cufft" in " ".join(check.fixes[0].command)
 
 
 def test_a_file_of_the_framework_itself_that_is_cut_off() -> None:
