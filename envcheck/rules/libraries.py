@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix
@@ -103,15 +104,18 @@ def _not_there(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts)
     first = found[0].name
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     text = "It is not on this system" if len(found) == 1 else "They are not on this system"
-    gentle = all(load.optional for load in found)
-    effect = "; without it, the framework computes on the CPU." if gentle else "; what asks for it cannot be loaded."
     return Outcome(
         status=weight(subject),
         title=f"{named(framework)} lacks {first}{more}"[:_TITLE],
-        message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}{effect}",
+        message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}; {_effect(found)}.",
         evidence=asked(found),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
+
+
+def _effect(found: Sequence[Load]) -> str:
+    gentle = all(load.optional for load in found)
+    return "without it, the framework computes on the CPU" if gentle else "what asks for it cannot be loaded"
 
 
 def _names_missing(subject: FrameworkSubject, facts: Facts) -> list[LibraryName]:
@@ -176,7 +180,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     refused = f" {first.path} cannot be loaded: {first.refused}." if first.refused else ""
     does = "cannot load" if first.refused else "does not find"
-    text = f"{named(framework)} asks for {', '.join(load.name for load in found)}."
+    text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found)}."
     where = f" There is {places[0]}, where its loader does not look." if places else ""
     brought = [load for load in found if _is_brought(load, subject, facts)]
     stays = " A wheel of this environment laid it there, and would again." if brought else ""
