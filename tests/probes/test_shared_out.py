@@ -20,23 +20,37 @@ CORES = sorted(os.sched_getaffinity(0))
 two_cores = pytest.mark.skipif(len(CORES) < 2, reason="there is no second core for a copy")
 
 
-def told(code: str) -> str:
-    """What a process of one thread prints that runs ``code``, as a probe's child is one."""
-    program = f"import os, sys, time\nfrom probes._shared_out import shared_out\n{textwrap.dedent(code)}"
-    command = [sys.executable, "-c", program]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
-    assert result.returncode == 0, result.stderr
-    return result.stdout + result.stderr
+PRELUDE = """
+import json, os, sys, tempfile, time
+from probes._shared_out import shared_out
 
+here, place = os.getpid(), tempfile.mkstemp()[1]
 
+def meet():
+    "Go on once two processes have come to a task: else one might do them all before the other is there."
+    with open(place, "a") as file:
+        file.write(f"{os.getpid()} ")
+    until = time.monotonic() + 30
+    while len(set(open(place).read().split())) < 2 and time.monotonic() < until:
+        time.sleep(0.005)
+    return os.getpid()
+"""
 CHILDLESS = """
+os.remove(place)
 try:
     os.waitpid(-1, os.WNOHANG)
     print("a child is left")
 except ChildProcessError:
     pass
 """
-SLOW = "(lambda: time.sleep(0.2) or os.getpid())"
+
+
+def told(code: str) -> str:
+    """What a process of one thread prints that runs ``code``, as a probe's child is one."""
+    command = [sys.executable, "-c", PRELUDE + textwrap.dedent(code) + CHILDLESS]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
 
 
 @two_cores
@@ -46,15 +60,13 @@ def test_each_task_is_done_once_and_some_elsewhere(tmp_path: Path) -> None:
         def do():
             with open({str(tmp_path / "done")!r}, "a") as file:
                 file.write(f"{{number}}\\n")
-            time.sleep(0.1)
-            return {{"é": "x" * 200_000, "number": number, "here": os.getpid() == here}}
+            return {{"é": "x" * 200_000, "number": number, "here": meet() == here}}
         return do
-    here = os.getpid()
     results = shared_out([task(number) for number in range(6)])
     print([result["number"] for result in results], {{result["here"] for result in results}} == {{True, False}})
     print({{len(result["é"]) for result in results}})
     """
-    assert told(textwrap.dedent(code) + CHILDLESS) == "[0, 1, 2, 3, 4, 5] True\n{200000}\n"
+    assert told(code) == "[0, 1, 2, 3, 4, 5] True\n{200000}\n"
     assert sorted((tmp_path / "done").read_text().split()) == ["0", "1", "2", "3", "4", "5"]
 
 
@@ -62,25 +74,21 @@ def test_each_task_is_done_once_and_some_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("task", ["1 / 0", "[][0]"])
 def test_a_task_that_fails_is_left_to_the_caller(task: str) -> None:
     code = f"""
-    here = os.getpid()
-    results = shared_out([{SLOW}, lambda: {task}, {SLOW}])
+    results = shared_out([meet, lambda: {task}, meet])
     print(here in results, results[1])
     """
-    assert told(textwrap.dedent(code) + CHILDLESS) == "True None\n"
+    assert told(code) == "True None\n"
 
 
 @two_cores
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit('gone')", "setattr(json, 'dumps', None)"])
 def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
     code = f"""
-    import json
-    here = os.getpid()
-    task = lambda: time.sleep(0.2) or os.getpid() == here or {end}
-    print(shared_out([task, task, task]))
+    task = lambda: meet() == here or {end}
+    results = shared_out([task, task, task])
+    print(set(map(str, results)) == {{"True", "None"}})
     """
-    results = told(textwrap.dedent(code) + CHILDLESS)
-    assert "None" in results
-    assert set(results.strip("[]\n").split(", ")) <= {"True", "None"}
+    assert told(code) == "True\n"
 
 
 @pytest.mark.parametrize(
@@ -93,7 +101,7 @@ def test_of_a_copy_that_ends_nothing_is_known(end: str) -> None:
     ids=["one core", "a thread", "no process"],
 )
 def test_where_no_copy_can_be_made_nothing_is_done(before: str) -> None:
-    code = "print(shared_out([lambda: print('done'), lambda: print('done')]))\n" + CHILDLESS
+    code = "print(shared_out([lambda: print('done'), lambda: print('done')]))\n"
     assert told(f"{before}\n{code}") == "[None, None]\n"
 
 
