@@ -170,7 +170,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     if not found:
         return None
     framework, first = subject.framework, found[0]
-    places = [path for load in found for path in load.unfound]
+    elsewhere = next((load for load in found if load.unfound), None)
     there = tuple(
         Evidence(what=f"copy of {load.name}", value=path, source=f"file {path}")
         for load in found[:4]
@@ -181,18 +181,21 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     refused = f" {first.path} cannot be loaded: {first.refused}." if first.refused else ""
     does = "cannot load" if first.refused else "does not find"
     text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found)}."
-    where = f" There is {places[0]}, where its loader does not look." if places else ""
+    where = f" There is {elsewhere.unfound[0]}, where its loader does not look." if elsewhere else ""
     brought = [load for load in found if _is_brought(load, subject, facts)]
-    stays = " A wheel of this environment laid it there, and would again." if brought else ""
+    stays = " A wheel of this environment laid it there, and would again." if elsewhere in brought else ""
     folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
-    anew = install_libraries(names, subject, facts) if names else () if brought else _again(subject, facts)
+    if brought:
+        mends = (*looking, *(install_libraries(names, subject, facts) if names else ()))
+    else:
+        mends = (*(install_libraries(names, subject, facts) if names else _again(subject, facts)), *looking)
     return Outcome(
         status=weight(subject),
         title=f"{named(framework)} {does} {first.name}{more}"[:_TITLE],
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there),
-        fixes=(*_preloading(subject), *(looking if brought else ()), *anew, *(() if brought else looking)),
+        fixes=(*_preloading(subject), *mends),
     )
 
 

@@ -124,6 +124,10 @@ def test_what_a_wheel_laid_where_the_loader_does_not_look_is_not_installed_again
         (check,) = checks_of("library-not-found", having(pytorch(lacking), libraries=(other,)))
         assert "install" in check.fixes[0].command
         assert "would again" not in check.message
+    toolkits = load("libcufft.so.11", unfound=("/opt/cuda/lib64/libcufft.so.11",))
+    (check,) = checks_of("library-not-found", having(pytorch(toolkits, lacking), libraries=(ours,)))
+    assert "/opt/cuda/lib64/libcufft.so.11, where" in check.message
+    assert "would again" not in check.message, "it is not the one of which this is said"
     both = having(pytorch(lacking, load("libcufft.so.11")), libraries=(ours,))
     (check,) = checks_of("cuda-library-missing", both)
     assert "cusolver" not in " ".join(check.fixes[0].command)
