@@ -48,33 +48,30 @@ def examined(
     targets = _gpu_code(site.request, parts)
     if targets:
         facts["gpu_code"] = targets
-    process = _met(site, tuple(preloads), tuple(extends)).copy()
+    parts, preloads, python = tuple(parts), tuple(preloads), started(site)
+    process = _met(python, site, preloads, tuple(extends)).copy()
     if process.system.problem:
         return {**facts, "loads_complete": False}
-    met = imported(process, site, tuple(parts), tuple(preloads), first=not extends)
+    met = imported(process, site, parts, preloads, first=not extends)
     if not extends:
-        _keep(_key(site, preloads, parts), process.copy())
+        _keep((id(python), preloads, parts), process.copy())
     missing = unresolved(process, met.events) if extends else None
     if missing is not None:
         facts["unresolved"] = missing
-    events = [*met.events, *called(process, site, tuple(asks), tuple(parts), met)]
+    events = [*met.events, *called(process, site, tuple(asks), parts, met)]
     return {**facts, "loads": records(process, site, events), "loads_complete": process.complete}
 
 
-def _met(site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
+def _met(python: Process, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
     """The process when the import of the parts begins: the same for all extensions of one framework."""
     if not extends:
-        return started(site)
-    key = _key(site, preloads, extends)
+        return python
+    key = (id(python), preloads, extends)
     if key not in _MET:
-        process = started(site).copy()
+        process = python.copy()
         imported(process, site, extends, preloads, first=True)
         _keep(key, process)
     return _MET[key]
-
-
-def _key(site: Site, preloads: Sequence[Preload], parts: Sequence[str]) -> _Key:
-    return id(started(site)), tuple(preloads), tuple(parts)
 
 
 def _keep(key: _Key, process: Process) -> None:

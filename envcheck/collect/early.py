@@ -68,7 +68,7 @@ def end() -> None:
         started = _waiting.pop().started
         for descriptor in (started.facts, started.noise, started.order):
             os.close(descriptor)
-        os.killpg(started.process.pid, signal.SIGKILL)  # with the copy of itself that it may have made
+        os.killpg(started.process.pid, signal.SIGKILL)  # with the copies of itself that it may have made
         started.process.wait()
 
 

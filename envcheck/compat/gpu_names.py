@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -53,7 +54,12 @@ def find_gpu_by_pci_id(tables: Tables, device_id: str) -> GpuRow | None:
 
 def name_key(name: str) -> str:
     """What is left of a name when everything that people write differently is taken away."""
-    return _key(_words(_one_line(name)))
+    return name_keys((name,))[0]
+
+
+def name_keys(names: Iterable[str]) -> list[str]:
+    """The same of several, in a fraction of the time where they are hundreds."""
+    return _key(_words("\n".join(map(_one_line, names)))).split("\n")
 
 
 def _agrees(row: GpuRow, words: str) -> bool:
@@ -100,7 +106,7 @@ _latest: list[_Index] = []
 
 def _by_key(tables: Tables) -> dict[str, GpuRow]:
     if not _latest or _latest[0].tables is not tables:
-        named = [(_one_line(name), row) for row in tables.gpus for name in (row.name, *row.aliases)]
-        keys = _key(_words("\n".join(name for name, _ in named))).split("\n")  # all at once: they are hundreds
+        named = [(name, row) for row in tables.gpus for name in (row.name, *row.aliases)]
+        keys = name_keys(name for name, _ in named)
         _latest[:] = [_Index(tables, {key: row for key, (_, row) in zip(keys, named, strict=True)})]
     return _latest[0].rows

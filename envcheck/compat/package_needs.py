@@ -88,8 +88,6 @@ def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str 
     ``marks`` are the environment markers of PEP 508 that are known; a line whose marker needs another is left out.
     """
     found = [line for line in lines if requirement_name(line) == name]
-    if not found:
-        return None
     holding = [asked for line in found if (asked := _requirement(line)) and _holds(asked, marks)]
     return ",".join(filter(None, (str(asked.specifier) for asked in holding))) if holding else None
 

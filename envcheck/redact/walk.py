@@ -17,8 +17,8 @@ class Rewriting(NamedTuple):
     change: Callable[[str], str]
     change_named: Callable[[str, str], str]
     """From the name and the value of an entry of a mapping (a variable) to its new value."""
-    leaves: Callable[[str], bool] = lambda _: False
-    """Whether it surely changes nothing in records of which this is the JSON: asked to pass over many at once."""
+    leaves: Callable[[str], bool] | None = None
+    """Whether it surely changes nothing in records of which this is the JSON; None where that cannot be told."""
 
 
 _AT_ONCE, _FEW = 64, 8
@@ -74,17 +74,17 @@ def _value(value: Any, how: Rewriting) -> Any:
 
 
 def _items(items: tuple[Any, ...], how: Rewriting) -> list[Any]:
-    if len(items) <= _FEW:
+    if how.leaves is None or len(items) <= _FEW:
         return [_value(item, how) for item in items]
-    if len(items) <= _AT_ONCE and _left(items, how):
+    if len(items) <= _AT_ONCE and _left(items, how.leaves):
         return list(items)
     middle = len(items) // 2
     return [*_items(items[:middle], how), *_items(items[middle:], how)]
 
 
-def _left(items: tuple[Any, ...], how: Rewriting) -> bool:
+def _left(items: tuple[Any, ...], leaves: Callable[[str], bool]) -> bool:
     try:
-        return how.leaves(msgspec.json.encode(items).decode())
+        return leaves(msgspec.json.encode(items).decode())
     except UnicodeEncodeError:
         return False  # a file name need not be valid text
 

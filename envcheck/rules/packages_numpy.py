@@ -119,7 +119,7 @@ def _held(
     facts: Facts,
 ) -> _Wrong | None:
     name, version, there = record.name, record.version or "", numpy.version
-    bounds = bounds_on(record.requires, _NUMPY, facts.marks) if record.requires else None  # as of few of hundreds
+    bounds = bounds_on(record.requires or (), _NUMPY, facts.marks)
     if bounds:
         if admits(bounds, there) is not False:
             return None

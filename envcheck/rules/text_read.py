@@ -38,12 +38,13 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     Sources
         The most recent call stands last: https://docs.python.org/3/library/traceback.html
     """
-    told = " and ".join(run.detail for run in _left_out(snapshot))
+    runs = _left_out(snapshot)
+    told = " and ".join(run.detail for run in runs)
     return Outcome(
         status="unknown",
         title="The text was not read whole",
         message=f"Not all of the text was read: {told}. {_ADVICE}.",
-        evidence=tuple(Evidence(what="read", value=run.detail, source=run.name) for run in _left_out(snapshot)),
+        evidence=tuple(Evidence(what="read", value=run.detail, source=run.name) for run in runs),
         fixes=(Fix(text=_ADVICE),),
         missing=(Missing(fact="rest of the text"),),
     )
