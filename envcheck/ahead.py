@@ -27,7 +27,7 @@ class Ahead:
             self._thread.start()
 
     def wait(self) -> None:
-        """Until it is through: a module that two threads import at once may be met half made."""
+        """Until it is through: a module, or msgspec's decoder of a Struct, may be met half made by a second thread."""
         if self._thread is not None:
             self._thread.join()
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import msgspec
@@ -44,6 +45,8 @@ ROW_TYPES: dict[str, type[Row]] = {
     "flaw": FlawRow,
 }
 
+_ONE_AT_A_TIME = RLock()
+"""msgspec prepares a Struct at its first decoding; a second thread that decodes it meanwhile ends the process."""
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
@@ -52,7 +55,8 @@ def tables(overlays: tuple[str, ...] = ()) -> Tables:
 
     Raises MatrixError when it, or an overlay, is malformed.
     """
-    return _shipped() if not overlays else _overlaid(overlays)
+    with _ONE_AT_A_TIME:
+        return _shipped() if not overlays else _overlaid(overlays)
 
 
 @cache

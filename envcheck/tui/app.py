@@ -83,6 +83,8 @@ class EnvcheckApp(App["Report"]):
         self.runner = Runner(request, examine)
         self.windows = Windows(self, options)
         self.report: Report | None = saved
+        self.problem = ""
+        """Why there is no report; empty while there may still be one."""
         self._later = Ahead(*(partial(import_module, f"envcheck.tui.{name}") for name in _LATER))
         self._binding = Ahead(partial(import_module, "pynvml"))  # of NVML; its import takes longer than a key may
         self._saved = saved is not None
@@ -143,7 +145,7 @@ class EnvcheckApp(App["Report"]):
 
     def show(self, report: Report) -> None:
         """Show a report in place of the present one."""
-        self.report = report
+        self.report, self.problem = report, ""
         may_watch = not self._saved and wishes.nvml_answered(report)
         self.tabs.show(report, may_watch=may_watch)
         self._say()
@@ -209,6 +211,9 @@ class EnvcheckApp(App["Report"]):
             self.tabs.speed.quiet()
         if ended.problem or ended.report is None:
             self.tell(ended.problem, severity="error")
+            if self.report is None:
+                self.problem = ended.problem
+                self.tabs.overview.show_problem(ended.problem, self.paint)
             return
         if ended.stopped:
             self.tell("cancelled")

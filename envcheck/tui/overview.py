@@ -101,6 +101,14 @@ class Overview(Vertical):
             lines.append((Span(f"  and {len(running) - room} more", "dim"),))
         self._put_verdict(paint.lines(lines), "unknown")
 
+    def show_problem(self, problem: str, paint: Paint) -> None:
+        """Why there will be no verdict."""
+        pen = self._pen(self._columns("verdict"))
+        told = [(Span(line),) for line in pen.fill(problem, pen.width)]
+        lines: list[Line] = [(Span("NO VERDICT", "title"),), *told, (Span("r examines again", "dim"),)]
+        self._put_verdict(paint.lines(lines), "unknown")
+        self._place_parts()
+
     def show(self, report: Report, paint: Paint, *, final: bool) -> None:
         """Show ``report``; one that is not ``final`` leaves the verdict open."""
         from envcheck.report.findings import Outline

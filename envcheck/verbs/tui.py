@@ -12,8 +12,9 @@ from envcheck.collect.probe_request import working_folder
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.report import Options, render
+from envcheck.report.clean import clean
 from envcheck.request import Request
-from envcheck.streams import tell
+from envcheck.streams import say, tell
 from envcheck.verbs._asking import overlays
 from envcheck.verbs._page import speaks_unicode
 from envcheck.verbs._reading import baseline, saved_report
@@ -46,6 +47,9 @@ def run(options: Namespace) -> int:
         report = application.run()
     finally:
         application.end_session()
+    if application.problem:
+        say(clean(f"envcheck: {application.problem}"))
+        return ExitCode.UNKNOWN
     if report is not None:
         tell(render(report, "text", shown))
     return ExitCode.OK

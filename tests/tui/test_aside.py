@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from envcheck.checks import Report
 from envcheck.errors import EnvcheckError, UsageError
-from envcheck.events import Judged, ProbeFinished, ProbesPlanned
+from envcheck.events import Judged, OnEvent, ProbeFinished, ProbesPlanned
 from envcheck.report import Options
 from envcheck.request import Request
+from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.tui.aside.examination import ShouldStop, examine
 from envcheck.tui.aside.process import Aside
 from envcheck.tui.aside.told import Broken, SoFar, Told, decode, encode
 from envcheck.tui.desk import Desk, ProcessAside
@@ -36,6 +41,31 @@ def test_an_examination_tells_the_events_of_the_command_line_and_ends_with_the_r
     assert finished.facts.platform is not None
     assert judged.report.snapshot is not None
     assert judged.report.snapshot.platform == finished.facts.platform
+
+
+def test_the_end_is_judged_only_when_judging_on_the_way_is_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that decode the matrix for the first time at once end the process."""
+    on_the_way, may_end = threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def judge(*_arguments: Any, **_more: Any) -> Report:
+        last = threading.current_thread() is threading.main_thread()
+        order.append("last" if last else "on the way")
+        if not last:
+            on_the_way.set()
+            may_end.wait(30)
+            order.append("through")
+        return SHOWN["h200"]()
+
+    def gather(_request: Request, tell: OnEvent, _should_stop: ShouldStop) -> Snapshot:
+        tell(ProbeFinished(ProbeRun(name="platform", status="ok"), Snapshot()))
+        assert on_the_way.wait(30)
+        threading.Timer(0.3, may_end.set).start()
+        return Snapshot()
+
+    monkeypatch.setattr("envcheck.session.judge", judge)
+    examine(Request(), {}, lambda _told: None, lambda: False, gather)
+    assert order == ["on the way", "through", "last"]
 
 
 def test_a_request_that_cannot_be_carried_out_is_told_by_the_process() -> None:

@@ -154,12 +154,25 @@ def test_a_request_that_cannot_be_carried_out_is_told() -> None:
     show(None, steps, gather=refuse, size=LARGE)
 
 
-def test_a_session_that_breaks_leaves_the_screen() -> None:
-    def breaks(_request: Request, _on_event: OnEvent, _stop: object) -> Snapshot:
-        raise ZeroDivisionError("by nothing")
+def test_a_session_that_breaks_leaves_the_screen_and_what_was_wrong_until_another_one_ends() -> None:
+    machine, broken = Replay(H200), [True]
+
+    def breaks(request: Request, on_event: OnEvent, stop: Callable[[], bool]) -> Snapshot:
+        if broken.pop():
+            raise ZeroDivisionError("by nothing")
+        return machine(request, on_event, stop)
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: "envcheck broke: ZeroDivisionError" in words(app))
+        await until(pilot, lambda: "NO VERDICT" in words(app))
+        assert words(app).count("envcheck broke: ZeroDivisionError: by nothing") == 2  # for a while it is a toast too
+        assert "r examines again" in words(app)
+        assert "Examining" not in words(app)
+        assert "by nothing" in app.problem
+        broken.append(False)
+        await pilot.press("r")
+        await until(pilot, lambda: "PASS" in words(app))
+        assert "NO VERDICT" not in words(app)
+        assert not app.problem
 
     show(None, steps, gather=breaks, size=LARGE)
 

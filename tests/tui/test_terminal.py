@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,21 @@ def test_from_the_first_screen_to_the_text_that_stays(terminal: Terminal) -> Non
     shown = terminal.wait(lambda screen: "status 0" in screen)
     assert "1 Overview" not in shown
     assert "Driver" in shown
+
+
+def test_an_examination_that_dies_is_told_as_long_as_there_is_no_other_and_at_the_end(terminal: Terminal) -> None:
+    marker = f"ENVCHECK_TEST={uuid.uuid4().hex}"
+    terminal.start(f"{marker} {envcheck()}")
+    terminal.wait(lambda _screen: children(marker))
+    for pid in processes(marker):
+        with suppress(OSError):
+            if b"envcheck.tui.aside" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+    shown = terminal.wait(lambda screen: "NO VERDICT" in screen)
+    assert "the examination ended early (signal 9)" in shown
+    terminal.tmux("send-keys", "q")
+    shown = terminal.wait(lambda screen: "status 3" in screen)
+    assert "envcheck: the examination ended early (signal 9)" in shown
 
 
 @pytest.mark.parametrize("how", ["q", "TERM", "HUP"])

@@ -72,13 +72,15 @@ class _OnTheWay:
         self._parts = dict(kept)
         self._fresh, self._over = threading.Event(), threading.Event()
         self._telling = threading.Lock()
-        threading.Thread(target=self._run, name="envcheck judge", daemon=True).start()
+        self._thread = threading.Thread(target=self._run, name="envcheck judge", daemon=True)
+        self._thread.start()
 
     def end(self) -> None:
-        """Tell nothing any more."""
+        """Tell nothing any more, and be through with judging: what that imports and makes is not for two at once."""
         with self._telling:
             self._over.set()
         self._fresh.set()
+        self._thread.join()
 
     def hear(self, event: Event) -> None:
         """Pass an event on."""
