@@ -78,7 +78,8 @@ def check_request(request: Request) -> None:
     for name in (*request.only, *request.skip):
         if find_rule(name) is None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
-    if not request.require and not any(rule.is_put_in(request.scopes) for rule in _chosen_rules(request)):
+    asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
+    if not request.require and not any(rule.is_put_in(request.scopes) for rule in asked):
         raise UsageError("no rule is left to be put: what --only names, --skip or --scope takes away; drop one of them")
 
 
@@ -86,5 +87,5 @@ def _chosen_rules(request: Request) -> list[Rule]:
     return [
         rule
         for rule in all_rules()
-        if (not request.only or rule.name in request.only) and rule.name not in request.skip
+        if (not request.only or rule.name in request.only or rule.always) and rule.name not in request.skip
     ]

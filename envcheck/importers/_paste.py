@@ -7,7 +7,7 @@ paste reaches a record, and no text is too long to be read.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from envcheck.snapshot import ProbeRun
@@ -74,11 +74,11 @@ class Paste:
         """Clean ``text`` and cut it to size: of a long one the ends are kept, since logs begin with the versions and
         end with the error.
         """
-        unread = ""
+        unread: list[str] = []
         first, last, missing = text, "", 0
         if len(text) > TEXT_LIMIT:
             first, last, missing = _ends(text)
-            unread = f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read"
+            unread = [f"only the first and the last {TEXT_LIMIT // 2 // 1024 // 1024} MiB were read"]
         lines = _clean(first).split("\n")
         before = len(lines)
         lines += _clean(last).split("\n") if last else []
@@ -86,9 +86,13 @@ class Paste:
             half = LINE_COUNT_LIMIT // 2
             missing += len(lines) - 2 * half
             before, lines = half, lines[:half] + lines[-half:]
-            unread = f"only the first and the last {half} lines were read"
+            unread = [f"only the first and the last {half} lines were read"]
         kept = tuple(line[:LINE_LIMIT].rstrip() for line in lines)
-        return cls("\n".join(lines), kept, unread, (before, missing))
+        paste = cls("\n".join(lines), kept, "", (before, missing))
+        long = [paste.number(place) for place, line in enumerate(lines) if len(line.rstrip()) > LINE_LIMIT]
+        if long:
+            unread.append(f"only the first {LINE_LIMIT} characters of {_lines(long)} were read")
+        return replace(paste, unread=" and ".join(unread))
 
 
 def left_out_run(detail: str) -> ProbeRun:
@@ -99,6 +103,11 @@ def left_out_run(detail: str) -> ProbeRun:
 def printable(text: str) -> str:
     """``text`` without controls and invisible characters, its blanks folded."""
     return " ".join(text.translate(_TABLE).split())
+
+
+def _lines(numbers: list[int]) -> str:
+    more = f" and of {len(numbers) - 1} more" if len(numbers) > 1 else ""
+    return f"line {numbers[0]}{more}"
 
 
 def _ends(text: str) -> tuple[str, str, int]:

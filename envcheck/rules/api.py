@@ -186,12 +186,12 @@ class Rule(msgspec.Struct, frozen=True):
     symptom: bool = False
     """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
     environment, and whatever keeps CUDA from starting, accounts for it."""
-    any_scope: bool = False
-    """Whether it is put whatever scopes are asked for: what it is about is neither the machine nor the software."""
+    always: bool = False
+    """Whether it is put whatever scopes are asked for and whatever rules: it tells what the others could not see."""
 
     def is_put_in(self, scopes: frozenset[Scope]) -> bool:
         """Whether it is put where ``scopes`` are asked for."""
-        return self.any_scope or self.scope in scopes
+        return self.always or self.scope in scopes
 
     @property
     def documentation(self) -> str:
@@ -222,7 +222,7 @@ def rule(  # noqa: PLR0913
     doubt: Doubt | None = None,
     proof: Proof | None = None,
     symptom: bool = False,
-    any_scope: bool = False,
+    always: bool = False,
 ) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
     """Declare the decorated function to be the rule of its name."""
 
@@ -241,7 +241,7 @@ def rule(  # noqa: PLR0913
             doubt=doubt,
             proof=proof,
             symptom=symptom,
-            any_scope=any_scope,
+            always=always,
         )
 
     return declare

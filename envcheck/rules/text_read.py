@@ -19,7 +19,7 @@ def _is_any_left_out(snapshot: Snapshot, _facts: Facts) -> bool:
     return bool(_left_out(snapshot))
 
 
-@rule(layer="framework", scope="env", any_scope=True, arises=_is_any_left_out, required=True)
+@rule(layer="framework", scope="env", always=True, arises=_is_any_left_out, required=True)
 def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A pasted text was not read whole.
 

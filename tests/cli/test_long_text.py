@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,20 @@ def test_an_error_in_the_middle_does_not_pass(scope: str, tmp_path: Path) -> Non
     assert status == 3
     assert "[text-not-read-whole]" in page.splitlines()[0]
     assert "only the first and the last 50000 lines" in " ".join(page.split())
+
+
+def test_naming_other_rules_does_not_pass_it(tmp_path: Path) -> None:
+    status, page = explained(HEALTHY + STEPS + ERROR + STEPS, "--only", "driver-too-old", tmp_path=tmp_path)
+    assert status == 3
+    assert "[text-not-read-whole]" in page.splitlines()[0]
+
+
+def test_an_error_far_within_a_line_does_not_pass(tmp_path: Path) -> None:
+    line = json.dumps({"log": "step\n" * 2000 + ERROR})
+    status, page = explained(f"{HEALTHY}{line}\n{line}\n", tmp_path=tmp_path)
+    assert status == 3
+    number = HEALTHY.count("\n") + 1
+    assert f"only the first 4000 characters of line {number} and of 1 more were read" in " ".join(page.split())
 
 
 @pytest.mark.parametrize("form", ["json", "summary", "markdown", "html", "junit"])

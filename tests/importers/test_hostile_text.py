@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from envcheck.errors import UsageError
 from envcheck.importers import importers, list_names, read_text
-from envcheck.importers._paste import LINE_COUNT_LIMIT, TEXT_LIMIT, Paste
+from envcheck.importers._paste import LINE_COUNT_LIMIT, LINE_LIMIT, TEXT_LIMIT, Paste
 from envcheck.importers.error_lines import MOST_LINES
 from envcheck.snapshot import Snapshot
 from tests.importers.pasting import errors_in, recorded, release_in, word
@@ -83,7 +83,7 @@ def test_a_hundred_megabytes_are_read_in_part_and_it_is_said() -> None:
     snapshot = read_text(text)
     assert time.monotonic() - started < SOON
     assert errors_in(snapshot) == ["RuntimeError: CUDA error: boom"]
-    assert left_out(snapshot) == [ENDS]
+    assert left_out(snapshot) == [f"{ENDS} and only the first {LINE_LIMIT} characters of line 2 were read"]
 
 
 def test_of_a_text_beyond_the_limit_the_ends_are_read() -> None:
