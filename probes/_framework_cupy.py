@@ -31,6 +31,8 @@ _FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
 _SUBMODULES = re.compile(r"_submodules\s*=\s*\(([^)]{0,400})\)")
 _NEEDED = r"(?:driver|runtime|nvrtc|cublas|curand|cusolver|cusparse)\b.*\.so"
 _OWN = r"(?:cub|thrust|cufft|cublas|curand|cusolver|cusparse)\b.*\.so"
+_NVRTC = {"11": "11.2"}
+"""What its soname ends with, where that is not CUDA's major alone."""
 _OPTIONAL = r"(?:cudnn|nccl|cutensor)\b.*\.so"
 
 
@@ -111,5 +113,4 @@ def _add_parts(facts: Gathered, here: Here) -> None:
 def _compiler(facts: Gathered) -> list[Ask]:
     """NVRTC, by the name that it has for the CUDA that CuPy was built for."""
     major = str(facts.known("cuda") or "").partition(".")[0]
-    number = {"11": "11.2", "12": "12", "13": "13"}.get(major)
-    return [Ask((f"libnvrtc.so.{number}",))] if number else []
+    return [Ask((f"libnvrtc.so.{_NVRTC.get(major, major)}",))] if major else []

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ._framework_here import text_of
 from ._loading_steps import Preload
-from ._pathfinder_toolkit import found_in_toolkit
+from ._pathfinder_toolkit import found_in_toolkit, text_in_pathfinder
 
 if TYPE_CHECKING:
     from ._env_site import Site
@@ -64,8 +63,7 @@ def _of_wheels(site: Site, library: str) -> list[str]:
 def _releases_of_builtins(site: Site) -> list[str]:
     """The releases whose builtins the cuda-pathfinder of this environment loads with NVRTC."""
     if "pathfinder" not in site.kept:
-        texts = (text_of(site, f"{folder}/{_LINUX}") for folder in site.folders if "cuda" in site.names(folder))
-        text = next((text for text in texts if text is not None), "")
+        text = text_in_pathfinder(site, (_LINUX,))
         said = _RELEASE.finditer(text) if _BUILTINS in text else ()
         site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in said]
     found: list[str] = site.kept["pathfinder"]

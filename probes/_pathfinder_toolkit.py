@@ -7,32 +7,60 @@ which lies aside of the other libraries, from 1.4 on also the one to which the r
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
+from ._framework_here import text_of
 from ._loading_python import caller_of_ctypes, started
 from ._loading_steps import Preload
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._env_site import Site
 
 _VARIABLES = ("CUDA_PATH", "CUDA_HOME")
-_RUNTIMES = ("libcudart.so.13", "libcudart.so.12")
 _LIBRARIES = ("lib64", "lib")
-_MAJORS = ("13", "12")
-_NUMBERS = {
-    "cufft": ("12", "11"), "curand": ("11", "10"), "cusolver": ("12", "11"), "cusparse": ("12",),
-    "cusparseLt": ("0",), "cutensor": ("2",), "nccl": ("2",), "nvvm": ("4",),
-}  # fmt: skip
-"""Of sonames that do not count as CUDA does."""
+_CATALOGUES = (
+    "cuda/pathfinder/_dynamic_libs/descriptor_catalog.py",
+    "cuda/pathfinder/_dynamic_libs/supported_nvidia_libs.py",
+)
+"""Where it lists the names that it asks for, from 1.4 on and before."""
+_SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 
 
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
     """What it does about a library, named as in its file name, that was in no wheel."""
-    names = tuple(f"lib{library}.so.{number}" for number in _NUMBERS.get(library, _MAJORS))
-    toolkits = [*_named(site), *(_of_runtime(site) if library == "nvvm" else ())]
+    names = _names(site).get(library, ())
+    toolkits = [*_named(site), *(_of_runtime(site) if library == "nvvm" else ())] if names else ()
     inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
     folders = tuple(f"{toolkit}/{folder}" for toolkit in toolkits for folder in inner)
     return [Preload(names, folders, unless_found=True)] if folders else []
+
+
+def text_in_pathfinder(site: Site, places: Sequence[str]) -> str:
+    """The text of the first of these files that the cuda-pathfinder of an environment has; empty where it has none."""
+    folders = [folder for folder in site.folders if "cuda" in site.names(folder)]
+    texts = (text_of(site, f"{folder}/{place}") for place in places for folder in folders)
+    return next((text for text in texts if text is not None), "")
+
+
+def _names(site: Site) -> dict[str, tuple[str, ...]]:
+    """The names by which the cuda-pathfinder of this environment asks for each library, the newest first."""
+    if "pathfinder's names" not in site.kept:
+        text = text_in_pathfinder(site, _CATALOGUES)
+        found: dict[str, dict[str, None]] = {}
+        for match in _SONAME.finditer(text):
+            found.setdefault(match[1], {})[match[0]] = None
+        site.kept["pathfinder's names"] = {
+            library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()
+        }
+    names: dict[str, tuple[str, ...]] = site.kept["pathfinder's names"]
+    return names
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in name.partition(".so.")[2].split(".")]
 
 
 def _named(site: Site) -> list[str]:
@@ -46,7 +74,7 @@ def _of_runtime(site: Site) -> list[str]:
     if "runtime's toolkit" not in site.kept:
         process = started(site).copy()
         caller = caller_of_ctypes(process, site)
-        found = (process.open(name, caller)[0].image for name in _RUNTIMES)
+        found = (process.open(name, caller)[0].image for name in _names(site).get("cudart", ()))
         image = next((image for image in found if image), None)
         site.kept["runtime's toolkit"] = _toolkit(os.path.dirname(image.path)) if image else []
     toolkit: list[str] = site.kept["runtime's toolkit"]

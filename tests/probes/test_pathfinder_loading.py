@@ -145,17 +145,29 @@ def test_a_wheel_comes_before_a_toolkit(room: Room) -> None:
     assert room.predicted("nvvm", **variables) == room.loaded("nvvm", **variables) == {"nvidia/cu13/lib/libnvvm.so.4"}
 
 
-def test_the_names_asked_for_in_a_toolkit_are_those_of_its_catalogue() -> None:
+def test_the_names_asked_for_in_a_toolkit_are_those_of_its_catalogue(room: Room) -> None:
+    room.install_pathfinder()
     catalogue = pytest.importorskip("cuda.pathfinder._dynamic_libs.descriptor_catalog")
-    site = Site({"root": "/", "cwd": "/", "variables": {"CUDA_HOME": "/cuda"}}, "/env", (), 0, ())
+    site = room.site({"CUDA_HOME": "/cuda"})
     theirs = {entry.name: entry.linux_sonames for entry in catalogue.DESCRIPTOR_CATALOG}
-    for library in ("cudart", "nvrtc", "nvJitLink", "nvvm", "cublas", "cublasLt", "cufft", "curand", "cusolver"):
+    for library in ("cudart", "nvvm", "cublas", "cublasLt", "cufft", "curand", "cusolver", "cusparseLt", "nccl"):
         (preload,) = found_in_toolkit(site, library)
-        versioned = {name for name in theirs[library] if name[-1].isdigit()}
-        assert versioned <= set(preload.names), library
-    for library in ("cusparse", "cusparseLt", "cutensor", "nccl"):
-        (preload,) = found_in_toolkit(site, library)
-        assert preload.names == theirs[library]
+        assert set(preload.names) == {name for name in theirs[library] if name[-1].isdigit()}
+    assert not found_in_toolkit(site, "no such library")
+
+
+@pytest.mark.parametrize("text", [b"", b"\xff\0" * 99, b"libcufft.so." + b"9" * 99, b"libcufft.so"])
+def test_a_catalogue_without_names_has_it_look_for_none(room: Room, text: bytes) -> None:
+    room.shop.at("cuda/pathfinder/_dynamic_libs/descriptor_catalog.py").write_bytes(text)
+    assert not found_in_toolkit(room.site({"CUDA_HOME": "/cuda"}), "cufft")
+
+
+def test_older_ones_list_the_names_elsewhere(room: Room) -> None:
+    """Constructed in the form of 1.0 to 1.3."""
+    text = '"cufft": (\n        "libcufft.so.9",\n        "libcufft.so.10",\n    ),'
+    room.shop.at("cuda/pathfinder/_dynamic_libs/supported_nvidia_libs.py").write_text(text)
+    (preload,) = found_in_toolkit(room.site({"CUDA_HOME": "/cuda"}), "cufft")
+    assert preload.names == ("libcufft.so.10", "libcufft.so.9")
 
 
 @pytest.mark.parametrize(
