@@ -37,7 +37,8 @@ def examined(
     asks: Sequence[Ask] = (),
     extends: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """The fields ``binaries``, ``gpu_code``, ``loads``, ``loads_complete`` and ``unresolved`` of a ``Framework``.
+    """What ``binaries``, ``gpu_code``, ``loads``, ``loads_complete``, ``looks_in_wheels`` and ``unresolved`` of a
+    ``Framework`` are.
 
     ``parts`` are paths, as the examined machine sees them, of compiled files that its import loads, in that order.
     ``extends`` are those of the framework that is imported before it, with that one's ``preloads`` among ``preloads``.
@@ -59,7 +60,8 @@ def examined(
     if missing is not None:
         facts["unresolved"] = missing
     events = [*met.events, *called(process, site, tuple(asks), parts, met)]
-    return {**facts, "loads": records(process, site, events), "loads_complete": process.complete}
+    told = {"loads": records(process, site, events), "loads_complete": process.complete}
+    return {**facts, **told, "looks_in_wheels": _looks_in_wheels(process, preloads)}
 
 
 def _met(python: Process, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
@@ -78,6 +80,17 @@ def _keep(key: _Key, process: Process) -> None:
     if len(_MET) >= _KEPT:
         _MET.clear()
     _MET[key] = process
+
+
+def _looks_in_wheels(process: Process, preloads: tuple[Preload, ...]) -> bool:
+    """Whether a preload, or the search path of a file in the process, leads to where NVIDIA's wheels lay libraries."""
+    if any(folder.startswith("nvidia/") for preload in preloads for folder in preload.folders):
+        return True
+    return any(
+        entry.startswith("$ORIGIN/") and "/nvidia/" in entry
+        for image in process.images
+        for entry in (*image.head.rpath, *(image.head.runpath or ()))
+    )
 
 
 def _gpu_code(request: Request, parts: Sequence[str]) -> list[str] | None:

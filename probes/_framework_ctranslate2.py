@@ -2,7 +2,8 @@
 
 What Linux wheels hold (3.24.0 and 4.8.5): ``version.py`` assigns ``__version__``; ``_ext*.so`` needs
 ``../ctranslate2.libs/libctranslate2-….so.4.8.5``, which holds the GPU code, has the CUDA runtime linked into it, and
-opens ``libcublas.so.12`` (and ``libcudnn.so.8`` up to 3.24) by those names when it is first used.
+opens ``libcublas.so.12`` (and ``libcudnn.so.8`` up to 3.24) by those names when it is first used; without one of these
+it raises ("is not found or cannot be loaded"). NCCL is opened for several GPUs alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ._framework_text import assigned, version
 if TYPE_CHECKING:
     from ._env_site import Site
 
+_NEEDED = ("libcublas", "libcudnn")
 _CUDNN = re.compile(r"libcudnn-\w+\.so\.(\d{1,2}(?:\.\d{1,2}){1,2})")
 
 
@@ -31,7 +33,11 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     libraries = here.files(r"libctranslate2\b.*\.so[.0-9]*", f"{here.folder}/ctranslate2.libs")
     libraries += here.files(r"libctranslate2\b.*\.so[.0-9]*")
-    asks = [ask for path in libraries for ask in asked_by_name(here, path)]
+    asks = [
+        ask._replace(optional=not ask.names[0].startswith(_NEEDED))
+        for path in libraries
+        for ask in asked_by_name(here, path)
+    ]
     parts = [*libraries, *here.files(r"_ext\b.*\.so")]
     add_parts(facts, here, parts, asks=asks)
     cuda_by_loads(facts)

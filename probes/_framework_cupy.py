@@ -6,7 +6,8 @@ and with which NCCL, cuTENSOR and cuDNN it was built. Kernels are compiled at ru
 Thrust, CUB and the random generators, in ``cupy/cuda/{thrust,cub}*.so`` and ``cupy/random/_generator_api*.so``. The
 bindings in ``cupy_backends/cuda/libs/`` need CUDA's libraries by name and have no search path of their own: up to 13
 the loader must find them; from 14 on they are loaded by cuda-pathfinder first (``_submodules`` in
-``cupy_backends/cuda/libs/__init__.py``). From 13 on NVRTC is opened by its name when it is first called.
+``cupy_backends/cuda/libs/__init__.py``). From 13 on NVRTC is opened when it is first called: by its name, from 14 on as
+cuda-pathfinder finds it, of whatever CUDA.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from ._framework_here import Here, add_declared, locate, problems, text_of
 from ._framework_owner import owners
-from ._framework_parts import add_parts, cuda_by_loads
-from ._framework_pathfinder import found_by_pathfinder
+from ._framework_parts import add_parts, asked_by_name, cuda_by_loads
+from ._framework_pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ._framework_text import assigned, cuda_version, digits_as_version, version
 from ._loading_steps import Ask, Preload
 
@@ -31,8 +32,6 @@ _FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
 _SUBMODULES = re.compile(r"_submodules\s*=\s*\(([^)]{0,400})\)")
 _NEEDED = r"(?:driver|runtime|nvrtc|cublas|curand|cusolver|cusparse)\b.*\.so"
 _OWN = r"(?:cub|thrust|cufft|cublas|curand|cusolver|cusparse)\b.*\.so"
-_NVRTC = {"11": "11.2"}
-"""What its soname ends with, where that is not CUDA's major alone."""
 _OPTIONAL = r"(?:cudnn|nccl|cutensor)\b.*\.so"
 
 
@@ -103,14 +102,18 @@ def _add_parts(facts: Gathered, here: Here) -> None:
     text = text_of(here.site, f"{backends}/libs/__init__.py") or ""
     listed = _SUBMODULES.search(text)
     by_pathfinder = re.findall(r"'(\w{2,20})'", listed[1]) if listed and "load_nvidia_dynamic_lib" in text else []
-    preloads: list[Preload] = []
-    for library in ("cutensor", *by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
+    preloads = [] if by_pathfinder else [Preload(("libcutensor.so.*[0-9]",), ("cutensor/lib",))]
+    for library in (*by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
         preloads += found_by_pathfinder(here.site, library)
-    asks = [*_compiler(facts), *(Ask((path,)) for path in optional)]
+    compiler = (by_pathfinder and asked_of_pathfinder(here.site, "nvrtc")) or _compiler(facts, here, f"{backends}/libs")
+    asks = [*compiler, *(Ask((path,)) for path in optional)]
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
 
 
-def _compiler(facts: Gathered) -> list[Ask]:
-    """NVRTC, by the name that it has for the CUDA that CuPy was built for."""
+def _compiler(facts: Gathered, here: Here, libs: str) -> list[Ask]:
+    """NVRTC, by that of the names which its binding knows that is for the CUDA that CuPy was built for. Without it next
+    to nothing is computed.
+    """
     major = str(facts.known("cuda") or "").partition(".")[0]
-    return [Ask((f"libnvrtc.so.{_NVRTC.get(major, major)}",))] if major else []
+    asks = [ask for path in here.files(r"nvrtc\b.*\.so", libs) for ask in asked_by_name(here, path)]
+    return [ask._replace(optional=False) for ask in asks if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0])]

@@ -2,7 +2,8 @@
 
 What wheels hold (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
 ``numba_cuda/VERSION`` as a line. Nothing in them is GPU code: kernels are compiled at run time with NVVM (or NVRTC)
-and nvJitLink, which numba-cuda finds by cuda-pathfinder. Some releases (0.18.1) refuse to be imported without
+and nvJitLink, which numba-cuda finds by cuda-pathfinder; it links by the driver where there is no nvJitLink. From 0.20
+on NVRTC is asked what it compiles for before any kernel is. Some releases (0.18.1) refuse to be imported without
 cuda-bindings, which they name only as extras, unless a variable turns that off. Numba by itself is a compiler for the
 CPU, whether or not its old CUDA target is used, so that nothing is said of its CUDA.
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._framework_here import Here, add_declared, locate, problems
 from ._framework_parts import add_parts
-from ._framework_pathfinder import found_by_pathfinder
+from ._framework_pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ._framework_pins import extra_of, requirement_name, that_matter
 from ._framework_text import version
 from ._loading_steps import Ask
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 _VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
-_ASKS = (Ask(("libcuda.so.1",), optional=False), Ask(("libnvvm.so.4", "libnvvm.so")))
+_DRIVER = Ask(("libcuda.so.1",), optional=False)
+_BY_THE_LOADER = Ask(("libnvvm.so.4", "libnvvm.so"))
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -54,8 +56,14 @@ def _read_cuda(here: Here) -> dict[str, Any]:
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
     parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
-    add_parts(facts, here, parts, preloads=preloads, asks=_ASKS)
+    add_parts(facts, here, parts, preloads=preloads, asks=(_DRIVER, *_compilers(here)))
     return facts.record(problems(here, said, "VERSION", ("VERSION",)))
+
+
+def _compilers(here: Here) -> list[Ask]:
+    asks_nvrtc = "def get_supported_ccs" in (here.text("numba/cuda/cudadrv/nvrtc.py") or "")
+    nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
+    return [*nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ())]
 
 
 def _bindings(here: Here) -> list[str]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _FIELDS = {"cudart": "cuda", "cublas": "cuda", "cudnn": "cudnn", "nvinfer": "tensorrt"}
 _NUMBERED = re.compile(rf"lib({'|'.join(_FIELDS)})\.so\.(\d{{1,2}})(?:\.\d+)*")
 _CUDA = re.compile(r"lib(?:cuda|cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvinfer)\b")
-_OPENED = re.compile(rb"lib(?:cuda|cublas|cublasLt|cudnn|nccl|curand|cufft)\.so\.\d{1,2}")
+_OPENED = re.compile(rb"lib(?:cuda|cublas|cublasLt|cudnn|nccl|nvrtc|curand|cufft)\.so\.\d{1,2}(?:\.\d)?")
 _NAME_LIMIT = 64
 
 
@@ -73,7 +73,7 @@ def asked_by_name(here: Here, path: str) -> list[Ask]:
     at = data.find(b".so.")  # a search for what is rare: the constants of a library are many megabytes
     while at >= 0:
         start, end = data.rfind(b"\0", max(0, at - _NAME_LIMIT), at) + 1, data.find(b"\0", at, at + _NAME_LIMIT)
-        if start and _OPENED.fullmatch(data, start, max(start, end)):
+        if _OPENED.fullmatch(data, start, max(start, end)):
             names[data[start:end].decode()] = None
         at = data.find(b".so.", at + 1)
     return [Ask((name,), by=path.rpartition("/")[2]) for name in names]

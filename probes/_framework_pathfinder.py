@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ._loading_steps import Preload
-from ._pathfinder_toolkit import found_in_toolkit, text_in_pathfinder
+from ._loading_steps import Ask, Preload
+from ._pathfinder_toolkit import found_in_toolkit, names_asked, text_in_pathfinder
 
 if TYPE_CHECKING:
     from ._env_site import Site
@@ -47,10 +47,16 @@ def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     return found
 
 
+def asked_of_pathfinder(site: Site, library: str) -> list[Ask]:
+    """That code which loads a library by cuda-pathfinder stops where there is none."""
+    names = names_asked(site, library)
+    return [Ask(names, optional=False)] if names else []
+
+
 def _preloads(site: Site, library: str) -> list[Preload]:
     places = _of_wheels(site, library)
     if "conda-meta" in site.names(site.prefix):
-        places.append(f"{site.prefix}/lib")
+        places.append(f"{site.prefix}/{'nvvm/lib64' if library == 'nvvm' else 'lib'}")
     name = _FILES.get(library, library)
     return [Preload((f"lib{name}.so.*[0-9]",), tuple(places)), *found_in_toolkit(site, name)]
 

@@ -90,7 +90,10 @@ class _Report:
         )
 
     def _asking(self, request: Request, event: Event) -> str:
-        return request.by.path if request.by else event.by or request.name
+        """Python code asks by ``ctypes``, which tells nobody whose code it is."""
+        if event.by and request is event.requests[0]:
+            return event.by
+        return request.by.path if request.by else request.name
 
     def _missing(self, request: Request) -> Record:
         copies = [] if request.refused else self._places.copies(request.name)

@@ -31,7 +31,7 @@ _SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
     """What it does about a library, named as in its file name, that was in no wheel."""
-    names = _names(site).get(library, ())
+    names = names_asked(site, library)
     toolkits = [*_named(site), *(_of_runtime(site) if library == "nvvm" else ())] if names else ()
     inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
     folders = tuple(f"{toolkit}/{folder}" for toolkit in toolkits for folder in inner)
@@ -45,8 +45,14 @@ def text_in_pathfinder(site: Site, places: Sequence[str]) -> str:
     return next((text for text in texts if text is not None), "")
 
 
+def names_asked(site: Site, library: str) -> tuple[str, ...]:
+    """The names by which the cuda-pathfinder of an environment asks for a library, the newest first; none where it
+    does not know it, or there is none.
+    """
+    return _names(site).get(library, ())
+
+
 def _names(site: Site) -> dict[str, tuple[str, ...]]:
-    """The names by which the cuda-pathfinder of this environment asks for each library, the newest first."""
     if "pathfinder's names" not in site.kept:
         text = text_in_pathfinder(site, _CATALOGUES)
         found: dict[str, dict[str, None]] = {}
@@ -74,7 +80,7 @@ def _of_runtime(site: Site) -> list[str]:
     if "runtime's toolkit" not in site.kept:
         process = started(site).copy()
         caller = caller_of_ctypes(process, site)
-        found = (process.open(name, caller)[0].image for name in _names(site).get("cudart", ()))
+        found = (process.open(name, caller)[0].image for name in names_asked(site, "cudart"))
         image = next((image for image in found if image), None)
         site.kept["runtime's toolkit"] = _toolkit(os.path.dirname(image.path)) if image else []
     toolkit: list[str] = site.kept["runtime's toolkit"]

@@ -40,6 +40,16 @@ def cuda_release(tables: Tables, family: str, version: str | None) -> CudaVersio
     return _cuda_of(same[0]) if len(same) == 1 else None
 
 
+def toolkit_wheels(tables: Tables, cuda: CudaVersion, *, minor: bool) -> str | None:
+    """The release of the distribution ``cuda-toolkit`` for a CUDA, of that very minor or the major's newest: a
+    specifier; None where there is none.
+    """
+    releases = [release for row in _toolkits(tables) if (release := _cuda_of(row))]
+    if minor and cuda in releases:
+        return f"=={cuda}.*"
+    return f"=={cuda.major}.*" if any(release.major == cuda.major for release in releases) else None
+
+
 def is_older(found: str | None, wanted: str | None) -> bool | None:
     """Whether ``found`` is older than ``wanted``, by the numbers that both have; None where one is unknown."""
     version = parse_version(found or "")

@@ -25,12 +25,14 @@ _PAGES = {
     "jax": "https://docs.jax.dev/en/latest/installation.html",
     "cupy": "https://docs.cupy.dev/en/stable/install.html",
     "onnxruntime": "https://onnxruntime.ai/docs/install/",
+    "numba-cuda": "https://nvidia.github.io/numba-cuda/user/installation.html",
     "ctranslate2": "https://opennmt.net/CTranslate2/installation.html",
 }
 """Where the builds of a framework are listed, by the start of its name."""
 
 _LABEL = re.compile(r"\+.*")
 _EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
+_EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 _PLAIN = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
 
 
@@ -105,6 +107,18 @@ def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
 
+def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    """The newest of its extras whose CUDA the driver runs: each brings the compilers."""
+    own = (each for each in _distributions(facts) if each.name == framework.name)
+    lines = [line for each in own for line in each.requires or ()]
+    majors = sorted({match[1] for line in lines if (match := _EXTRA_OF_CUDA.search(line))}, reverse=True)
+    fitting = next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
+    if fitting is None:
+        return ()
+    wanted = f"{framework.name}[cu{fitting}]{_same_version(framework)}"
+    return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {named(framework)} needs")
+
+
 def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     wanted = f"{framework.name}{_same_version(framework)}"
     text = f"Compile {wanted} anew, for CUDA; this needs a CUDA toolkit with nvcc"
@@ -119,6 +133,7 @@ _MAKERS: dict[str, Maker] = {
     r"onnxruntime(?:-\w+)?": _onnxruntime,
     r"jax|jaxlib": _jax,
     _TENSORFLOW: _tensorflow,
+    r"numba-cuda": _numba_cuda,
     r"llama-cpp-python": _llama_cpp,
 }
 

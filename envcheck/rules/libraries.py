@@ -186,7 +186,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     stays = " A wheel of this environment laid it there, and would again." if elsewhere in brought else ""
     folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
-    if brought:
+    if brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *(install_libraries(names, subject, facts) if names else ()))
     else:
         mends = (*(install_libraries(names, subject, facts) if names else _again(subject, facts)), *looking)

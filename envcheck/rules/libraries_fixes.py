@@ -6,35 +6,37 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Fix
+from envcheck.compat.libraries import toolkit_wheels
 from envcheck.compat.package_needs import requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.framework_fixes import install_gpu_build
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_names import LibraryName
-from envcheck.rules.libraries_wheels import wheel_holding
+from envcheck.rules.libraries_wheels import family_of_wheel, toolkit_extra, wheel_holding
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _REQUIREMENT = re.compile(r"(nvidia-[a-z0-9-]+|tensorrt[a-z0-9-]*)(?:\[[^\]]*\])?\s*((?:[=<>!~]=?[0-9.*]+,?)*)")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
-_FIRST_WITHOUT_SUFFIX = 13
-_KEEP_SUFFIX = ("nvidia-cudnn", "nvidia-nccl", "nvidia-cusparselt", "nvidia-nvshmem")
 
 
 def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Install the wheels that hold these libraries, in the versions that the framework's metadata asks for."""
     framework = subject.framework
-    wanted = [found for name in names if (found := _requirement(name, framework))]
+    names = tuple(names)
+    wanted = _requirements(names, framework, facts)
     if not wanted:
         return install_gpu_build(facts, framework)
     text = f"Install what holds the missing libraries for {named(framework)}"
+    if framework.looks_in_wheels is False:
+        text += ", then check again for what leads it there: by itself it does not look into wheels"
     there = {each.name for each in subject.environment.distributions or ()}
-    again = any(requirement_name(each) in there for each in wanted)  # else the installer finds nothing to do
-    return install(
-        facts, tuple(dict.fromkeys(wanted)), text, How(again=again, risk="adds packages, and what they need")
-    )
+    held = {family_of_wheel(name) for name in there}
+    again = any(requirement_name(each) in there for each in wanted) or any(name.family in held for name in names)
+    risk = "adds packages, and what they need"
+    return install(facts, wanted, text, How(again=again, risk=risk))  # again: else the installer finds nothing to do
 
 
 def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
@@ -68,16 +70,31 @@ def add_folders(folders: Sequence[str]) -> Fix:
     return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 
-def _requirement(name: LibraryName, framework: Framework) -> str | None:
-    """The wheel that holds a library, as the metadata asks for it; else for the CUDA of the framework's build."""
-    declared = _declared(framework, name.family)
-    if declared:
-        return declared
+def _requirements(names: Iterable[LibraryName], framework: Framework, facts: Facts) -> tuple[str, ...]:
+    """The wheels that hold these libraries, as the metadata asks for them; else for the CUDA of the framework's build,
+    those of the toolkit by its distribution: their own versions are not CUDA's.
+    """
+    extras: dict[str, None] = {}
+    wanted: dict[str, None] = {}
+    for name in names:
+        extra = toolkit_extra(name.family)
+        found = _declared(framework, name.family)
+        if found is None and extra:
+            extras[extra] = None
+        elif found := found or _of_its_own(name, framework):
+            wanted[found] = None
+    cuda = CudaVersion.parse(framework.cuda)
+    release = toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda and extras else None
+    return (*((f"cuda-toolkit[{','.join(extras)}]{release}",) if release else ()), *wanted)
+
+
+def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
+    """The wheel of a library that is released apart from the toolkit, of the major in its soname."""
     base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
     if base is None or cuda is None:
         return None
-    suffixed = cuda.major < _FIRST_WITHOUT_SUFFIX or base.startswith(_KEEP_SUFFIX)
-    return f"{base}-cu{cuda.major}" if suffixed else f"{base}=={cuda.major}.*"
+    major = name.number.partition(".")[0]
+    return f"{base}-cu{cuda.major}" + (f"=={major}.*" if major else "")
 
 
 def _declared(framework: Framework, family: str) -> str | None:

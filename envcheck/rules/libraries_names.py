@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 _FAMILY = (
-    r"cudart|nvrtc(?:-builtins)?|nvJitLink|nvfatbin|nvblas|cublas(?:Lt)?|cusparse(?:Lt)?|cusolver(?:Mg)?|cufftw?|curand|"
+    r"cudart|nvrtc(?:-builtins)?|nvJitLink|nvvm|nvfatbin|nvblas|cublas(?:Lt)?|cusparse(?:Lt)?|cusolver(?:Mg)?|cufftw?|curand|"
     r"cufile|cupti|cudnn(?:_[a-z_]+?)?|nccl|nvshmem(?:_[a-z_]+)?|nvinfer(?:_[a-z_]+)?|nvonnxparser|nvparsers|cutensor|"
     r"npp[a-z]{1,6}|nvjpeg|nvToolsExt|cufft"
 )

@@ -24,6 +24,8 @@ _FAMILIES = {
     "cufile": "cufile",
     "nccl": "nccl",
 }
+_OF_THEIR_OWN = frozenset({"cudnn", "cusparselt", "nvshmem", "nccl"})
+"""Wheels that do not come with a toolkit: the first number of their version is that of their soname."""
 _SAME_FILES = frozenset({"nccl", "cusparselt", "nvshmem"})
 """Wheels whose files have the same names for every CUDA major, in one folder; cuDNN's do within one of its majors."""
 _NAMED_FOR_CUDA = frozenset({"cuda-runtime", "cuda-nvrtc", "cuda-cupti", "nvjitlink", "cublas"})
@@ -72,7 +74,20 @@ def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
 
 def wheel_holding(family: str) -> str | None:
     """The name, without a suffix, of the wheel that holds a family of libraries: ``nvidia-cublas`` for ``cublasLt``."""
+    name = _name_holding(family)
+    return f"nvidia-{name}" if name else None
+
+
+def toolkit_extra(family: str) -> str | None:
+    """The extra of the distribution ``cuda-toolkit`` that brings a family, for any CUDA major and in the version that
+    goes with it: ``cublas``. None for what is released apart from the toolkit.
+    """
+    name = _name_holding(family)
+    return _FAMILIES[name].lower() if name and name not in _OF_THEIR_OWN else None
+
+
+def _name_holding(family: str) -> str | None:
     plain = (
         "cudnn" if family.startswith("cudnn") else {"cublasLt": "cublas", "cusolverMg": "cusolver"}.get(family, family)
     )
-    return next((f"nvidia-{name}" for name, held in _FAMILIES.items() if held == plain), None)
+    return next((name for name, held in _FAMILIES.items() if held == plain), None)

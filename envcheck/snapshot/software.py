@@ -190,6 +190,9 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     loads: tuple[Load, ...] | None = None
     """Libraries of CUDA and of C++ that its parts ask for, and what the loader would give them."""
     loads_complete: bool = False
+    looks_in_wheels: bool | None = None
+    """Whether it looks for CUDA's libraries where NVIDIA's wheels lay them: by preloading, or by a search path of its
+    parts."""
     unresolved: tuple[str, ...] | None = None
     """Undefined symbols of its parts that no library of the framework it extends defines (some, as they stand)."""
     trial: Trial | None = None

@@ -19,7 +19,6 @@ import pytest
 from envcheck.snapshot import Framework
 from probes._env_site import Site
 from probes._framework_binary import Ask, Preload, examined
-from probes._framework_cupy import read as read_cupy
 from probes._loading_python import caller_of_ctypes, started
 from tests.probes.conftest import unknown_keys
 from tests.probes.loading_builds import GCC, REASON, Workshop, rpath, runpath
@@ -258,20 +257,6 @@ def test_cudnn_asks_for_its_own_version_first(bench: Bench) -> None:
     bench.distributions = ({"name": "nvidia-cudnn-cu12", "version": "9.10.2.21"},)
     found = bench.examine([part], variables=variables)
     assert {load.path for load in found.loads or () if "_ops" in load.name} == {exact}
-
-
-@pytest.mark.parametrize(("cuda", "name"), [("11", "libnvrtc.so.11.2"), ("12", "libnvrtc.so.12")])
-def test_cupy_opens_nvrtc_by_its_name(bench: Bench, cuda: str, name: str) -> None:
-    """As from release 13 on, in which nothing else tells of it."""
-    bench.library("cupy_backends/cuda/libs/nvrtc.cpython-311-x86_64-linux-gnu.so")
-    bench.library(f"system/{name}")
-    folder = bench.folder / SITE / "cupy"
-    (folder / ".data").mkdir(parents=True)
-    (folder / "__init__.py").touch()
-    (folder / ".data/_wheel.json").write_text(f'{{"cuda": "{cuda}.x"}}')
-    (record,) = read_cupy(bench.site(LD_LIBRARY_PATH=str(bench.folder / SITE / "system")), ())
-    found = {load["name"]: load for load in record["loads"]}
-    assert found[name]["path"] == str(bench.folder / SITE / "system" / name)
 
 
 # --- What is wrong with what is found -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envcheck.snapshot import Framework, Snapshot, Trial
-from tests.rules.machines import VENV, but, check_of, checks_of, geforce, judge, machine, statuses, variables
+from tests.rules.machines import VENV, but, check_of, checks_of, driver, geforce, judge, machine, statuses, variables
 from tests.rules.machines_libraries import (
     BUNDLED,
     CASES,
@@ -100,6 +100,58 @@ def test_one_command_brings_all_that_is_missing() -> None:
         (check,) = checks_of(rule, snapshot)
         assert wanted <= set(check.fixes[0].command), rule
         assert "--force-reinstall" not in check.fixes[0].command
+
+
+NEEDING = Framework(
+    source="elf x", name="cupy-cuda13x", version="13.6.0", cuda="13", cpu_only=False, loads_complete=True,
+    loads=(load("libcublasLt.so.13"), load("libcurand.so.10"), load("libnvrtc.so.13"), load("libnccl.so.2")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cuda", "wanted"),
+    [
+        ("13", ("cuda-toolkit[cublas,curand,nvrtc]==13.*", "nvidia-nccl-cu13==2.*")),
+        ("12", ("cuda-toolkit[cublas,curand,nvrtc]==12.*", "nvidia-nccl-cu12==2.*")),
+        ("12.6", ("cuda-toolkit[cublas,curand,nvrtc]==12.6.*", "nvidia-nccl-cu12==2.*")),
+        ("9.2", ("nvidia-nccl-cu9==2.*",)),
+    ],
+)
+def test_wheels_of_the_toolkit_are_asked_for_by_its_distribution(cuda: str, wanted: tuple[str, ...]) -> None:
+    """Those of cuRAND or cuFFT have versions of their own: there is no nvidia-curand 13."""
+    (check,) = checks_of("cuda-library-missing", having(but(NEEDING, cuda=cuda)))
+    assert check.fixes[0].command[4:] == wanted
+
+
+def test_a_library_apart_from_the_toolkit_is_of_the_major_in_its_name() -> None:
+    """The newest cuDNN has no libcudnn.so.8."""
+    old = but(NEEDING, name="ctranslate2", cuda="12", loads=(load("libcudnn.so.8"),))
+    (check,) = checks_of("cudnn-missing", having(old))
+    assert check.fixes[0].command[4:] == ("nvidia-cudnn-cu12==8.*",)
+
+
+def test_what_does_not_look_into_wheels_is_led_there() -> None:
+    plain, lost = but(NEEDING, looks_in_wheels=True), but(NEEDING, looks_in_wheels=False)
+    there = load("libcublas.so.13", unfound=("/opt/cuda/lib64/libcublas.so.13",))
+    assert "look into wheels" not in check_of("cuda-library-missing", having(plain)).fixes[0].text
+    assert "does not look into wheels" in check_of("cuda-library-missing", having(lost)).fixes[0].text
+    found = check_of("library-not-found", having(but(plain, loads=(there,))))
+    assert "install" in found.fixes[0].command
+    found = check_of("library-not-found", having(but(lost, loads=(there,))))
+    assert found.fixes[0].command[:2] == ("env", "LD_LIBRARY_PATH=/opt/cuda/lib64")
+
+
+@pytest.mark.parametrize(("release", "speaks", "extra"), [("580.65.06", "13.0", "cu13"), ("550.54.14", "12.4", "cu12")])
+def test_numba_gets_its_compilers_by_the_extra_that_the_driver_runs(release: str, speaks: str, extra: str) -> None:
+    lines = tuple(f"cuda-bindings=={major}.*; extra == 'cu{major}'" for major in (12, 13))
+    own = but(wheels(numba_cuda="0.30.4")[0], requires=lines)
+    numba = Framework(source="file x", name="numba", version="0.68.1")
+    target = but(
+        NEEDING, name="numba-cuda", version="0.30.4", cuda=None, extends="numba", loads=(load("libnvvm.so.4"),)
+    )
+    snapshot = having(numba, target, distributions=(own,), driver=driver(release, cuda=speaks))
+    check = checks_of("cuda-library-missing", snapshot)[-1]
+    assert check.fixes[0].command[4:] == (f"numba-cuda[{extra}]==0.30.4",)
 
 
 def test_what_is_listed_and_whose_file_is_gone_is_installed_again() -> None:
