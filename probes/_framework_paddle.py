@@ -3,7 +3,10 @@
 What Linux wheels hold (paddlepaddle-gpu 1.7.0.post107 and 2.6.2, paddlepaddle 3.3.1): ``version/__init__.py`` (in 1.x
 ``version.py``, with less in it) assigns ``full_version``, and ``cuda_version`` and ``cudnn_version`` as texts,
 ``'False'`` in a build for the CPU; later also ``nccl_version``, ``tensorrt_version`` and ``compiled_cuda_archs``. The
-compiled parts are ``base/libpaddle.so`` (before 2.5 ``fluid/core_avx.so`` and the like) with ``libs/libphi*.so``.
+compiled parts are ``base/libpaddle.so`` (before 2.5 ``fluid/core_avx.so`` and the like) with ``libs/libphi*.so``. A
+build that names no wheels of NVIDIA's opens CUDA's libraries by the names that a toolkit for developers has,
+``libcublas.so`` and ``libcudnn.so``, the latter also in ``/usr/local/cuda/lib64`` (seen of 2.6.2 by calling the
+functions of ``libphi.so`` that load them).
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ from ._framework_here import Here, add_declared, locate, problems
 from ._framework_owner import owners
 from ._framework_parts import add_parts, asks_for_cuda, cuda_by_loads
 from ._framework_text import assigned, cuda_version, digits_as_version, version
+from ._loading_steps import Ask
 
 if TYPE_CHECKING:
-    from ._env_site import Site
+    from ._env_site import Gathered, Site
 
 _POST = ".post"
+_CUBLAS = ("libcublas.so",)
+_CUDNN = ("libcudnn.so", "/usr/local/cuda/lib64/libcudnn.so")
 
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -38,11 +44,20 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     if wheel and wheel["name"].endswith("-gpu"):
         facts.add(wheel["source"], cpu_only=False, cuda=_of_post(wheel["version"]))
-    add_parts(facts, here, parts)
+    add_parts(facts, here, parts, asks=_opened(facts, parts))
     cuda_by_loads(facts)
     linked = asks_for_cuda(facts) if parts else None
     facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
     return [facts.record(problems(here, said, place))]
+
+
+def _opened(facts: Gathered, parts: list[str]) -> list[Ask]:
+    """What it opens, where it is a build for CUDA that does not bring its libraries as wheels."""
+    brings = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
+    if not parts or brings or not facts.known("cuda") or facts.known("cpu_only"):
+        return []
+    by = parts[-1].rpartition("/")[2]
+    return [Ask(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
 
 
 def _build(text: str) -> dict[str, Any]:

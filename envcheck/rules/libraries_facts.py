@@ -112,7 +112,7 @@ def _other_major(library: Library, wanted: LibraryName) -> bool:
     name = name_of(library.soname or library.path)
     same = name is not None and (name.family == wanted.family or name.kind == wanted.kind == "cudnn")
     other = name is not None and not f"{name.number}.".startswith(f"{wanted.number}.")
-    return same and other and not library.stub
+    return same and other and bool(wanted.number) and not library.stub  # a name without one is of any major
 
 
 def _of_no_such_cuda(wanted: LibraryName, facts: Facts) -> bool:

@@ -27,6 +27,9 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     framework = subject.framework
     names = tuple(names)
     wanted = _requirements(names, framework, facts)
+    unnumbered = [name.file for name in names if not name.number]
+    if not wanted and unnumbered:
+        return (_toolkit_of_developers(unnumbered, framework), *install_gpu_build(facts, framework))
     if not wanted:
         return install_gpu_build(facts, framework)
     text = f"Install what holds the missing libraries for {named(framework)}"
@@ -76,7 +79,7 @@ def _requirements(names: Iterable[LibraryName], framework: Framework, facts: Fac
     """
     extras: dict[str, None] = {}
     wanted: dict[str, None] = {}
-    for name in names:
+    for name in (name for name in names if name.number):
         extra = toolkit_extra(name.family)
         found = _declared(framework, name.family)
         if found is None and extra:
@@ -88,13 +91,20 @@ def _requirements(names: Iterable[LibraryName], framework: Framework, facts: Fac
     return (*((f"cuda-toolkit[{','.join(extras)}]{release}",) if release else ()), *wanted)
 
 
+def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
+    """Names without a number are links for those who link programs; wheels have none."""
+    cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
+    listed = " and ".join(files)
+    text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has {listed}"
+    return Fix(text=f"{text}, which wheels of NVIDIA's have not", who="root")
+
+
 def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
     """The wheel of a library that is released apart from the toolkit, of the major in its soname."""
     base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
     if base is None or cuda is None:
         return None
-    major = name.number.partition(".")[0]
-    return f"{base}-cu{cuda.major}" + (f"=={major}.*" if major else "")
+    return f"{base}-cu{cuda.major}=={name.number.partition('.')[0]}.*"
 
 
 def _declared(framework: Framework, family: str) -> str | None:

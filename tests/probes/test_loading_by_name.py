@@ -14,6 +14,7 @@ from probes._env_site import Site
 from probes._framework_ctranslate2 import read as read_ctranslate2
 from probes._framework_cupy import read as read_cupy
 from probes._framework_numba import read as read_numba
+from probes._framework_paddle import read as read_paddle
 from tests.probes.loading_builds import GCC, REASON
 from tests.probes.test_loading_frameworks import SITE, Bench
 
@@ -115,3 +116,14 @@ def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected:
     assert {load.name: load.optional for load in compilers} == expected, "found in a toolkit of this machine or not"
     assert {load.needed_by for load in compilers} == {part}
     assert found.looks_in_wheels
+
+
+@pytest.mark.parametrize(("cuda", "expected"), [("11.8", {"libcublas.so": False, "libcudnn.so": False}), ("False", {})])
+def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: dict[str, bool]) -> None:
+    """As 2.6.2, which also looks for cuDNN in /usr/local/cuda/lib64."""
+    tree.text("paddle/__init__.py")
+    tree.text("paddle/version/__init__.py", f"full_version = '2.6.2'\ncuda_version = '{cuda}'\n")
+    tree.library("paddle/base/libpaddle.so")
+    if Path("/usr/local/cuda/lib64/libcudnn.so").exists():
+        pytest.skip("there is a cuDNN where it looks")
+    assert missed(tree.read(read_paddle)) == expected

@@ -130,6 +130,16 @@ def test_a_library_apart_from_the_toolkit_is_of_the_major_in_its_name() -> None:
     assert check.fixes[0].command[4:] == ("nvidia-cudnn-cu12==8.*",)
 
 
+def test_a_name_without_a_number_is_in_no_wheel() -> None:
+    wheel = copy(f"{VENV}/nvidia/cudnn/lib/libcudnn.so.9", "cudnn", "9.1.0")
+    paddle = but(NEEDING, name="paddlepaddle-gpu", cuda="11.8", loads=(load("libcudnn.so"), load("libcublas.so")))
+    for rule in ("cudnn-missing", "cuda-library-missing"):
+        first, second = check_of(rule, having(paddle, libraries=(wheel,))).fixes
+        assert "toolkit of CUDA 11.8" in first.text
+        assert (first.command, first.who) == ((), "root")
+        assert "paddlepaddle.org.cn" in second.text
+
+
 def test_what_does_not_look_into_wheels_is_led_there() -> None:
     plain, lost = but(NEEDING, looks_in_wheels=True), but(NEEDING, looks_in_wheels=False)
     there = load("libcublas.so.13", unfound=("/opt/cuda/lib64/libcublas.so.13",))
