@@ -55,12 +55,24 @@ def of(environment: Environment) -> tuple[Framework, ...]:
 
 
 def others_on_cuda(subject: FrameworkSubject) -> tuple[Framework, ...]:
-    """Other frameworks of its environment that are built for CUDA."""
+    """Other frameworks of its environment that are built for CUDA; what it extends is no other one."""
+    own = (subject.framework.name, subject.framework.extends)
     return tuple(
         each
         for each in of(subject.environment)
-        if each.name != subject.framework.name and leads(each) and each.cpu_only is False and not each.hip
+        if each.name not in own and leads(each) and each.cpu_only is False and not each.hip
     )
+
+
+def for_cuda(framework: Framework) -> bool:
+    """Whether its files say that it is a build for CUDA."""
+    return framework.cpu_only is False or framework.cuda is not None
+
+
+def gives_the_gpu(subject: FrameworkSubject) -> bool:
+    """Whether what it extends uses the GPU by it alone: numba-cuda."""
+    base = extended(subject)
+    return base is not None and not for_cuda(base)
 
 
 def named(framework: Framework) -> str:

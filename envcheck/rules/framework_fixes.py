@@ -59,7 +59,7 @@ def _look(framework: Framework, task: str) -> Fix:
     return Fix(text=f"{task}: {page}" if page else task)
 
 
-def _same_version(framework: Framework) -> str:
+def same_version(framework: Framework) -> str:
     version = _LABEL.sub("", framework.version or "")
     return f"=={version}" if _PLAIN.fullmatch(version) else ""
 
@@ -73,7 +73,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
         return install_fitting_build(facts, torch)
     tag = f"cu{cuda.major}{cuda.minor}"
     text = f"Install {named(framework).partition('+')[0]} built for {tag}, as torch is"
-    wanted = f"{framework.name}{_same_version(framework)}"
+    wanted = f"{framework.name}{same_version(framework)}"
     how = How(options=("--no-deps", "--index-url", f"{INDEX}{tag}"), again=True)
     return install(facts, (wanted,), text, how)
 
@@ -96,14 +96,14 @@ def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     fitting = next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
     if fitting is None:
         return ()
-    wanted = f"jax[cuda{fitting}]{_same_version(framework)}"
+    wanted = f"jax[cuda{fitting}]{same_version(framework)}"
     return install(facts, (wanted,), f"Install JAX's plug-in for CUDA {fitting}")
 
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """TensorFlow's own package, whose extra brings CUDA's libraries."""
     there = tuple(dist.name for dist in _distributions(facts) if re.fullmatch(_TENSORFLOW, dist.name))
-    wanted = f"tensorflow[and-cuda]{_same_version(framework)}"
+    wanted = f"tensorflow[and-cuda]{same_version(framework)}"
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
 
@@ -115,12 +115,12 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     fitting = next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
     if fitting is None:
         return ()
-    wanted = f"{framework.name}[cu{fitting}]{_same_version(framework)}"
+    wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
     return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {named(framework)} needs")
 
 
 def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    wanted = f"{framework.name}{_same_version(framework)}"
+    wanted = f"{framework.name}{same_version(framework)}"
     text = f"Compile {wanted} anew, for CUDA; this needs a CUDA toolkit with nvcc"
     how = How(options=("--no-cache-dir",), variables=("CMAKE_ARGS=-DGGML_CUDA=on",), again=True)
     return install(facts, (wanted,), text, how)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from envcheck.checks import Evidence, Status
 from envcheck.compat.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.framework_facts import extended, others_on_cuda
+from envcheck.rules.framework_facts import extended, gives_the_gpu, others_on_cuda
 from envcheck.rules.libraries_names import LibraryName, name_of
 from envcheck.rules.machine import may_have_gpus
 from envcheck.rules.trial_facts import ran_on_gpu
@@ -155,7 +155,10 @@ def weight(subject: FrameworkSubject) -> Status:
     """How much it matters that a framework misses a library: less where others use the GPU beside it."""
     framework = subject.framework
     if any(not load.optional for load in framework.loads or () if load.path is None and name_in(load)):
-        return "fail" if framework.extends is None else "warn"
+        if framework.extends is None:
+            return "fail"
+        if not gives_the_gpu(subject):
+            return "warn"
     return "warn" if others_on_cuda(subject) else "fail"
 
 

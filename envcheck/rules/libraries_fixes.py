@@ -6,19 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Fix
-from envcheck.compat.libraries import toolkit_wheels
-from envcheck.compat.package_needs import requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.framework_fixes import install_gpu_build
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_names import LibraryName
-from envcheck.rules.libraries_wheels import family_of_wheel, toolkit_extra, wheel_holding
+from envcheck.rules.libraries_requirements import declared, requirements
+from envcheck.rules.libraries_wheels import family_of_wheel, wheel_holding
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_REQUIREMENT = re.compile(r"(nvidia-[a-z0-9-]+|tensorrt[a-z0-9-]*)(?:\[[^\]]*\])?\s*((?:[=<>!~]=?[0-9.*]+,?)*)")
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
 
 
@@ -26,7 +24,7 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     """Install the wheels that hold these libraries, in the versions that the framework's metadata asks for."""
     framework = subject.framework
     names = tuple(names)
-    wanted = _requirements(names, framework, facts)
+    wanted = requirements(names, framework, facts)
     unnumbered = [name.file for name in names if not name.number]
     if not wanted and unnumbered:
         return (_toolkit_of_developers(unnumbered, framework), *install_gpu_build(facts, framework))
@@ -35,16 +33,15 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     text = f"Install what holds the missing libraries for {named(framework)}"
     if framework.looks_in_wheels is False:
         text += ", then check again for what leads it there: by itself it does not look into wheels"
-    there = {each.name for each in subject.environment.distributions or ()}
-    held = {family_of_wheel(name) for name in there}
-    again = any(requirement_name(each) in there for each in wanted) or any(name.family in held for name in names)
+    listed = {family_of_wheel(each.name) for each in subject.environment.distributions or ()}
+    again = any(family_of_wheel(wheel) in listed for name in names if (wheel := wheel_holding(name.family)))
     risk = "adds packages, and what they need"
     return install(facts, wanted, text, How(again=again, risk=risk))  # again: else the installer finds nothing to do
 
 
 def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
     """Install the version of one library's wheel that the framework's metadata asks for."""
-    wanted = _declared(framework, family)
+    wanted = declared(framework, family)
     if wanted is None:
         return ()
     return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", How(again=True))
@@ -73,47 +70,12 @@ def add_folders(folders: Sequence[str]) -> Fix:
     return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 
-def _requirements(names: Iterable[LibraryName], framework: Framework, facts: Facts) -> tuple[str, ...]:
-    """The wheels that hold these libraries, as the metadata asks for them; else for the CUDA of the framework's build,
-    those of the toolkit by its distribution: their own versions are not CUDA's.
-    """
-    extras: dict[str, None] = {}
-    wanted: dict[str, None] = {}
-    for name in (name for name in names if name.number):
-        extra = toolkit_extra(name.family)
-        found = _declared(framework, name.family)
-        if found is None and extra:
-            extras[extra] = None
-        elif found := found or _of_its_own(name, framework):
-            wanted[found] = None
-    cuda = CudaVersion.parse(framework.cuda)
-    release = toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda and extras else None
-    return (*((f"cuda-toolkit[{','.join(extras)}]{release}",) if release else ()), *wanted)
-
-
 def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
     """Names without a number are links for those who link programs; wheels have none."""
     cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
     listed = " and ".join(files)
     text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has {listed}"
     return Fix(text=f"{text}, which wheels of NVIDIA's have not", who="root")
-
-
-def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
-    """The wheel of a library that is released apart from the toolkit, of the major in its soname."""
-    base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
-    if base is None or cuda is None:
-        return None
-    return f"{base}-cu{cuda.major}=={name.number.partition('.')[0]}.*"
-
-
-def _declared(framework: Framework, family: str) -> str | None:
-    base = wheel_holding(family)
-    for line in framework.requires if base else ():
-        match = _REQUIREMENT.match(line)
-        if match and re.fullmatch(rf"{base}(?:-cu\d+)?", match[1]):
-            return f"{match[1]}{match[2].rstrip(',')}"
-    return None
 
 
 def see_loader(_facts: Facts) -> tuple[Fix, ...]:

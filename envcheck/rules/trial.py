@@ -7,7 +7,7 @@ import msgspec
 from envcheck.checks import Fix, Source, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.error_lines import named_by
-from envcheck.rules.framework_facts import extended, leads, named, shown
+from envcheck.rules.framework_facts import extended, for_cuda, gives_the_gpu, leads, named, others_on_cuda, shown
 from envcheck.rules.machine import called, may_have_gpus
 from envcheck.rules.trial_facts import proof_of, tried, what_it_printed
 from envcheck.snapshot import Framework, Trial
@@ -75,7 +75,8 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         With --deep: whether small operations (a matrix product, a convolution, a kernel compiled on
         the spot) give the right result, and whether the first one's lies in the GPU's memory: the
         driver is asked where the pointer leads. So a framework that falls back to the CPU without an
-        error is found. Of an extension it is a warning.
+        error is found. Of an extension it is a warning, unless it alone leads the framework to the
+        GPU, and no other framework there is built for CUDA.
 
     Why it matters
         Programs fail at their first operation; or, worse, run on the CPU unnoticed, ten to a hundred
@@ -102,7 +103,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         return _ran(framework, trial, facts)
     if framework.cpu_only or framework.hip or _told_of_its_part(subject):
         return None  # another finding speaks of it
-    return _told_of_its_base(subject) or _failed(framework, trial)
+    return _told_of_its_base(subject) or _failed(subject, trial)
 
 
 def _not_seen_at_work(framework: Framework, trial: Trial) -> Outcome:
@@ -115,12 +116,12 @@ def _not_seen_at_work(framework: Framework, trial: Trial) -> Outcome:
 def _told_of_its_part(subject: FrameworkSubject) -> bool:
     """Whether its part for CUDA is a package of its own, which was tried too."""
     framework = subject.framework
-    return not _for_cuda(framework) and any(other.extends == framework.name for other in tried(subject.environment))
+    return not for_cuda(framework) and any(other.extends == framework.name for other in tried(subject.environment))
 
 
 def _told_of_its_base(subject: FrameworkSubject) -> Outcome | None:
     base = extended(subject)
-    if base is None or base.trial is None or base.trial.ran_on_gpu is not False or not _for_cuda(base):
+    if base is None or base.trial is None or base.trial.ran_on_gpu is not False or not for_cuda(base):
         return None
     title, text = f"{named(subject.framework)} cannot use the GPU", f"{base.name} itself cannot use it"
     return Outcome(status="skipped", title=title, message=text)
@@ -143,10 +144,12 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
     )
 
 
-def _failed(framework: Framework, trial: Trial) -> Outcome:
+def _failed(subject: FrameworkSubject, trial: Trial) -> Outcome:
     """A failure of a framework built for CUDA, a warning for an extension; of what may be there for the CPU, a note."""
-    weight: Status = "fail" if leads(framework) else "warn"
-    status: Status = weight if _for_cuda(framework) or trial.ran_on_gpu else "note"
+    framework = subject.framework
+    alone = gives_the_gpu(subject) and not others_on_cuda(subject)
+    weight: Status = "fail" if leads(framework) or alone else "warn"
+    status: Status = weight if for_cuda(framework) or trial.ran_on_gpu else "note"
     title = f"{shown(framework)} cannot use the GPU"
     if trial.ran_on_gpu:
         title = f"{named(framework)} reaches the GPU, and fails there"
@@ -158,11 +161,6 @@ def _failed(framework: Framework, trial: Trial) -> Outcome:
         decided_by="framework-ran",
         sources=_pages(framework),
     )
-
-
-def _for_cuda(framework: Framework) -> bool:
-    """Whether its files say that it is a build for CUDA."""
-    return framework.cpu_only is False or framework.cuda is not None
 
 
 def _pages(framework: Framework) -> tuple[Source, ...]:

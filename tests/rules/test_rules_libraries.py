@@ -130,6 +130,45 @@ def test_a_library_apart_from_the_toolkit_is_of_the_major_in_its_name() -> None:
     assert check.fixes[0].command[4:] == ("nvidia-cudnn-cu12==8.*",)
 
 
+OF_JAX = tuple(
+    f'nvidia-{name}-cu12>=12.1; sys_platform == "linux" and extra == "with-cuda"' for name in ("cublas", "cuda-nvcc")
+)
+OF_ONNX = ('nvidia-curand~=10.0; extra == "cuda"', 'nvidia-cudnn-cu13~=9.0; extra == "cudnn"')
+OF_CUPY = ('cuda-toolkit[cublas,cudart,curand]==13.*; extra == "ctk"',)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "missing", "wanted"),
+    [
+        ("jax-cuda12-plugin", OF_JAX, ("libcublas.so.12",), ("jax-cuda12-plugin[with-cuda]==13.6.0",)),
+        ("onnxruntime-gpu", OF_ONNX, ("libcurand.so.10", "libcudnn.so.9"), ("onnxruntime-gpu[cuda,cudnn]==13.6.0",)),
+        ("cupy-cuda13x", OF_CUPY, ("libcublas.so.13", "libcurand.so.10"), ("cupy-cuda13x[ctk]==13.6.0",)),
+        ("x", (OF_ONNX[0], OF_ONNX[0].replace("cuda", "all")), ("libcurand.so.10",), ("nvidia-curand~=10.0",)),
+        ("x", ("nvidia-curand~=10.0",), ("libcurand.so.10",), ("nvidia-curand~=10.0",)),
+    ],
+)
+def test_the_extra_of_the_framework_brings_what_it_lacks(
+    name: str, lines: tuple[str, ...], missing: tuple[str, ...], wanted: tuple[str, ...]
+) -> None:
+    """And what else belongs to it: JAX needs a compiler too. Nothing is installed anew that is there."""
+    framework = but(NEEDING, name=name, requires=lines, loads=tuple(map(load, missing)))
+    (check,) = checks_of("cuda-library-missing", having(framework))
+    assert check.fixes[0].command[4:] == wanted
+
+
+def test_a_plugin_without_which_its_framework_has_no_gpu_weighs_as_much_as_a_framework() -> None:
+    """JAX computes on the CPU then, with no error raised."""
+    jax = Framework(source="file x", name="jax", version="0.12.0", cuda="12", cpu_only=False)
+    lost = load("libcublas.so.12", optional=True)
+    plugin = but(NEEDING, name="jax-cuda12-plugin", cuda="12", extends="jax", loads=(lost,))
+    assert check_of("cuda-library-missing", having(jax, plugin)).status == "fail"
+    found = checks_of("cuda-library-missing", having(pytorch(), jax, plugin))
+    assert {check.status for check in found} == {"pass", "warn"}, "PyTorch uses the GPU beside it"
+    numba = Framework(source="file x", name="numba", version="0.68.1")
+    target = but(NEEDING, name="numba-cuda", cuda=None, extends="numba", loads=(load("libnvvm.so.4"),))
+    assert check_of("cuda-library-missing", having(numba, target)).status == "fail"
+
+
 def test_a_name_without_a_number_is_in_no_wheel() -> None:
     wheel = copy(f"{VENV}/nvidia/cudnn/lib/libcudnn.so.9", "cudnn", "9.1.0")
     paddle = but(NEEDING, name="paddlepaddle-gpu", cuda="11.8", loads=(load("libcudnn.so"), load("libcublas.so")))

@@ -166,7 +166,9 @@ def test_what_is_there_for_cuda_speaks_for_what_may_be_there_for_the_cpu() -> No
     numba = Framework(source="file", name="numba", version="0.68.1", trial=failing)
     target = Framework(source="file", name="numba-cuda", extends="numba", cpu_only=False, trial=failing)
     found = checks_of("framework-cannot-use-gpu", tried(numba, target))
-    assert [(check.subject.key, check.status) for check in found] == [(f"{VENV}:numba-cuda", "warn")]
+    assert [(check.subject.key, check.status) for check in found] == [(f"{VENV}:numba-cuda", "fail")]
+    beside = tried(torch(), numba, target)
+    assert of("framework-cannot-use-gpu", "numba-cuda", beside).status == "warn", "others there use the GPU"
 
 
 def test_an_extension_of_a_framework_that_cannot_use_the_gpu_is_not_told_twice() -> None:
