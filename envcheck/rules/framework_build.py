@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Missing, Status
+from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.fit import WEAKEST_FIRST, Fit
 from envcheck.compat.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
@@ -20,6 +20,7 @@ from envcheck.rules.framework_facts import (
     targets,
 )
 from envcheck.rules.framework_fixes import install_gpu_build, install_other_release
+from envcheck.rules.libraries_fixes import without_variable
 from envcheck.rules.machine import called, decided, plural
 from envcheck.rules.trial_facts import gpus_it_ran_on
 from envcheck.rules.trial_proof import ran_on_a_gpu, ran_on_every_kind_of_gpu
@@ -94,8 +95,15 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         evidence=(*build, seen("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
         decided_by=decided(framework, "cpu_only"),
         confidence="medium" if wanted else "high",
-        fixes=install_gpu_build(facts, framework),
+        fixes=(*_off_the_path(framework, facts), *install_gpu_build(facts, framework)),
     )
+
+
+def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
+    """What PYTHONPATH leads to is imported in place of whatever is installed."""
+    named_there = (facts.variable("PYTHONPATH") or "").split(":")
+    folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
+    return without_variable("PYTHONPATH", folders) if folders else ()
 
 
 def _weight(subject: FrameworkSubject) -> Status:

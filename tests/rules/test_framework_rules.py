@@ -20,6 +20,7 @@ from tests.rules.machines import (
     kernel,
     machine,
     torch,
+    variables,
     venv,
     with_venv,
     without_gpu,
@@ -108,6 +109,16 @@ def test_a_gpu_package_that_lost_its_files_is_a_warning_beside_anything() -> Non
 def test_nothing_is_said_of_cpu_builds_where_there_is_no_gpu() -> None:
     snapshot = with_venv(without_gpu(), venv(ONNX, JAX, TF_CPU, LLAMA))
     assert not checks_of("cpu-only-build", snapshot)
+
+
+def test_a_build_for_the_cpu_that_pythonpath_leads_to_is_taken_off_it() -> None:
+    """Nothing that is installed in the environment comes before it."""
+    lent = but(ONNX, path="/opt/lent/onnxruntime")
+    for value, expected in (("/else:/opt/lent/", True), ("/opt/len", False), ("", False)):
+        snapshot = but(on("550.54.14", lent), variables=variables(PYTHONPATH=value))
+        (first, *_) = check_of("cpu-only-build", snapshot).fixes
+        assert (first.command == ("env", "-u", "PYTHONPATH", "python")) is expected
+        assert ("/opt/lent" in first.text) is expected
 
 
 def test_the_message_names_what_is_missing() -> None:
