@@ -3,7 +3,9 @@
 What Linux wheels hold (2.0.0, 3.1.0, 3.4.0 and 3.9.0): ``backends/nvidia/bin/ptxas`` (in 2.0
 ``third_party/cuda/bin/ptxas``), from 3.9 on beside it ``ptxas-blackwell`` of a newer CUDA for the newest GPUs. Each
 holds the text ``Cuda compilation tools, release 12.8, V12.8.93`` among its constants. The CUDA headers beside it are
-of another version (13.1 beside a ptxas of 12.9 in 3.9.0), so they tell nothing of it.
+of another version (13.1 beside a ptxas of 12.9 in 3.9.0), so they tell nothing of it. What starts a kernel is written
+in C and compiled when the first one is called, by ``runtime/build.py`` (in 2.0 ``compiler.py``), which stops where it
+finds neither ``CC`` nor gcc nor clang.
 """
 
 from __future__ import annotations
@@ -16,12 +18,18 @@ from ._env_paths import real
 from ._framework_here import add_declared, locate, problems
 from ._framework_parts import add_parts
 from ._framework_text import assigned, cuda_version, version
+from ._host_compiler import host_compiler
 from ._kit import below
 
 if TYPE_CHECKING:
     from ._env_site import Site
 
 _FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
+_BUILDERS, _STOPS, _SOURCE = (
+    ("runtime/build.py", "common/build.py", "compiler.py"),
+    "Failed to find C compiler",
+    1 << 18,
+)
 _RELEASE = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})\0")
 _AT_ONCE, _OVERLAP, _SEARCHED = 1 << 18, 128, 16 << 20
 
@@ -44,6 +52,8 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if assemblers:
         cuda = cuda_version(assemblers.get("ptxas"))
         facts.add(f"elf {here.path}", built_for=assemblers, cuda=cuda, cpu_only=False)
+    if any(_STOPS in (here.text(place, _SOURCE) or "") for place in _BUILDERS):
+        facts.add(f"file {here.path}", compiles_with=host_compiler(site))
     add_parts(facts, here, here.files(r"libtriton\b.*\.so", "_C"))
     return [facts.record(problems(here, said, "__init__.py", ("language",)))]
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.fixes import family
+from envcheck.rules.fixes import installer
 from envcheck.rules.machine import driver_of, in_container, on_tegra
 from envcheck.snapshot import ContainerHost, Snapshot
 
 _INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
-_INSTALLERS = {
-    "ubuntu": ("apt-get", "install"),
-    "debian": ("apt-get", "install"),
-    "fedora": ("dnf", "install"),
-    "suse": ("zypper", "install"),
-}
 _RESTART_RISK = "a restart of Docker stops containers that run (unless live-restore is on)"
 
 
@@ -140,9 +134,9 @@ def _unmounted(host: ContainerHost, evidence: tuple[Evidence, ...]) -> Outcome:
 
 def _install(facts: Facts) -> tuple[Fix, ...]:
     """The packages are in NVIDIA's own repository, which its page tells how to add."""
-    installer = _INSTALLERS.get(family(facts))
+    install = installer(facts)
     text = f"Install the NVIDIA Container Toolkit on the host, from NVIDIA's repository: {_INSTALL_PAGE}"
-    command = ("sudo", *installer, "nvidia-container-toolkit") if installer else ()
+    command = ("sudo", *install, "nvidia-container-toolkit") if install else ()
     return (Fix(text=text, command=command, who="root"),)
 
 

@@ -36,6 +36,19 @@ def family(facts: Facts) -> Family:
     return next((found for word, found in known if any(word in name for name in names)), "other")
 
 
+_INSTALLERS: dict[Family, tuple[str, ...]] = {
+    "ubuntu": ("apt-get", "install"),
+    "debian": ("apt-get", "install"),
+    "fedora": ("dnf", "install"),
+    "suse": ("zypper", "install"),
+}
+
+
+def installer(facts: Facts) -> tuple[str, ...] | None:
+    """The command of the distribution that installs packages; None where it is not known."""
+    return _INSTALLERS.get(family(facts))
+
+
 def install_driver(facts: Facts) -> tuple[Fix, ...]:
     """Install the driver."""
     return _driver(facts, "Install the NVIDIA driver", new=True)

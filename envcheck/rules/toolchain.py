@@ -1,4 +1,4 @@
-"""Compilers that are used at run time: the ptxas that Triton brings."""
+"""Compilers that are used at run time: the ptxas that Triton brings, and the C compiler that it looks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from envcheck.compat.fit import Fit
 from envcheck.compat.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.fits import does_not_fit
-from envcheck.rules.framework_facts import named
+from envcheck.rules.fixes import installer
+from envcheck.rules.framework_facts import named, of
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_fixes import other_compiler
 from envcheck.rules.machine import called
@@ -19,6 +20,12 @@ from envcheck.versions import ComputeCapability, CudaVersion
 _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"
 _TITLE = 80
+_HOSTS = {"C compiler": "C compiler (CC, gcc or clang)", "Python.h": "Python.h of its Python"}
+_PACKAGES = {
+    "C compiler": dict.fromkeys(("apt-get", "dnf", "zypper", ""), "gcc"),
+    "Python.h": {"apt-get": "python3-dev", "dnf": "python3-devel", "zypper": "python3-devel", "": "python3-dev"},
+}
+"""What is needed, in words, and the package that has it, by the program that installs packages."""
 
 
 def _is_triton(subject: FrameworkSubject, _facts: Facts) -> bool:
@@ -96,7 +103,7 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
     )
 
 
-def _brings_none(subject: FrameworkSubject, facts: Facts) -> bool:
+def _compiles(subject: FrameworkSubject, facts: Facts) -> bool:
     return _is_triton(subject, facts) and subject.framework.binaries is not None
 
 
@@ -104,7 +111,7 @@ def _brings_none(subject: FrameworkSubject, facts: Facts) -> bool:
     layer="framework",
     scope="env",
     per="framework",
-    arises=_brings_none,
+    arises=_compiles,
     explains=("framework-cannot-use-gpu",),
     remedy=other_compiler,
 )
@@ -112,21 +119,32 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """A compiler that is needed at run time is not there.
 
     What it checks
-        Whether Triton brings its ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit. That XLA,
-        Numba and others miss ptxas, libdevice or libNVVM is read from error lines.
+        Whether Triton brings its ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit; and what
+        it compiles the start of a kernel with, which is written in C: the compiler that CC names,
+        gcc or clang on PATH, and the headers of the environment's Python. That XLA, Numba and others
+        miss ptxas, libdevice or libNVVM is read from error lines.
 
     Why it matters
-        Triton and `torch.compile` stop with "Cannot find ptxas"; XLA with "libdevice not found".
+        Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or
+        "Python.h: No such file or directory", as slim images have neither; XLA with "libdevice not
+        found".
 
     How to fix
-        Install Triton's own wheel; for JAX and TensorFlow the wheel nvidia-cuda-nvcc, or a toolkit
+        Install Triton's own wheel; gcc and Python's headers (python3-dev) by the distribution's
+        package manager (a note where Triton came with PyTorch, of which only `torch.compile` needs
+        them); for JAX and TensorFlow the wheel nvidia-cuda-nvcc, or a toolkit
         that `XLA_FLAGS=--xla_gpu_cuda_data_dir=…` names; for Numba the extra of numba-cuda.
 
     Sources
+        Triton, how it compiles in C:
+            https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py
         XLA, flags: https://openxla.org/xla/flags_guidance
         Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
     """
     framework = subject.framework
+    lacking = [name for name, place in framework.compiles_with.items() if not place]
+    if lacking and not ran_on_gpu(framework):
+        return _cannot_compile_in_c(subject, lacking, facts)
     if _assemblers(framework):
         return passed(f"{named(framework)} brings its own ptxas")
     toolkits = facts.snapshot.toolkits
@@ -140,4 +158,20 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         message="It brings none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
         fixes=again,
+    )
+
+
+def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
+    """A note where it came with PyTorch, which computes without it; vLLM does not."""
+    framework, names = subject.framework, {each.name for each in of(subject.environment)}
+    what = " and ".join(_HOSTS.get(name, name) for name in lacking)
+    install = installer(facts)
+    packages = [_PACKAGES[name].get(install[0] if install else "", name) for name in lacking if name in _PACKAGES]
+    command = ("sudo", *install, *packages) if install and len(packages) == len(lacking) else ()
+    return Outcome(
+        status="note" if "torch" in names and "vllm" not in names else "warn",
+        title=f"{named(framework)} finds no {what}"[:_TITLE],
+        message=f"What starts a kernel is written in C and compiled when the first one is called; there is no {what}.",
+        evidence=(seen("what it compiles with", framework, "compiles_with"),),
+        fixes=(Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),),
     )

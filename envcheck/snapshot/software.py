@@ -185,6 +185,9 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     requires: tuple[str, ...] = ()
     """The distributions that its metadata asks for and that matter here (nvidia-*, jaxlib, torch …), as requirement
     lines."""
+    compiles_with: dict[str, str] = {}
+    """What of this system its code compiles with when a program runs: ``{"C compiler": "/usr/bin/gcc", "Python.h":
+    ""}``; empty text where there is none."""
     binaries: tuple[str, ...] | None = None
     """Paths of its own compiled parts; empty: it has none. None: nobody looked."""
     loads: tuple[Load, ...] | None = None

@@ -77,6 +77,8 @@ EXAMPLES: dict[str, list[str]] = {
         "NvvmSupportError: libNVVM cannot be found. Do `conda install cudatoolkit`:",
         "RuntimeError: Cannot find ptxas",
         "sh: 1: ptxas: not found",
+        "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
+        "/tmp/tmpqkz3/main.c:5:10: fatal error: Python.h: No such file or directory",
     ],
     "toolkit-lacks-gpu": [
         "nvcc fatal   : Unsupported gpu architecture 'compute_120'",

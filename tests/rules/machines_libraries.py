@@ -142,6 +142,8 @@ TENSORFLOW = Framework(
     loads=(load("libcudnn.so.9", optional=True),),
     loads_complete=True,
 )
+CANNOT_COMPILE = but(ptxas("12.4.99"), compiles_with={"C compiler": "", "Python.h": ""})
+VLLM = Framework(source="wheel metadata", name="vllm", version="0.11.0", extends="torch", cpu_only=False)
 DEEPSPEED = wheels(deepspeed="0.15.0")
 
 CASES: list[Case] = [
@@ -360,6 +362,15 @@ CASES: list[Case] = [
     ),
     ("toolkits not listed", "jit-compiler-missing", having(but(ptxas("12.4"), built_for={})), ()),
     ("its own ptxas", "jit-compiler-missing", having(ptxas("12.4.99")), ("pass",)),
+    ("no C compiler", "jit-compiler-missing", having(CANNOT_COMPILE), ("warn",)),
+    ("no C compiler beside torch", "jit-compiler-missing", having(pytorch(), CANNOT_COMPILE), ("note",)),
+    ("no C compiler for vLLM", "jit-compiler-missing", having(pytorch(), CANNOT_COMPILE, VLLM), ("warn",)),
+    (
+        "a C compiler",
+        "jit-compiler-missing",
+        having(but(ptxas("12.4.99"), compiles_with={"C compiler": "/usr/bin/gcc"})),
+        ("pass",),
+    ),
     ("nothing compiled", "toolkit-lacks-gpu", having(pytorch(), toolkits=toolkit("11.4")), ()),
     (
         "old toolkit",
