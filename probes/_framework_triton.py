@@ -25,11 +25,8 @@ if TYPE_CHECKING:
     from ._env_site import Site
 
 _FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
-_BUILDERS, _STOPS, _SOURCE = (
-    ("runtime/build.py", "common/build.py", "compiler.py"),
-    "Failed to find C compiler",
-    1 << 18,
-)
+_BUILDERS = ("runtime/build.py", "common/build.py", "compiler.py")
+_STOPS, _TEXT_LIMIT = "Failed to find C compiler", 1 << 18
 _RELEASE = re.compile(rb"Cuda compilation tools, release \d{1,2}\.\d{1,2}, V(\d{1,2}\.\d{1,2}\.\d{1,4})\0")
 _AT_ONCE, _OVERLAP, _SEARCHED = 1 << 18, 128, 16 << 20
 
@@ -52,7 +49,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     if assemblers:
         cuda = cuda_version(assemblers.get("ptxas"))
         facts.add(f"elf {here.path}", built_for=assemblers, cuda=cuda, cpu_only=False)
-    if any(_STOPS in (here.text(place, _SOURCE) or "") for place in _BUILDERS):
+    if any(_STOPS in (here.text(place, _TEXT_LIMIT) or "") for place in _BUILDERS):
         facts.add(f"file {here.path}", compiles_with=host_compiler(site))
     add_parts(facts, here, here.files(r"libtriton\b.*\.so", "_C"))
     return [facts.record(problems(here, said, "__init__.py", ("language",)))]

@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from ._env_paths import is_file
+from ._env_paths import is_file, printable
 from ._loading_python import started
 
 if TYPE_CHECKING:
@@ -25,12 +25,12 @@ def host_compiler(site: Site) -> dict[str, str]:
     variables = site.request.get("variables") or {}
     found: dict[str, str] = {}
     if "CC" in variables or "PATH" in variables:
-        found[COMPILER] = variables.get("CC") or _on_path(site, variables.get("PATH", ""))
+        found[COMPILER] = printable(variables.get("CC") or _on_path(site, variables.get("PATH", "")))
     images = started(site).images
     program = images[0].path if images else ""
     if _PYTHON.fullmatch(os.path.basename(program)):
         place = f"{os.path.dirname(os.path.dirname(program))}/include/{os.path.basename(program)}/{HEADERS}"
-        found[HEADERS] = place if is_file(site.request, place) else ""
+        found[HEADERS] = printable(place) if is_file(site.request, place) else ""
     return found
 
 

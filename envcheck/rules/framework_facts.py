@@ -72,7 +72,7 @@ def for_cuda(framework: Framework) -> bool:
 def gives_the_gpu(subject: FrameworkSubject) -> bool:
     """Whether what it extends uses the GPU by it alone: numba-cuda."""
     base = extended(subject)
-    return base is not None and not for_cuda(base)
+    return base is not None and base.cpu_only is None and base.cuda is None
 
 
 def named(framework: Framework) -> str:

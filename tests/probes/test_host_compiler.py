@@ -35,6 +35,7 @@ def test_the_compiler_on_path_and_the_headers_of_that_python(tree: Tree) -> None
     assert host_compiler(tree.site(PATH=path)) == {"C compiler": gcc, "Python.h": headers}
     assert host_compiler(tree.site(PATH=str(tree.folder / "first")))["C compiler"] == clang
     assert host_compiler(tree.site(PATH="", CC="ccache cc"))["C compiler"] == "ccache cc"
+    assert host_compiler(tree.site(CC="cc\x1b[2J\udcff"))["C compiler"].isprintable()
 
 
 def test_what_is_not_there_and_what_is_not_known(tree: Tree) -> None:

@@ -167,6 +167,9 @@ def test_a_plugin_without_which_its_framework_has_no_gpu_weighs_as_much_as_a_fra
     numba = Framework(source="file x", name="numba", version="0.68.1")
     target = but(NEEDING, name="numba-cuda", cuda=None, extends="numba", loads=(load("libnvvm.so.4"),))
     assert check_of("cuda-library-missing", having(numba, target)).status == "fail"
+    cpu = Framework(source="file x", name="torch", version="2.5.1+cpu", cpu_only=True)
+    vision = but(NEEDING, name="torchvision", extends="torch")
+    assert check_of("cuda-library-missing", having(cpu, vision)).status == "warn", "PyTorch itself cannot use it"
 
 
 def test_a_name_without_a_number_is_in_no_wheel() -> None:
