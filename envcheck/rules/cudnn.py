@@ -45,7 +45,7 @@ _NUMBERS = 3
     remedy=bring_cudnn,
 )
 def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """CuDNN is not installed.
+    """No cuDNN is installed.
 
     What it checks
         Whether the cuDNN that a framework asks for, by its major version, is found as the loader and
@@ -130,7 +130,7 @@ def _given_cudnn(subject: FrameworkSubject, facts: Facts) -> bool:
     remedy=bring_cudnn,
 )
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """CuDNN is older than the one that the framework was built with.
+    """The cuDNN here is older than the one that the framework was built with.
 
     What it checks
         The cuDNN that the framework would be given against the one that it was built with, or, where
@@ -182,7 +182,7 @@ def _given_parts(subject: FrameworkSubject, facts: Facts) -> bool:
 
 
 def _parts(framework: Framework) -> tuple[Load, ...]:
-    """CuDNN's own library and its sub-libraries, as far as their release is known."""
+    """The library of cuDNN itself and its sub-libraries, as far as their release is known."""
     found = {
         load.path: load
         for load in framework.loads or ()

@@ -131,6 +131,7 @@ LIBRARIES: tuple[ErrorLine, ...] = (
         "jit-compiler-missing",
         r"Can't find libdevice directory|libdevice not found at|libdevice(?:\.10\.bc)?\b.{0,40}(?:missing|not found)",
         r"Missing libdevice file|NvvmSupportError|libNVVM cannot be found|libnvvm\.so\S*: cannot open",
+        r'Failure finding "libnvvm\.so',
         r"(?:can(?:no|')t|could ?n[o']t|unable to|failed to) (?:find|get|invoke|run|locate) (?:\w+ ){0,2}`?ptxas\b",
         r"Failed to find C compiler\. Please specify via CC|fatal error: Python\.h: No such file or directory",
         r"\bptxas\b\S*: (?:command )?not found|No such file or directory: '?\S*ptxas|No PTX compilation provider",

@@ -76,6 +76,7 @@ EXAMPLES: dict[str, list[str]] = {
         "nvptx_compiler.cc:129] Can't find libdevice directory ${CUDA_DIR}/nvvm/libdevice.",
         "NvvmSupportError: libNVVM cannot be found. Do `conda install cudatoolkit`:",
         "RuntimeError: Cannot find ptxas",
+        'cuda.pathfinder.DynamicLibNotFoundError: Failure finding "libnvvm.so": No such file: libnvvm.so',
         "sh: 1: ptxas: not found",
         "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
         "/tmp/tmpqkz3/main.c:5:10: fatal error: Python.h: No such file or directory",
