@@ -23,6 +23,7 @@ _FAMILIES = {
     "cusparse": "cusparse",
     "cufile": "cufile",
     "nccl": "nccl",
+    "nvtx": "nvToolsExt",
 }
 _OF_THEIR_OWN = frozenset({"cudnn", "cusparselt", "nvshmem", "nccl"})
 """Wheels that do not come with a toolkit: the first number of their version is that of their soname."""
@@ -83,7 +84,9 @@ def toolkit_extra(family: str) -> str | None:
     goes with it: ``cublas``. None for what is released apart from the toolkit.
     """
     name = _name_holding(family)
-    return _FAMILIES[name].lower() if name and name not in _OF_THEIR_OWN else None
+    if name is None or name in _OF_THEIR_OWN:
+        return None
+    return "cudart" if name == "cuda-runtime" else name.removeprefix("cuda-")
 
 
 def _name_holding(family: str) -> str | None:

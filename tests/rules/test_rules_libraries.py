@@ -123,6 +123,13 @@ def test_wheels_of_the_toolkit_are_asked_for_by_its_distribution(cuda: str, want
     assert check.fixes[0].command[4:] == wanted
 
 
+def test_the_extras_of_the_toolkit_have_names_of_their_own() -> None:
+    names = ("libcudart.so.11.0", "libcupti.so.11.8", "libnvToolsExt.so.1", "libnvJitLink.so.12", "libcusolverMg.so.11")
+    lacking = but(NEEDING, cuda="11.8", loads=tuple(map(load, names)))
+    (check,) = checks_of("cuda-library-missing", having(lacking))
+    assert check.fixes[0].command[4:] == ("cuda-toolkit[cudart,cupti,nvtx,nvjitlink,cusolver]==11.8.*",)
+
+
 def test_a_library_apart_from_the_toolkit_is_of_the_major_in_its_name() -> None:
     """The newest cuDNN has no libcudnn.so.8."""
     old = but(NEEDING, name="ctranslate2", cuda="12", loads=(load("libcudnn.so.8"),))
