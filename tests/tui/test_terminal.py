@@ -10,7 +10,6 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -82,6 +81,14 @@ def processes(*marks: str) -> list[int]:
     return found
 
 
+def is_aside(pid: int) -> bool:
+    """Whether it is a process beside the application, which it started to examine."""
+    try:
+        return b"envcheck.tui.aside" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
 def test_from_the_first_screen_to_the_text_that_stays(terminal: Terminal) -> None:
     terminal.start(envcheck())
     shown = terminal.wait(lambda screen: "1 Overview" in screen and "quit" in screen)
@@ -101,11 +108,11 @@ def test_from_the_first_screen_to_the_text_that_stays(terminal: Terminal) -> Non
 def test_an_examination_that_dies_is_told_as_long_as_there_is_no_other_and_at_the_end(terminal: Terminal) -> None:
     marker = f"ENVCHECK_TEST={uuid.uuid4().hex}"
     terminal.start(f"{marker} {envcheck()}")
-    terminal.wait(lambda _screen: children(marker))
-    for pid in processes(marker):
-        with suppress(OSError):
-            if b"envcheck.tui.aside" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while not (asides := [pid for pid in processes(marker) if is_aside(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.01)  # it is still importing then
+    for pid in asides:
+        os.kill(pid, signal.SIGKILL)
     shown = terminal.wait(lambda screen: "NO VERDICT" in screen)
     assert "the examination ended early (signal 9)" in shown
     terminal.tmux("send-keys", "q")
