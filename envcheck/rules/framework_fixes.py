@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from envcheck.checks import Fix
 from envcheck.compat.tables import ReleaseRow
@@ -91,13 +91,17 @@ def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest CUDA plug-in that this release knows and the driver runs."""
-    lines = framework.requires or ()
-    majors = sorted({match[1] for line in lines if (match := _EXTRA_OF_JAX.search(line))}, reverse=True)
-    fitting = next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
+    fitting = _newest_extra(_EXTRA_OF_JAX, framework.requires, facts)
     if fitting is None:
         return ()
     wanted = f"jax[cuda{fitting}]{same_version(framework)}"
     return install(facts, (wanted,), f"Install JAX's plug-in for CUDA {fitting}")
+
+
+def _newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> str | None:
+    """The newest CUDA major that has an extra in these lines and that the driver runs."""
+    majors = sorted({match[1] for line in lines if (match := extra.search(line))}, reverse=True)
+    return next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
 
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
@@ -110,9 +114,7 @@ def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest of its extras whose CUDA the driver runs: each brings the compilers."""
     own = (each for each in _distributions(facts) if each.name == framework.name)
-    lines = [line for each in own for line in each.requires or ()]
-    majors = sorted({match[1] for line in lines if (match := _EXTRA_OF_CUDA.search(line))}, reverse=True)
-    fitting = next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
+    fitting = _newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
     if fitting is None:
         return ()
     wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"

@@ -73,7 +73,7 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """
     found = missing_because("cuda-library-missing", subject, facts)
     if found:
-        return _not_there(subject, found, facts)
+        return not_installed(subject, found, facts)
     if missing(subject, facts):
         return None
     return _all_there(subject)
@@ -96,10 +96,6 @@ def _all_there(subject: FrameworkSubject) -> Outcome | None:
 
 def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
     """Libraries that are not on this system."""
-    return _not_there(subject, found, facts)
-
-
-def _not_there(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
     framework = subject.framework
     first = found[0].name
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
@@ -186,10 +182,11 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     stays = " A wheel of this environment laid it there, and would again." if elsewhere in brought else ""
     folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
+    brings = install_libraries(names, subject, facts) if names else ()
     if brought or (looking and framework.looks_in_wheels is False):
-        mends = (*looking, *(install_libraries(names, subject, facts) if names else ()))
+        mends = (*looking, *brings)
     else:
-        mends = (*(install_libraries(names, subject, facts) if names else _again(subject, facts)), *looking)
+        mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
         status=weight(subject),
         title=f"{named(framework)} {does} {first.name}{more}"[:_TITLE],

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.framework_facts import named, of
-from envcheck.rules.framework_fixes import install_gpu_build
+from envcheck.rules.framework_fixes import install_gpu_build, same_version
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_names import LibraryName
-from envcheck.rules.libraries_requirements import declared, requirements
+from envcheck.rules.libraries_requirements import PLAIN_NAME, declared, requirements
 from envcheck.rules.libraries_wheels import family_of_wheel, wheel_holding
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_VERSION = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
 
 
 def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
@@ -50,11 +46,11 @@ def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[F
 def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Install the framework's own release anew, with the libraries that it pins."""
     framework = subject.framework
-    version = (framework.version or "").partition("+")[0]
-    if framework.name == "torch" or not _NAME.fullmatch(framework.name) or not _VERSION.fullmatch(version):
+    version = same_version(framework)
+    if framework.name == "torch" or not PLAIN_NAME.fullmatch(framework.name) or not version:
         return install_gpu_build(facts, framework)
-    text = f"Install {framework.name} {version} again, with the libraries that it asks for"
-    return install(facts, (f"{framework.name}=={version}",), text, How(again=True))
+    text = f"Install {framework.name} {version.removeprefix('==')} again, with the libraries that it asks for"
+    return install(facts, (f"{framework.name}{version}",), text, How(again=True))
 
 
 def without_variable(name: str, folders: Iterable[str]) -> tuple[Fix, ...]:

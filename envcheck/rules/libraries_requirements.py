@@ -13,7 +13,7 @@ from envcheck.rules.libraries_wheels import toolkit_extra, wheel_holding
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _REQUIREMENT = re.compile(r"(nvidia-[a-z0-9-]+|tensorrt[a-z0-9-]*)(?:\[[^\]]*\])?\s*((?:[=<>!~]=?[0-9.*]+,?)*)")
 _TOOLKIT = re.compile(r"cuda-toolkit\[([^\]]*)\]")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
@@ -61,7 +61,7 @@ def _own_extra(framework: Framework, family: str) -> str | None:
     """The extra, if just one, under which the metadata asks for a family: ``and-cuda``, ``ctk``."""
     marks = [_EXTRA.search(line) for line in _lines_holding(framework, family)]
     extras = {mark[1] for mark in marks if mark}
-    return extras.pop() if len(extras) == 1 and all(marks) and _NAME.fullmatch(framework.name) else None
+    return extras.pop() if len(extras) == 1 and all(marks) and PLAIN_NAME.fullmatch(framework.name) else None
 
 
 def _lines_holding(framework: Framework, family: str) -> list[str]:

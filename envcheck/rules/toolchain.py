@@ -21,11 +21,8 @@ _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"
 _TITLE = 80
 _HOSTS = {"C compiler": "C compiler (CC, gcc or clang)", "Python.h": "Python.h of its Python"}
-_PACKAGES = {
-    "C compiler": dict.fromkeys(("apt-get", "dnf", "zypper", ""), "gcc"),
-    "Python.h": {"apt-get": "python3-dev", "dnf": "python3-devel", "zypper": "python3-devel", "": "python3-dev"},
-}
-"""What is needed, in words, and the package that has it, by the program that installs packages."""
+_HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
+"""The package of Python's headers, by the program that installs packages; elsewhere ``python3-dev``."""
 
 
 def _is_triton(subject: FrameworkSubject, _facts: Facts) -> bool:
@@ -166,7 +163,8 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     framework, names = subject.framework, {each.name for each in of(subject.environment)}
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)
-    packages = [_PACKAGES[name].get(install[0] if install else "", name) for name in lacking if name in _PACKAGES]
+    headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
+    packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS]
     command = ("sudo", *install, *packages) if install and len(packages) == len(lacking) else ()
     return Outcome(
         status="note" if "torch" in names and "vllm" not in names else "warn",
