@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence
+from envcheck.compat.visible_devices import hides_all
 from envcheck.rules.api import Facts, seen
 from envcheck.rules.observed import quoted_error
-from envcheck.rules.visibility import NONE, VISIBLE, as_set
+from envcheck.rules.visibility import VISIBLE, as_set
 from envcheck.snapshot import Environment
 
 _PACKAGE = re.compile(
@@ -39,7 +40,7 @@ def _driver(facts: Facts) -> tuple[Evidence, ...]:
 
 def _variable(facts: Facts) -> tuple[Evidence, ...]:
     value = facts.variable(VISIBLE)
-    return (as_set(VISIBLE, value),) if value is not None and value not in NONE else ()
+    return (as_set(VISIBLE, value),) if value is not None and not hides_all(value) else ()
 
 
 def _package(environment: Environment) -> tuple[Evidence, ...]:

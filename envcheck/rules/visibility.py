@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.visible_devices import REFUSED, Entry, Kind, Reading, hides_all, read_visible
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import naming, shown
 from envcheck.rules.fixes import read_kernel_log
-from envcheck.rules.machine import cuda_answers, doubted_inside_wsl, driver_of, gpu_nodes, nvml_answers, plural
+from envcheck.rules.machine import (
+    cuda_answers,
+    doubted_inside_wsl,
+    driver_of,
+    gpu_nodes,
+    may_have_gpus,
+    nvml_answers,
+    plural,
+)
 from envcheck.snapshot import Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
-
-NONE = ("", "-1", "none", "void", "NoDevFiles")
-"""Values of the variables that hide every GPU on purpose."""
 
 _IN_WSL = doubted_inside_wsl(
     "CUDA finds no device inside WSL: this has several causes",
@@ -34,8 +40,8 @@ def _prohibited(facts: Facts) -> bool:
 
 def _show_again(facts: Facts) -> tuple[Fix, ...]:
     value = facts.variable(VISIBLE)
-    unset = Fix(text=f"Unset {VISIBLE}, or name GPUs that exist; in a batch job, ask the scheduler for a GPU")
-    if value in NONE:
+    unset = unset_visible(facts, f"Unset {VISIBLE}, or name GPUs that exist; in a batch job, ask the scheduler for one")
+    if value is not None and hides_all(value):
         return (unset,)
     if any(node.openable is False for node in gpu_nodes(facts) or ()):
         return (Fix(text="Let this user open the device nodes: by group, or through the job scheduler", who="root"),)
@@ -86,7 +92,7 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     count = (seen("CUDA devices", driver, "cuda_devices"),) if driver.cuda_devices is not None else ()
     return Outcome(
         status="fail",
-        title=f"{VISIBLE} hides every GPU" if value in NONE else "CUDA sees no GPU",
+        title=f"{VISIBLE} hides every GPU" if value is not None and hides_all(value) else "CUDA sees no GPU",
         message=_why(facts, value),
         evidence=(*variable, *(shown(result) for result in refused), *count),
         decided_by="driver-answered",
@@ -94,7 +100,7 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 def _why(facts: Facts, value: str | None) -> str:
-    if value in NONE:
+    if value is not None and hides_all(value):
         return f"{VISIBLE} is {value!r}: no GPU is left to programs started here."
     closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
     if closed:
@@ -109,95 +115,133 @@ def as_set(name: str, value: str) -> Evidence:
     return Evidence(what=name, value=value or "(empty)", source="environment")
 
 
-class Entry(NamedTuple):
-    """An entry of a list of GPUs."""
-
-    text: str
-    state: Literal["valid", "end", "invalid"]
+_UNSET = "The list comes from the job scheduler: without it, this program may take GPUs of other jobs"
+_BATCH_JOB = ("SLURM_", "PBS_", "LSB_")
 
 
-def _name_others(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Name GPUs that exist", command=("nvidia-smi", "-L")),)
+def unset_visible(facts: Facts, text: str = f"Unset {VISIBLE}: programs then see every GPU") -> Fix:
+    """Start a program without the list; what that risks inside a batch job is said."""
+    variables = facts.snapshot.variables
+    rationed = any(name.startswith(_BATCH_JOB) for name in (variables.values if variables else ()))
+    return Fix(text=text, command=("env", "-u", VISIBLE, "python"), risk=_UNSET if rationed else "")
 
 
-def _lists_gpus(_subject: Snapshot, facts: Facts) -> bool:
-    """Whether a variable chooses among GPUs that are all known."""
-    chosen = facts.variable(VISIBLE), _injected(facts)
-    return any(value not in (None, *NONE) for value in chosen) and nvml_answers(facts) and bool(_listed(facts))
+def _name_others(facts: Facts) -> tuple[Fix, ...]:
+    value = facts.variable(VISIBLE)
+    listing = Fix(text="List the GPUs that exist, with indices and UUIDs", command=("nvidia-smi", "-L"))
+    return (*((unset_visible(facts),) if value is not None else ()), listing)
+
+
+def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
+    """Whether a variable chooses among GPUs, on a machine that may have some."""
+    value = facts.variable(VISIBLE)
+    chosen = value is not None and not hides_all(value) and may_have_gpus(facts)
+    return chosen or (_injected(facts) is not None and bool(_listed(facts)))
+
+
+_INVALID_DEVICE = 101
+_NO_DEVICE = 100
 
 
 @rule(
     layer="container",
     scope="container",
-    arises=_lists_gpus,
+    arises=_chooses_gpus,
     remedy=_name_others,
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A list of visible GPUs names one that does not exist.
+    """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot show.
 
     What it checks
         Every entry of CUDA_VISIBLE_DEVICES (an index, a UUID or its beginning, a MIG device) and
-        every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists. Choosing some of
-        the GPUs is normal and passes.
+        every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists: that each exists,
+        that none is named twice, that indices and UUIDs are not mixed, that the beginning of a UUID
+        fits one GPU only, that MIG devices are named only where MIG is on. Choosing some of the GPUs
+        is normal and passes, and so does a list that CUDA was seen to accept.
 
     Why it matters
-        CUDA ignores the first entry that does not exist and all that follow it. Programs then see
-        fewer GPUs than were asked for, or none.
+        CUDA ignores the first entry that does not exist and all that follow it, so programs see fewer
+        GPUs than were named, or none. Other mistakes make cuInit fail with 101 (invalid device), for
+        every program that is started with the variable. The GPU and its driver are healthy.
 
     How to fix
-        Name GPUs that exist: `nvidia-smi -L` lists indices and UUIDs. In a container indices start
-        at 0 again, so an index of the host may not exist.
+        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist, each once, all by index or all by UUID:
+        `nvidia-smi -L` lists them. In a container indices start at 0 again, so an index of the host
+        may not exist. Words such as `all` belong to NVIDIA_VISIBLE_DEVICES.
 
     Sources
         CUDA environment variables:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
+        CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
     value, gpus = facts.variable(VISIBLE), _listed(facts)
-    entries = tuple(_entry(text.strip(), gpus) for text in value.split(",")) if value not in (None, *NONE) else ()
-    visible = next((place for place, entry in enumerate(entries) if entry.state != "valid"), len(entries))
-    wrong = entries[visible] if visible < len(entries) and entries[visible].state == "invalid" else None
-    driver = driver_of(facts)
-    if wrong is None or (driver.cuda_devices or 0) > visible:
-        return _injected_wrongly(facts, gpus) or _chosen(value, visible, gpus, bool(entries))
+    if value is None or hides_all(value):
+        return _injected_wrongly(facts, gpus)
+    reading, driver = read_visible(value, gpus or None), driver_of(facts)
+    failed = next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
+    problem = reading.problem
+    if failed is None and problem is not None and (driver.cuda_devices or 0) > reading.visible:
+        problem = None  # CUDA was seen to accept it
+    refused = failed is not None and failed.code == _INVALID_DEVICE
+    if problem is None and not refused:
+        empty = failed is not None and failed.code == _NO_DEVICE
+        return _injected_wrongly(facts, gpus) or (None if empty else _chosen(value, reading.visible, gpus))
+    lost = refused or reading.visible == 0
     return Outcome(
-        status="warn" if visible else "fail",
-        title=f"{VISIBLE} names a GPU that does not exist: {wrong.text or 'an empty entry'}"[:80],
-        message=f"CUDA ignores it and all that follows; left: {plural(visible, 'GPU') if visible else 'none'}.",
+        status="fail" if lost else "warn",
+        title=_title(value, problem)[:80],
+        message=_effect(problem, reading, refused=refused),
         evidence=(
-            as_set(VISIBLE, value or ""),
-            Evidence(what="GPUs", value=str(len(gpus)), source="nvml"),
+            as_set(VISIBLE, value),
+            *((Evidence(what="GPUs", value=str(len(gpus)), source="nvml"),) if gpus else ()),
+            *((shown(failed),) if failed else ()),
         ),
-        decided_by="driver-answered" if driver.cuda_devices is not None else "inferred",
-        fixes=_name_others(facts),
+        decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
+        fixes=(*_corrected(problem, reading), *_name_others(facts)),
     )
 
 
+_TITLES: dict[Kind, str] = {
+    "twice": "{variable} names the same GPU twice: {text}",
+    "mixed": "{variable} mixes indices and UUIDs",
+    "ambiguous": "{variable}: {text} fits several GPUs",
+    "mig-off": "{variable} names a MIG device, and MIG is off",
+    "absent": "{variable} names a GPU that does not exist: {text}",
+    "word": "{variable}: {text} is neither an index nor a UUID",
+    "blank": "{variable} has an empty entry",
+}
+
+
+def _title(value: str, problem: Entry | None) -> str:
+    if problem is None:
+        return f"CUDA refuses {VISIBLE}={value}"
+    return _TITLES[problem.kind].format(variable=VISIBLE, text=problem.text)
+
+
+def _effect(problem: Entry | None, reading: Reading, *, refused: bool) -> str:
+    if refused or (problem and problem.kind in REFUSED):
+        return "CUDA refuses the whole list: cuInit fails with 101 (invalid device), though the GPUs are healthy."
+    left = plural(reading.visible, "GPU") if reading.visible else "none"
+    return f"CUDA ignores this entry and all that follow; visible: {left}."
+
+
+def _corrected(problem: Entry | None, reading: Reading) -> tuple[Fix, ...]:
+    """The same list with each GPU once, where only repetitions are wrong."""
+    if problem is None or any(entry.kind not in ("gpu", "twice") for entry in reading.entries):
+        return ()
+    once = ",".join(entry.text for entry in reading.entries if entry.kind == "gpu")
+    if not _PLAIN_LIST.fullmatch(once):
+        return ()
+    return (Fix(text="Name each GPU once", command=("env", f"{VISIBLE}={once}", "python")),)
+
+
+_PLAIN_LIST = re.compile(r"[0-9A-Za-z,/-]+")
+
+
 def _listed(facts: Facts) -> tuple[Gpu, ...]:
-    return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None)
-
-
-def _entry(text: str, gpus: tuple[Gpu, ...]) -> Entry:
-    if text == "-1":
-        return Entry(text, "end")
-    if text.isdecimal():
-        return Entry(text, "valid" if int(text) < len(gpus) else "invalid")
-    if text.startswith("MIG-"):
-        return Entry(text, "valid" if _names_mig(text, gpus) else "invalid")
-    known = bool(text) and any((gpu.uuid or "").lower().startswith(text.lower()) for gpu in gpus)
-    unknown = text.lower().startswith("gpu-") and any(gpu.uuid is None for gpu in gpus)
-    return Entry(text, "valid" if known or unknown else "invalid")
-
-
-def _names_mig(text: str, gpus: tuple[Gpu, ...]) -> bool:
-    """Whether the text may name a MIG device here; the older form, by GPU and numbers, is taken on trust."""
-    if "/" in text:
-        return True
-    instances = [gpu.mig.instances if gpu.mig else None for gpu in gpus]
-    if any(known is None for known in instances):
-        return True
-    uuids = [instance.uuid for known in instances for instance in known or ()]
-    return any(uuid is None or uuid.lower().startswith(text.lower()) for uuid in uuids)
+    """The GPUs that NVML lists; none where it was not asked, or did not answer."""
+    return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if nvml_answers(facts) else ()
 
 
 def _injected(facts: Facts) -> str | None:
@@ -208,7 +252,7 @@ def _injected(facts: Facts) -> str | None:
 def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
     """A UUID that the container was asked to have, and does not."""
     asked = [text.strip() for text in (_injected(facts) or "").split(",") if text.strip().startswith("GPU-")]
-    absent = [text for text in asked if _entry(text, gpus).state == "invalid"]
+    absent = [text for text in asked if read_visible(text, gpus).problem]
     if not absent:
         return None
     return Outcome(
@@ -220,8 +264,7 @@ def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
     )
 
 
-def _chosen(value: str | None, visible: int, gpus: tuple[Gpu, ...], by_variable: bool) -> Outcome | None:  # noqa: FBT001
-    if not by_variable:
+def _chosen(value: str, visible: int, gpus: tuple[Gpu, ...]) -> Outcome | None:
+    if not gpus:
         return None
-    title = f"{visible} of {plural(len(gpus), 'GPU')} visible"
-    return passed(title, as_set(VISIBLE, value or ""))
+    return passed(f"{visible} of {plural(len(gpus), 'GPU')} visible", as_set(VISIBLE, value))

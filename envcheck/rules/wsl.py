@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.visible_devices import hides_all
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import naming, shown
 from envcheck.rules.fixes import family
 from envcheck.rules.machine import cuda_answers, driver_of
 from envcheck.rules.observed import problems_met, quoted_error
-from envcheck.rules.visibility import NONE, VISIBLE
+from envcheck.rules.visibility import VISIBLE
 from envcheck.snapshot import DriverLibrary, Snapshot
 
 _OWN_FOLDER = "/usr/lib/wsl/"
@@ -120,7 +121,8 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     met = {found.line.problem: found for found in problems_met(snapshot)}
     no_device = met.get("no-gpu-visible")
     others = [problem for problem, found in met.items() if found.line.status == "fail" and found is not no_device]
-    if no_device is None or others or facts.variable(VISIBLE) in NONE:
+    value = facts.variable(VISIBLE)
+    if no_device is None or others or (value is not None and hides_all(value)):
         return None
     system = (seen("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
     return Outcome(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from envcheck.snapshot import MigInstance, Platform, Snapshot
+from envcheck.snapshot import ApiResult, MigInstance, Platform, Snapshot
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
     NO_DRIVER,
     answered,
     but,
+    cause,
     check_of,
     container_without_gpu,
     driver,
@@ -175,3 +178,80 @@ def test_what_the_container_asked_for_is_shown() -> None:
 def test_gpus_of_other_containers_are_no_subjects() -> None:
     snapshot = but(eight(), platform=DOCKER, gpus=gpus(h200(0), on_the_bus(h200(1), "nvidia")), kernel=kernel(1))
     assert len(statuses("gpu-unsupported-by-driver", snapshot)) == 1
+
+
+TWICE = "names the same GPU twice: "
+MIXED = "mixes indices and UUIDs"
+
+
+def refusing(value: str, **changes: Any) -> Snapshot:
+    """Eight GPUs whose CUDA refuses the list, as the driver answers it."""
+    refused = ApiResult(source="cuda", call="cuInit", code=101, name="CUDA_ERROR_INVALID_DEVICE")
+    return but(choosing(value, devices=0, **changes), driver__cuda_init=refused, driver__cuda_devices=None)
+
+
+@pytest.mark.parametrize(
+    ("value", "title"),
+    [
+        ("0,0", TWICE + "0"),
+        ("3, 03", TWICE + "03"),
+        (f"{h200(1).uuid},{str(h200(1).uuid)[:14]}", TWICE + str(h200(1).uuid)[:14]),
+        (f"0,{h200(1).uuid}", MIXED),
+        (f"{h200(1).uuid},0", MIXED),
+        ("GPU-0e1535", "GPU-0e1535 fits several GPUs"),
+        ("GPU-", "GPU- fits several GPUs"),
+        ("MIG-GPU-0e153500-8466-b46e-c83c-8251dbfbcacd/1/0", "names a MIG device, and MIG is off"),
+        ("MIG-22a6efe5-9c0a-5cfc-b2d3-7e4a80b3b4cf", "names a MIG device, and MIG is off"),
+        ("1;2", "1;2 is neither an index nor a UUID"),
+        ("3,4", "CUDA refuses CUDA_VISIBLE_DEVICES=3,4"),
+    ],
+)
+def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: str) -> None:
+    machine = refusing(value)
+    assert cause(machine) == "gpu-hidden"
+    found = check_of("gpu-hidden", machine)
+    assert found.title.endswith(title[-60:]), found.title
+    assert "cuInit fails with 101" in found.message
+    assert check_of("gpu-init-failed", machine).explained_by == found.id
+    assert ("env", "-u", "CUDA_VISIBLE_DEVICES", "python") in [fix.command for fix in found.fixes]
+    assert not [fix for fix in found.fixes if fix.who == "root"]
+
+
+@pytest.mark.parametrize(
+    "value", ["9", "all", "GPU0", "cuda:0", "[0]", "99999999999999999999", ",0", "GPU-ffffffff", "x,0", "true"]
+)
+def test_a_first_entry_that_selects_nothing_comes_before_the_machine(value: str) -> None:
+    machine = but(choosing(value, devices=0), driver__cuda_init=NO_DEVICE)
+    assert cause(machine) == "gpu-hidden"
+    assert check_of("gpu-hidden", machine).status == "fail"
+    assert check_of("no-gpu-visible", machine).explained_by
+
+
+@pytest.mark.parametrize("value", ["-1", "-2", "-1,0", "none", "void", "", "NoDevFiles"])
+def test_a_list_that_hides_all_names_the_variable(value: str) -> None:
+    machine = but(choosing(value, devices=0), driver__cuda_init=NO_DEVICE)
+    assert cause(machine) == "no-gpu-visible"
+    assert check_of("no-gpu-visible", machine).title == "CUDA_VISIBLE_DEVICES hides every GPU"
+
+
+@pytest.mark.parametrize("value", ["0,", "0,,", "+0", "0,1,", " 0 ", "0,0", "GPU-0e153500,", f"0,{h200(1).uuid}"])
+def test_a_list_that_cuda_accepts_is_no_finding(value: str) -> None:
+    seen = len([text for text in value.split(",") if text.strip()])
+    assert check_of("gpu-hidden", choosing(value, devices=seen)).status == "pass"
+
+
+def test_the_corrected_list_is_offered() -> None:
+    first = check_of("gpu-hidden", refusing("2,2,1")).fixes[0]
+    assert first.command == ("env", "CUDA_VISIBLE_DEVICES=2,1", "python")
+    assert not [fix for fix in check_of("gpu-hidden", refusing("0,$(id),0")).fixes if "$" in " ".join(fix.command)]
+
+
+def test_unsetting_the_list_of_a_batch_job_says_what_it_risks() -> None:
+    inside = check_of("gpu-hidden", refusing("0,0", SLURM_JOB_GPUS="0")).fixes
+    assert [fix.risk for fix in inside if fix.command[:2] == ("env", "-u")] != [""]
+    outside = check_of("gpu-hidden", refusing("0,0")).fixes
+    assert [fix.risk for fix in outside if fix.command[:2] == ("env", "-u")] == [""]
+
+
+def test_a_wrong_list_is_found_where_nvml_does_not_answer() -> None:
+    assert cause(but(refusing("1,1"), driver__nvml=None)) == "gpu-hidden"
