@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ._kit import Out, Request, below, clean, read_bytes
+from ._kit import Out, Request, below, clean, read_bytes, read_text
 from ._links import expand, folder_names, is_file, resolve
 from ._loader import SearchPath, search_path
+from ._loading_heads import head_of
 from ._mounts import is_mounted, mount_points
 
 PROBE = {
@@ -52,6 +53,8 @@ _VENDOR_FOLDERS = (
 
 _SMI_FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/local/nvidia/bin", "/usr/lib/wsl/lib", "/run/current-system/sw/bin")
 
+_MACHINE = os.uname().machine
+_LISTS = ("/etc/ld.so.conf", "/etc/ld.so.conf.d/*.conf")
 _ELF64 = b"\x7fELF\x02"
 _ELF32 = b"\x7fELF\x01"
 
@@ -59,11 +62,14 @@ _ELF32 = b"\x7fELF\x01"
 def collect(request: Request, out: Out) -> None:
     """Send ``driver.installed``, ``driver.libraries`` and ``driver.smi_path``."""
     path = search_path(request)
-    met = _by_real_path(request, _met_by_loader(request, path))
+    found_by = dict(_reversed(_met_by_loader(request, path)))
+    met = _by_real_path(request, list(reversed(found_by)))
     lying, certain = _lying_in(request, path)
     for real in _by_real_path(request, lying):
         met.setdefault(real, [])
     libraries = [library for real, found_as in met.items() if (library := _library(request, real, found_as))]
+    for library in libraries:
+        _tell_who_leads_there(request, library, found_by)
     points = mount_points(request)
     if points:
         libraries = [{**library, "mounted": is_mounted(library["path"], points)} for library in libraries]
@@ -81,13 +87,29 @@ def collect(request: Request, out: Out) -> None:
         out.absent("no library of the driver on disk")
 
 
-def _met_by_loader(request: Request, path: SearchPath) -> Iterator[str]:
-    """Paths that the loader would try for the names that programs ask for (``libcuda.so.1``), in its order."""
-    for folder in path.variable:
+def _met_by_loader(request: Request, path: SearchPath) -> Iterator[tuple[str, str]]:
+    """Paths that the loader would try for the names that programs ask for (``libcuda.so.1``), in its order, and what
+    leads it there.
+    """
+    preloaded = (request.get("variables") or {}).get("LD_PRELOAD", "")
+    yield from ((place, "LD_PRELOAD") for place in preloaded.replace(":", " ").split() if _is_preloaded(place))
+    yield from ((place, "LD_LIBRARY_PATH") for place in _asked_for_in(request, path.variable))
+    yield from ((place, "cache") for name, place in path.cache if _is_asked_for(name))
+    yield from ((place, "default") for place in _asked_for_in(request, path.defaults))
+
+
+def _asked_for_in(request: Request, folders: Iterable[str]) -> Iterator[str]:
+    for folder in folders:
         yield from (f"{folder}/{name}" for name in folder_names(request, folder)[0] if _is_asked_for(name))
-    yield from (place for name, place in path.cache if _is_asked_for(name))
-    for folder in path.defaults:
-        yield from (f"{folder}/{name}" for name in folder_names(request, folder)[0] if _is_asked_for(name))
+
+
+def _is_preloaded(place: str) -> bool:
+    return place.startswith("/") and bool(_FILE.fullmatch(os.path.basename(place)))
+
+
+def _reversed(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The last first, so that of a path that is met twice the first meeting is kept."""
+    return list(pairs)[::-1]
 
 
 def _is_asked_for(name: str) -> bool:
@@ -120,13 +142,20 @@ def _by_real_path(request: Request, paths: Iterator[str] | list[str]) -> dict[st
 
 def _library(request: Request, real: str, found_as: list[str]) -> dict[str, Any] | None:
     """The record of one file; None for a 32-bit one, which the loader passes over."""
-    start = read_bytes(request, real, len(_ELF64))
+    is_folder = os.path.isdir(below(request, real))
+    start = b"" if is_folder else read_bytes(request, real, len(_ELF64))
     if start is None or start == _ELF32:
         return None
     library: dict[str, Any] = {"source": f"file {clean(real)}", "path": clean(real)}
     soname = _soname(request, real, found_as)
     if soname:
         library["soname"] = soname
+    head = head_of(below(request, real))
+    if head is not None and head.machine and not head.refused and head.machine != _MACHINE:
+        library["machine"] = head.machine
+        found_as = []  # the loader passes over it
+    elif head is not None and (is_folder or head.refused):
+        library["refused"] = "it is a folder" if is_folder else clean(head.refused or "")
     if start != _ELF64:
         return {**library, "found_as": [clean(path) for path in found_as]}  # an empty place-holder, or damaged
     library["kind"] = _kind(real)
@@ -134,6 +163,25 @@ def _library(request: Request, real: str, found_as: list[str]) -> dict[str, Any]
     if version:
         library["version"] = version
     return {**library, "found_as": [clean(path) for path in found_as]}
+
+
+def _tell_who_leads_there(request: Request, library: dict[str, Any], found_by: dict[str, str]) -> None:
+    """Add what makes the loader meet the file: a variable, or the file of ldconfig's that lists its folder."""
+    first = next(iter(library["found_as"]), None)
+    if first is None or first not in found_by:
+        return
+    library["found_by"] = found_by[first]
+    if found_by[first] == "cache" and (lister := _listed_in(request, os.path.dirname(first))):
+        library["listed_in"] = lister
+
+
+def _listed_in(request: Request, folder: str) -> str | None:
+    """The file from which ldconfig takes a folder; None where it is one of its own."""
+    for place in (place for pattern in _LISTS for place in expand(request, pattern)):
+        lines = (read_text(request, place) or "").splitlines()
+        if any(line.partition("#")[0].strip().rstrip("/") == folder for line in lines):
+            return clean(place)
+    return None
 
 
 def _kind(real: str) -> str:

@@ -6,6 +6,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import answers, naming, shown
+from envcheck.rules.driver_library import stranger, take_off
 from envcheck.rules.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.snapshot import Snapshot
 
@@ -58,6 +59,9 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def _realign(facts: Facts) -> tuple[Fix, ...]:
     if any("/compat/" in (result.library or "") for result in naming("driver-library-mismatch", answers(facts))):
         return fixes.drop_compat_library(facts)
+    found = stranger(facts)
+    if found is not None:
+        return take_off(*found, facts)
     if in_container(facts):
         text = "Remove the driver's libraries (libcuda, libnvidia-*) from the image: the host's are put in at start"
         return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
@@ -103,7 +107,7 @@ def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         message=_drift(facts),
         evidence=(*(shown(result) for result in failed), *releases),
         decided_by="driver-answered" if failed else "inferred",
-        action="none" if in_container(facts) else "reboot",
+        action="none" if in_container(facts) or stranger(facts) else "reboot",
     )
 
 
@@ -125,14 +129,20 @@ def _differ(facts: Facts) -> bool:
 
 
 def _releases(facts: Facts) -> tuple[Evidence, ...]:
-    module = _module_version(facts)
-    of_module = (Evidence(what="kernel module", value=module, source="procfs"),) if module else ()
+    module, found = _module_version(facts), stranger(facts)
+    taken = (Evidence(what=found[1], value=found[0].path, source=found[0].source),) if found else ()
+    of_module = (*taken, *((Evidence(what="kernel module", value=module, source="procfs"),) if module else ()))
     versions = _library_versions(facts)
     return (*of_module, *(Evidence(what="library", value=version, source="file") for version in versions))
 
 
 def _drift(facts: Facts) -> str:
     module, libraries = _module_version(facts), _library_versions(facts)
+    found = stranger(facts)
+    if found is not None:
+        library, _ = found
+        by = f" by {library.found_by}" if library.found_by else ""
+        return f"The loader takes {library.path}{by}, of release {library.version}; the kernel module is {module}."
     if module and libraries and module not in libraries:
         return f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
     return "The driver says that the loaded module and the library that asked it are of different releases."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.visible_devices import REFUSED, Entry, Kind, Reading, hides_all, read_visible
+from envcheck.compat.visible_devices import Entry, Kind, Reading, hides_all, read_visible
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.driver_errors import naming, shown
 from envcheck.rules.fixes import read_kernel_log
@@ -157,13 +157,13 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Every entry of CUDA_VISIBLE_DEVICES (an index, a UUID or its beginning, a MIG device) and
         every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists: that each exists,
         that none is named twice, that indices and UUIDs are not mixed, that the beginning of a UUID
-        fits one GPU only, that MIG devices are named only where MIG is on. Choosing some of the GPUs
-        is normal and passes, and so does a list that CUDA was seen to accept.
+        fits one GPU only, that MIG devices are named only where MIG is on, that entries are separated
+        by commas. Choosing some of the GPUs is normal and passes.
 
     Why it matters
-        CUDA ignores the first entry that does not exist and all that follow it, so programs see fewer
-        GPUs than were named, or none. Other mistakes make cuInit fail with 101 (invalid device), for
-        every program that is started with the variable. The GPU and its driver are healthy.
+        CUDA ignores the first entry that it cannot use and all that follow it, so programs see fewer
+        GPUs than were named, or none (cuInit then fails with 100). A GPU that is named twice makes
+        cuInit fail with 101 (invalid device). The GPUs and their driver are healthy.
 
     How to fix
         Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist, each once, all by index or all by UUID:
@@ -187,7 +187,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if problem is None and not refused:
         empty = failed is not None and failed.code == _NO_DEVICE
         return _injected_wrongly(facts, gpus) or (None if empty else _chosen(value, reading.visible, gpus))
-    lost = refused or reading.visible == 0
+    lost = refused or reading.visible == 0 or bool(failed and failed.code == _NO_DEVICE)
     return Outcome(
         status="fail" if lost else "warn",
         title=_title(value, problem)[:80],
@@ -207,8 +207,9 @@ _TITLES: dict[Kind, str] = {
     "mixed": "{variable} mixes indices and UUIDs",
     "ambiguous": "{variable}: {text} fits several GPUs",
     "mig-off": "{variable} names a MIG device, and MIG is off",
+    "misread": "{variable}: CUDA reads only the number in {text}",
     "absent": "{variable} names a GPU that does not exist: {text}",
-    "word": "{variable}: {text} is neither an index nor a UUID",
+    "word": "{variable}: CUDA takes {text} for neither index nor UUID",
     "blank": "{variable} has an empty entry",
 }
 
@@ -220,9 +221,11 @@ def _title(value: str, problem: Entry | None) -> str:
 
 
 def _effect(problem: Entry | None, reading: Reading, *, refused: bool) -> str:
-    if refused or (problem and problem.kind in REFUSED):
+    if refused or reading.refused:
         return "CUDA refuses the whole list: cuInit fails with 101 (invalid device), though the GPUs are healthy."
     left = plural(reading.visible, "GPU") if reading.visible else "none"
+    if problem is not None and problem.kind == "misread":
+        return f"Entries are separated by commas, and CUDA ignores what follows the number; visible: {left}."
     return f"CUDA ignores this entry and all that follow; visible: {left}."
 
 

@@ -135,6 +135,14 @@ class DriverLibrary(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """``stub``: a toolkit's link-time stand-in; ``compat``: a forward-compatibility package."""
     found_as: tuple[str, ...] = ()
     """The paths under which the loader may meet it, in the order in which it would."""
+    found_by: Literal["LD_PRELOAD", "LD_LIBRARY_PATH", "cache", "default"] | None = None
+    """What leads the loader to the first of these paths; None where nothing does, or nobody looked."""
+    listed_in: str | None = None
+    """The configuration file that puts its folder into the loader's cache; None for the loader's own folders."""
+    refused: str | None = None
+    """Why the loader gives up at this file (``it is empty``); None where it would take it, or nobody looked."""
+    machine: str | None = None
+    """The processor it is for, where that is another one than this machine's: the loader passes over it."""
     mounted: bool | None = None
     """Whether it, or a folder above it, is a mount of its own; in a container, False says that it is the image's."""
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from envcheck.snapshot import Driver, DriverLibrary, Snapshot
 from probes._loader_cache import parse
+from tests.probes.tiny_elf import tiny_elf
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
@@ -205,6 +206,62 @@ def test_place_holders_of_a_container_engine_are_no_driver(run_probe: RunProbe, 
     assert libraries(driver)[path].kind is None
 
 
+BAD: Mapping[str, tuple[str, str]] = {
+    "empty": ("", "it is empty"),
+    "text": ("version https://git-lfs.github.com/spec/v1\n", "it is no ELF file"),
+    "cut": (ELF, "its ELF header names no known class and byte order"),
+}
+
+
+@pytest.mark.parametrize("damage", BAD)
+@pytest.mark.parametrize("name", ["libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"])
+def test_what_the_loader_gives_up_at(run_probe: RunProbe, build_root: BuildRoot, damage: str, name: str) -> None:
+    content, why = BAD[damage]
+    root = build_root("ubuntu-580-open", {f"/opt/old/{name}": content})
+    found = libraries(look(run_probe, root, LD_LIBRARY_PATH="/nowhere:/opt/old"))[f"/opt/old/{name}"]
+    assert found.found_by == "LD_LIBRARY_PATH"
+    assert found.refused == why
+
+
+def test_who_leads_the_loader_there(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    other, listed = "/opt/driver/libcuda.so.1", "/etc/ld.so.conf.d/zz-old.conf"
+    files = {
+        "/etc/ld.so.cache": cache(("libcuda.so.1", other)),
+        listed: "# the old driver\n/opt/driver/\n",
+        other: ELF,
+        "/opt/preloaded/libcuda.so.1": ELF,
+    }
+    found = libraries(look(run_probe, build_root("ubuntu-580-open", files), LD_PRELOAD="/opt/preloaded/libcuda.so.1"))
+    assert [(each.found_by, each.listed_in) for each in list(found.values())[:3]] == [
+        ("LD_PRELOAD", None),
+        ("cache", listed),
+        ("default", None),
+    ]
+
+
+def test_a_library_that_is_cut_off(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    root = build_root("ubuntu-580-open")
+    place = Path(f"{root}/opt/old/libcuda.so.1")
+    place.parent.mkdir(parents=True)
+    place.write_bytes(tiny_elf(["libc.so.6"])[:-1])
+    found = libraries(look(run_probe, root, LD_LIBRARY_PATH="/opt/old"))["/opt/old/libcuda.so.1"]
+    assert (found.refused or "").startswith("it is cut off")
+    place.write_bytes(tiny_elf(["libc.so.6"]))
+    os.utime(place, (1, 1))
+    assert libraries(look(run_probe, root, LD_LIBRARY_PATH="/opt/old"))["/opt/old/libcuda.so.1"].refused is None
+
+
+def test_a_library_for_another_processor_is_passed_over(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    root = build_root("ubuntu-580-open")
+    place = Path(f"{root}/opt/arm/libcuda.so.1")
+    place.parent.mkdir(parents=True)
+    whole = bytearray(tiny_elf())
+    whole[18:20] = (183).to_bytes(2, "little")
+    place.write_bytes(whole)
+    found = libraries(look(run_probe, root, LD_LIBRARY_PATH="/opt/arm"))["/opt/arm/libcuda.so.1"]
+    assert (found.machine, found.found_as, found.refused) == ("aarch64", (), None)
+
+
 def test_smi_on_path_before_the_usual_places(run_probe: RunProbe, build_root: BuildRoot) -> None:
     root = build_root("rhel", {"/opt/tools/nvidia-smi": "#!/bin/sh\n", "/opt/loop/nvidia-smi": "-> nvidia-smi"})
     assert look(run_probe, root, PATH="relative:/opt/loop:/opt/tools:/usr/bin").smi_path == "/opt/tools/nvidia-smi"
@@ -222,7 +279,7 @@ HOSTILE: Mapping[str, str] = {
 
 def test_loops_and_strange_names(run_probe: RunProbe, build_root: BuildRoot) -> None:
     driver = look(run_probe, build_root("debian-container", HOSTILE))
-    assert libraries(driver) == {}
+    assert {library.refused for library in libraries(driver).values()} == {"it is a folder"}
     assert driver.installed is False
 
 

@@ -202,7 +202,7 @@ def refusing(value: str, **changes: Any) -> Snapshot:
         ("GPU-", "GPU- fits several GPUs"),
         ("MIG-GPU-0e153500-8466-b46e-c83c-8251dbfbcacd/1/0", "names a MIG device, and MIG is off"),
         ("MIG-22a6efe5-9c0a-5cfc-b2d3-7e4a80b3b4cf", "names a MIG device, and MIG is off"),
-        ("1;2", "1;2 is neither an index nor a UUID"),
+        ("1;2", "CUDA reads only the number in 1;2"),
         ("3,4", "CUDA refuses CUDA_VISIBLE_DEVICES=3,4"),
     ],
 )
@@ -218,7 +218,23 @@ def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: st
 
 
 @pytest.mark.parametrize(
-    "value", ["9", "all", "GPU0", "cuda:0", "[0]", "99999999999999999999", ",0", "GPU-ffffffff", "x,0", "true"]
+    "value",
+    [
+        "9",
+        "all",
+        "gpu-0e153500",
+        " GPU-0e153500",
+        "2147483648",
+        "'0'",
+        "GPU0",
+        "cuda:0",
+        "[0]",
+        "99999999999999999999",
+        ",0",
+        "GPU-ffffffff",
+        "x,0",
+        "true",
+    ],
 )
 def test_a_first_entry_that_selects_nothing_comes_before_the_machine(value: str) -> None:
     machine = but(choosing(value, devices=0), driver__cuda_init=NO_DEVICE)
@@ -234,7 +250,9 @@ def test_a_list_that_hides_all_names_the_variable(value: str) -> None:
     assert check_of("no-gpu-visible", machine).title == "CUDA_VISIBLE_DEVICES hides every GPU"
 
 
-@pytest.mark.parametrize("value", ["0,", "0,,", "+0", "0,1,", " 0 ", "0,0", "GPU-0e153500,", f"0,{h200(1).uuid}"])
+@pytest.mark.parametrize(
+    "value", ["0,", "0,,", "00", "0,1,", " 0 ", "0,0", "GPU-0e153500,", f"{h200(1).uuid}x", "GPU-0E153500"]
+)
 def test_a_list_that_cuda_accepts_is_no_finding(value: str) -> None:
     seen = len([text for text in value.split(",") if text.strip()])
     assert check_of("gpu-hidden", choosing(value, devices=seen)).status == "pass"
