@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Iterator
 
-from ._kit import Out, Request, clean
+from ._kit import Out, Request, below, clean
 
 PROBE = {
     "title": "Environment variables",
@@ -29,6 +31,24 @@ _NAMES = frozenset(
         "PYTHONNOUSERSITE",
         "PYTHONUSERBASE",
         "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MALLOC_PERTURB_",
+        "LD_AUDIT",
+        "LD_BIND_NOW",
+        "LD_DEBUG",
+        "PYTHONDEVMODE",
+        "PYTHONFAULTHANDLER",
+        "PYTHONMALLOC",
+        "PYTHONOPTIMIZE",
+        "PYTHONSAFEPATH",
+        "DISABLE_PTXAS_OPT",
+        "PTXAS_OPTIONS",
+        "BNB_CUDA_VERSION",
+        "CUPTI_PATH",
+        "NVCC",
+        "GLOO_SOCKET_IFNAME",
+        "KERAS_BACKEND",
         "GPU_DEVICE_ORDINAL",
         "KUBERNETES_SERVICE_HOST",
         "WSL_DISTRO_NAME",
@@ -45,6 +65,7 @@ _NAMES = frozenset(
 _PREFIXES = (
     "CUDA_",
     "CUDNN_",
+    "CUPY_",
     "CUBLAS_",
     "CUBLASLT_",
     "NVIDIA_",
@@ -55,9 +76,19 @@ _PREFIXES = (
     "JAX_",
     "TF_",
     "TORCH_",
+    "TORCHDYNAMO_",
     "TORCHINDUCTOR_",
+    "TRANSFORMER_ENGINE_",
+    "NVTE_",
     "PYTORCH_",
     "TRITON_",
+    "NUMBA_",
+    "NUMBAPRO_",
+    "ORT_",
+    "VLLM_",
+    "FLAGS_",
+    "KMP_",
+    "PJRT_",
     "SLURM_JOB_GPUS",
     "SLURM_STEP_GPUS",
     "SLURM_GPUS",
@@ -65,6 +96,10 @@ _PREFIXES = (
 
 _SECRET = re.compile(r"TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|CREDENTIAL|AUTH|(?:^|_)(?:API_?)?KEY(?:$|_)", re.IGNORECASE)
 _MASK = "***"
+
+_SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
+"""A folder of these that is not there is passed over, and that is usual."""
+_SEPARATORS = re.compile(r"[\s:;,=]+")
 
 _LONGEST = 4096
 _MOST = 512
@@ -75,8 +110,34 @@ def collect(request: Request, out: Out) -> None:
     variables = request.get("variables") or {}
     chosen = sorted(name for name in variables if name in _NAMES or name.startswith(_PREFIXES))
     values = {clean(name): _shown(name, variables[name]) for name in chosen[:_MOST]}
-    out.fact({"variables": {"source": "process", "values": values, "complete": len(chosen) <= _MOST}})
+    facts = {"source": "process", "values": values, "complete": len(chosen) <= _MOST}
+    listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS and not _SECRET.search(name)]
+    paths = dict.fromkeys(path for value in listed for path in _paths_in(value))
+    told = [{"path": clean(path), "leads_to": _leads_to(request, path)} for path in list(paths)[:_MOST]]
+    out.fact({"variables": {**facts, "paths": told}})
 
 
 def _shown(name: str, value: str) -> str:
     return _MASK if _SECRET.search(name) else clean(value[:_LONGEST])
+
+
+def _paths_in(value: str) -> Iterator[str]:
+    """What may be a path: the whole value, and its parts between the usual separators."""
+    value = value[:_LONGEST]
+    parts = [value, *_SEPARATORS.split(value)]
+    yield from (part for part in parts if part.startswith(("/", "./", "../")))
+
+
+def _leads_to(request: Request, path: str) -> str:
+    """What is at a path; relative ones count from the folder in which programs are started."""
+    place = below(request, os.path.normpath(os.path.join(request.get("cwd", "/"), path)))
+    try:
+        if not os.path.exists(place):
+            os.stat(place)  # raises: nothing there, or nothing that may be seen
+    except (FileNotFoundError, NotADirectoryError):
+        return "nothing"
+    except (OSError, ValueError):
+        return "unknown"
+    if os.path.isdir(place):
+        return "folder"
+    return "program" if os.path.isfile(place) and os.access(place, os.X_OK) else "file"

@@ -28,6 +28,7 @@ from envcheck.compat.tables import (
     SourceRow,
     Tables,
     TorchRow,
+    VariableRow,
 )
 from envcheck.errors import MatrixError
 
@@ -43,6 +44,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "torch": TorchRow,
     "release": ReleaseRow,
     "flaw": FlawRow,
+    "variable": VariableRow,
 }
 
 _ONE_AT_A_TIME = RLock()

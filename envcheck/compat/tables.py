@@ -348,6 +348,77 @@ class FlawRow(Row, frozen=True, kw_only=True):
         return f"flaw/{self.name}/{self.versions}" + (f"/{'+'.join(self.os)}" if self.os else "")
 
 
+class VariableOption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A setting within the value of a variable (``max_split_size_mb:128``)."""
+
+    name: str
+    pattern: str = ""
+    """A regular expression for the whole of what may stand behind the name; empty: anything."""
+    versions: str = ""
+    """The releases of the reader that know it, as a specifier; empty: all."""
+    leads_to: Literal["", "file", "folder"] = ""
+    """What the path behind the name must lead to."""
+
+
+class VariableEffect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What certain values of a variable do to programs."""
+
+    values: str
+    """A regular expression for the whole value."""
+    on: Literal["speed", "precision", "correctness", "gpu", "memory", "output"]
+    """``gpu``: whether the reader, a framework, uses the GPU at all; ``output``: what is printed or written."""
+    status: Literal["note", "warn"] = "note"
+    text: str
+    """What it does, as the rest of a sentence that begins with the variable and its value."""
+    figures: tuple[str, ...] = ()
+    """Measured quantities that it can lower, a precision behind a slash: ``gemm/tf32``."""
+
+
+class VariableRow(Row, frozen=True, kw_only=True):
+    """An environment variable, and what reads it."""
+
+    name: str
+    reader: tuple[str, ...]
+    """Frameworks that read it, as patterns (``cupy*``); ``cuda`` for every program that uses CUDA, ``nccl`` for those
+    that use several GPUs by NCCL, ``loader`` and ``python`` for every program and every Python."""
+    versions: str = ""
+    """The releases of the reader that it is about, as a specifier; empty: all."""
+    meaning: str
+    """What it sets, as a sentence."""
+    valid: str = ""
+    """The valid values, in words."""
+    pattern: str = ""
+    """A regular expression for the whole of a valid value; empty: any."""
+    options: tuple[VariableOption, ...] = ()
+    """Where the value is a list of settings: all that are known."""
+    assign: str = ":"
+    """What stands between a setting and its value; settings are separated by commas, or blanks where this is ``=``."""
+    known: str = ""
+    """The releases of the reader whose settings are all listed, as a specifier; in others an unknown one may exist."""
+    leads_to: Literal["", "file", "folder", "program"] = ""
+    """What the value must lead to."""
+    several: bool = False
+    """Whether the value is a list of paths."""
+    weight: Literal["note", "warn"] = "warn"
+    """How much it matters that it leads nowhere."""
+    invalid: Literal["ignored", "start", "import", "first-use", "cpu"] = "ignored"
+    """What an invalid value, or a path that leads nowhere, does: nothing; CUDA does not start; the reader cannot be
+    imported; it fails at its first use of the GPU; or it falls back to the CPU."""
+    codes: tuple[int, ...] = ()
+    """What cuInit answers then."""
+    said: tuple[str, ...] = ()
+    """Regular expressions for what the reader says then; only of words that nothing else prints."""
+    effects: tuple[VariableEffect, ...] = ()
+    gpus: int = 1
+    """The least number of visible GPUs for which it matters."""
+    change: str = ""
+    """What to do, as a sentence; empty: unset it."""
+
+    @property
+    def id(self) -> str:
+        return "/".join(part for part in ("variable", self.name, "+".join(self.reader), self.versions) if part)
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -364,6 +435,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
     flaws: tuple[FlawRow, ...] = ()
+    variables: tuple[VariableRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

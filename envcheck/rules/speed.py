@@ -9,7 +9,7 @@ from envcheck.compat.expected import WARN, Expectation, expectation
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
 from envcheck.rules.machine import called
 from envcheck.rules.measured import called_measurement, quantity, spread
-from envcheck.rules.speed_causes import causes, conditions_shown
+from envcheck.rules.speed_causes import by_variables, causes, conditions_shown
 from envcheck.rules.speed_unjudged import why_not_judged
 from envcheck.snapshot import Gpu, Measurement
 
@@ -41,7 +41,7 @@ def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
     found = why or expectation(facts.tables, gpu, measured)
     if isinstance(found, str):
         return _without_verdict(name, measured, found)
-    return _with_verdict(name, gpu, measured, found)
+    return _with_verdict(name, gpu, measured, found, facts)
 
 
 def _without_verdict(name: str, measured: Measurement, why: str) -> Outcome:
@@ -57,7 +57,7 @@ def _without_verdict(name: str, measured: Measurement, why: str) -> Outcome:
     )
 
 
-def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation) -> Outcome:
+def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation, facts: Facts) -> Outcome:
     value = quantity(measured.value or 0, measured.unit)
     ceiling = quantity(found.ceiling, measured.unit)
     remark = " (a floor: never measured here)" if found.wide else ""
@@ -90,7 +90,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     return Outcome(
         status="fail" if found.judgement == "fail" and not found.wide else "warn",
         title=f"{name}: only {value}"[:80],
-        message=_explained(gpu, measured, found, ceiling),
+        message=_explained(gpu, measured, found, ceiling, facts),
         evidence=evidence,
         sources=found.sources,
         decided_by="measured",
@@ -118,14 +118,14 @@ def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple
     )
 
 
-def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str) -> str:
+def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str, facts: Facts) -> str:
     text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); sound GPUs reach {found.low:.0%} or more."
     if found.at_clock is not None and found.clock_share is not None:
         text += (
             f" It used {found.at_clock:.0%} of what its clock allowed, and the clock was {found.clock_share:.0%} of the"
             " data sheet's."
         )
-    why = causes(gpu, measured)
+    why = (*by_variables(measured, facts), *causes(gpu, measured))
     return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML names no cause."
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence
+from envcheck.compat.variables import shown
+from envcheck.rules.api import Facts
+from envcheck.rules.variables_facts import that_lower
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
 _THROTTLES = {
@@ -30,6 +33,11 @@ def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
             f"{conditions.power_limit_default:.0f} W"
         )
     return (*found, *_link(gpu, measured, conditions))
+
+
+def by_variables(measured: Measurement, facts: Facts) -> tuple[str, ...]:
+    """Environment variables that can lower this figure, in words."""
+    return tuple(f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in that_lower(measured, facts))
 
 
 def _limited(conditions: Conditions) -> bool:

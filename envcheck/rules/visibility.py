@@ -18,6 +18,7 @@ from envcheck.rules.machine import (
     nvml_answers,
     plural,
 )
+from envcheck.rules.variables import that_stop_cuda
 from envcheck.snapshot import Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
@@ -183,7 +184,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     problem = reading.problem
     if failed is None and problem is not None and (driver.cuda_devices or 0) > reading.visible:
         problem = None  # CUDA was seen to accept it
-    refused = failed is not None and failed.code == _INVALID_DEVICE
+    refused = failed is not None and failed.code == _INVALID_DEVICE and not (problem is None and that_stop_cuda(facts))
     if problem is None and not refused:
         empty = failed is not None and failed.code == _NO_DEVICE
         return _injected_wrongly(facts, gpus) or (None if empty else _chosen(value, reading.visible, gpus))

@@ -2,6 +2,8 @@
 
 from typing import Literal
 
+import msgspec
+
 from envcheck.snapshot.base import Identified, Listing, Record
 
 
@@ -239,8 +241,20 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.key,)
 
 
+class VariablePath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A path within the value of a variable, and what is there."""
+
+    path: str
+    """As it stands in the value."""
+    leads_to: Literal["file", "program", "folder", "nothing", "unknown"]
+    """``program``: a file that may be run; ``unknown``: it could not be looked at."""
+
+
 class Variables(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The environment variables that matter here; one that is not in a complete list is not set."""
 
     values: dict[str, str] = {}
     complete: bool = False
+    paths: tuple[VariablePath, ...] | None = None
+    """The paths in these values, but for those of search paths in which a missing folder is usual; None: nobody
+    looked."""
