@@ -185,6 +185,9 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     requires: tuple[str, ...] = ()
     """The distributions that its metadata asks for and that matter here (nvidia-*, jaxlib, torch …), as requirement
     lines."""
+    needs_one_of: tuple[tuple[str, ...], ...] | None = None
+    """Groups of requirement lines of which one must be met whole, because the import refuses to do without: those of
+    extras for one CUDA each. None: there are none, or nobody looked."""
     compiles_with: dict[str, str] = {}
     """What of this system its code compiles with when a program runs: ``{"C compiler": "/usr/bin/gcc", "Python.h":
     ""}``; empty text where there is none."""
