@@ -83,7 +83,7 @@ class _Report:
         }
         if request.image is None or path is None:
             return record | self._missing(request)
-        version = self._version(request.name, path)
+        version = self._version(request.name, path, request.image.head.soname)
         others = self._others(request, path)
         return _known(
             record | {"path": printable(path), "found_by": request.image.found_by, "version": version, "others": others}
@@ -112,11 +112,11 @@ class _Report:
                 break
         return [printable(one) for one in further if one != path][:_FURTHER]
 
-    def _version(self, name: str, path: str) -> str | None:
+    def _version(self, name: str, path: str, soname: str | None) -> str | None:
         release = self._process.system.release
         if name == "libc.so.6" and release:
             return f"{release[0]}.{release[1]}"
-        return version_in(path)
+        return version_in(path, soname)
 
     def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
         """The file that asks for the most is the one that is named."""

@@ -34,6 +34,7 @@ from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Library, Load
 
 _LEAST = re.compile(r"(?P<name>nvidia-[a-z0-9-]+)(?:\[[^\]]*\])?[^;]*?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)")
+_OF_EXTRA = re.compile(r";.*\bextra\b")
 _TITLE = 80
 
 
@@ -167,7 +168,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
             https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
     """
     framework = subject.framework
-    wanted = _least(framework)
+    wanted = _least(subject)
     old = [load for load in own_loads(subject) if _is_too_old(load, wanted)]
     if not old:
         return None
@@ -189,14 +190,23 @@ def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
     return bool(load.path and least and is_older(load.version, least))
 
 
-def _least(framework: Framework) -> dict[str, str]:
-    """The least releases that its metadata asks for, by family; of cupti and others numbered apart nothing."""
+def _least(subject: FrameworkSubject) -> dict[str, str]:
+    """The least releases that its metadata asks for, by family; of cupti and others numbered apart nothing.
+
+    What only an extra asks for counts where the wheel that it names is installed: extras may be alternatives, one for
+    each CUDA. A plug-in of JAX asks its libraries for their release itself, wherever they are from.
+    """
+    framework = subject.framework
+    installed = {each.name for each in subject.environment.distributions or ()}
     found: dict[str, str] = {}
     for line in framework.requires:
         match = _LEAST.match(line)
         family = family_of_wheel(match["name"]) if match else None
-        if match and family and family != "cupti":
-            found.setdefault(family, match["version"])
+        if match is None or family is None or family == "cupti":
+            continue
+        if _OF_EXTRA.search(line) and match["name"] not in installed and not framework.name.startswith("jax-cuda"):
+            continue
+        found.setdefault(family, match["version"])
     return found
 
 
