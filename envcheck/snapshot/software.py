@@ -85,6 +85,9 @@ class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Symbol versions that are asked of it and not in the file found: ``GLIBCXX_3.4.32``."""
     offers: str | None = None
     """For a file that lacks some: the highest of the kind that it has."""
+    missing_symbols: tuple[str, ...] | None = None
+    """Symbols that a file linked against it (``needed_by``) asks of it and that nothing in the process defines (some);
+    empty: every one is there. None: nobody looked, as of a library that only code opens by name."""
     refused: str | None = None
     """Why the loader gives up at the file in ``path``: ``it is empty``. Nothing is loaded then."""
 
