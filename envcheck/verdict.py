@@ -12,6 +12,8 @@ from envcheck.checks import STATUSES, Check, Report, Summary, Tool, Verdict
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
 from envcheck.rules.cause import primary
+from envcheck.rules.driver_facts import release_in
+from envcheck.rules.framework_facts import leads
 from envcheck.rules.measured import headline as measured_headline
 from envcheck.rules.measured import nothing_measured, only_measured
 from envcheck.snapshot import Framework, Snapshot
@@ -21,6 +23,8 @@ FailOn = Literal["fail", "warn"]
 HEADLINE = 80
 """Most characters of a headline."""
 _MOST_NAMED = 3
+_MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
+"""The roots of facts that only a machine with a GPU and driver can supply."""
 
 
 def conclude(
@@ -37,7 +41,8 @@ def conclude(
     put = tuple(rules)
     required = frozenset(rule.name for rule in put if rule.required)
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
-    decision = verdict(ordered, required, needs_machine=any(rule.scope == "node" for rule in put))
+    needs_machine = any(rule.scope == "node" for rule in put)
+    decision = verdict(ordered, required, needs_machine=needs_machine)
     cause = primary(ordered)
     slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
     return Report(
@@ -45,7 +50,7 @@ def conclude(
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
-        headline=_headline(decision, cause, ordered, required, snapshot),
+        headline=_headline(decision, cause, ordered, required, snapshot, needs_machine=needs_machine),
         exit_code=exit_code(decision, fail_on),
         verdict=decision,
         primary=cause.rule if cause else None,
@@ -63,8 +68,8 @@ def conclude(
 def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine: bool = True) -> Verdict:
     """Fail if any fail, else warn if any, else unknown if a required check is unknown or none passed, else pass.
 
-    Where the machine itself is out of scope (``needs_machine`` is False) and there is none to hold the software
-    against, it is enough that something was checked and nothing found.
+    Where the machine itself is out of scope (``needs_machine`` is False), a required check that only lacks a fact of
+    the machine does not count: it is enough that something was checked and nothing found.
     """
     counted = [check for check in checks if not check.ignored]
     statuses = {check.status for check in counted}
@@ -72,13 +77,23 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
         return "fail"
     if "warn" in statuses:
         return "warn"
-    decisive = {check.status for check in counted if not required or _decides(check, required)}
+    decisive = {
+        check.status
+        for check in counted
+        if (not required or _decides(check, required)) and (needs_machine or not _lacks_a_machine(check))
+    }
     passed = decisive & {"pass", "note"} or (not needs_machine and statuses & {"pass", "note"})
     return "pass" if passed and "unknown" not in decisive else "unknown"
 
 
 def _decides(check: Check, required: frozenset[str]) -> bool:
     return check.rule in required or check.layer == "request"
+
+
+def _lacks_a_machine(check: Check) -> bool:
+    """Whether the check is open for want of a GPU or driver alone."""
+    roots = {missing.fact.partition(".")[0] for missing in check.missing}
+    return check.status in ("unknown", "skipped") and bool(roots) and roots <= _MACHINE
 
 
 def exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
@@ -95,6 +110,8 @@ def _headline(
     checks: Sequence[Check],
     required: frozenset[str],
     snapshot: Snapshot,
+    *,
+    needs_machine: bool,
 ) -> str:
     if cause is not None:
         text = cause.title
@@ -106,13 +123,29 @@ def _headline(
         text = f"no verdict: {why or 'nothing could be checked'}"
     elif only_measured(checks):
         text = measured_headline(checks)
+    elif not needs_machine and (compared := _not_compared(snapshot)):
+        text = compared
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = f"GPU, driver and frameworks fit{_how_far_tried(_frameworks(snapshot))}"
     elif any(check.rule in required and check.status == "pass" for check in checks):
         text = "GPU and driver fit; no framework was judged"
     else:
-        text = "Nothing is wrong in itself; no GPU or driver here to hold it against"
+        text = "Environment is consistent"
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
+
+
+def _not_compared(snapshot: Snapshot) -> str:
+    """The headline where the machine is out of scope and a GPU or driver to compare with was not found; else empty."""
+    gpu = any(gpu.compute_capability for gpu in (snapshot.gpus.items if snapshot.gpus else ()))
+    driver = release_in(snapshot) is not None
+    if gpu and driver:
+        return ""
+    leading = [found for found in _frameworks(snapshot) if leads(found)]
+    if leading and all(found.cpu_only for found in leading):
+        names = ", ".join(found.name for found in leading)
+        return f"Environment is consistent; {names} {'is a CPU build' if len(leading) == 1 else 'are CPU builds'}"
+    absent = " or ".join(what for what, known in (("GPU", gpu), ("driver", driver)) if not known)
+    return f"Environment is consistent; not compared with a {absent}"
 
 
 def _how_far_tried(frameworks: Sequence[Framework]) -> str:

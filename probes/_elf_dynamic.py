@@ -148,6 +148,19 @@ def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
     return {name: tuple(versions) for name, versions in found.items()}
 
 
+def numbered_needs(dynamic: Dynamic) -> dict[int, str]:
+    """The numbers by which symbols name the versions that are needed, each with the file that is to have it."""
+    start = dynamic.offset_of(DT_VERNEED)
+    found: dict[int, str] = {}
+    if start is None:
+        return found
+    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4):
+        _, count, name, first, _ = need.fields
+        links = _chain(dynamic, "IHHII", need.offset + first, min(count, VERSION_LIMIT - len(found)), next_field=4)
+        found.update((link.fields[2], dynamic.string(name)) for link in links)
+    return found
+
+
 def defined_versions(dynamic: Dynamic) -> tuple[str, ...]:
     """The versions that a library offers, less its own name; raises ElfError for a damaged table."""
     start = dynamic.offset_of(DT_VERDEF)

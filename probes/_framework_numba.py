@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ._framework_here import Here, add_declared, locate, problems
 from ._framework_parts import add_parts
 from ._framework_pathfinder import asked_of_pathfinder, found_by_pathfinder
-from ._framework_pins import extra_of, requirement_name, that_matter
+from ._framework_pins import extra_of, requirement_name
 from ._framework_text import version
 from ._loading_steps import Ask
 
@@ -50,8 +50,7 @@ def _read_cuda(here: Here) -> dict[str, Any]:
     said = version((here.text("VERSION") or "").strip())
     facts.add(f"file {here.path}/VERSION", version=said)
     if here.wheel:
-        lines = [*that_matter(here.wheel.get("requires")), *_bindings(here)]
-        facts.add(here.wheel["source"], requires=list(dict.fromkeys(lines)) or None)
+        facts.add(here.wheel["source"], needs_one_of=_bindings(here) or None)
     add_declared(facts, here)
     facts.add(f"file {here.path}", cpu_only=False)
     preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
@@ -66,15 +65,14 @@ def _compilers(here: Here) -> list[Ask]:
     return [*nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ())]
 
 
-def _bindings(here: Here) -> list[str]:
-    """NVIDIA's bindings, as the newest extra asks for them, where the import refuses to do without."""
+def _bindings(here: Here) -> list[list[str]]:
+    """NVIDIA's bindings as each extra for a CUDA asks for them, where the import refuses to do without."""
     off = str(here.site.request["variables"].get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
     if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
         return []
-    asked: dict[str, str] = {}
+    groups: dict[str, list[str]] = {}
     for line in (here.wheel or {}).get("requires") or ():
-        name, extra = requirement_name(line), extra_of(line)
-        if name in ("cuda-bindings", "cuda-core") and extra and re.fullmatch(r"cu\d{2}", extra):
-            asked[f"{extra} {name}"] = line.partition(";")[0].strip()
-    newest = max((key.partition(" ")[0] for key in asked), default="")
-    return [line for key, line in asked.items() if key.startswith(f"{newest} ")]
+        extra = extra_of(line)
+        if requirement_name(line) in ("cuda-bindings", "cuda-core") and extra and re.fullmatch(r"cu\d{2}", extra):
+            groups.setdefault(extra, []).append(line.partition(";")[0].strip())
+    return [groups[extra] for extra in sorted(groups)]

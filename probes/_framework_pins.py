@@ -93,8 +93,11 @@ def libraries_of(lines: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def sonames(library: str, major: str, minor: str = "0") -> tuple[str, ...]:
-    """What a library of that version may be called: of CUDA before 12 some carry two numbers."""
-    return (f"lib{library}.so.{major}", f"lib{library}.so.{major}.{minor}")
+    """What a library of that version may be called: of CUDA before 12 some carry two numbers, and the NVRTC of
+    CUDA 11.2 to 11.8 is ``libnvrtc.so.11.2``.
+    """
+    two = dict.fromkeys((minor, "2")) if library == "nvrtc" and major == "11" else (minor,)
+    return (f"lib{library}.so.{major}", *(f"lib{library}.so.{major}.{second}" for second in two))
 
 
 def cuda_major(lines: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ Nothing is run. What was looked at, and is asked here:
 - cuBLASLt, cuFFT, cuRAND, cuSOLVER, cuSPARSE, cuTENSOR, CUPTI, NCCL and TensorRT return constants from ``…GetVersion``;
   cuBLAS only passes cuBLASLt's on. cuDNN and cuTENSOR tell for which CUDA they were built (``…GetCudartVersion``). So
   does cuBLASLt, but its build for CUDA 12.4 says 12.3.
-- NVRTC, nvJitLink and NVSHMEM store two or three numbers.
+- NVRTC, nvJitLink and NVSHMEM store two or three numbers; nvJitLink before 12.3 tells by the names of its functions.
 - libcudart stores its number in an inner function, the only short one that stores a number of that form.
 - NCCL holds ``NCCL version 2.21.5+cuda12.4``, cuFile one text of four numbers.
 """
@@ -24,6 +24,8 @@ from ._library_numbers import cuda, packed, release
 from ._library_symbols import Exports
 
 _CODE_LIMIT = 2048
+_MINORS = 32
+"""Minor releases of one CUDA that are looked for."""
 _TEXT_LIMIT = 4 << 20
 _MOST_OF_CUDA = 60_000
 """No number of a CUDA version is larger: what is, is something else."""
@@ -51,6 +53,9 @@ class _Library:
         raw = self.elf.read(place.offset, 4) if place else b""
         little = self.elf.header.order == "<"
         return int.from_bytes(raw, "little" if little else "big") if len(raw) == 4 else None
+
+    def exports(self, name: str) -> bool:
+        return self._exports.find(name) is not None
 
     def constants(self, name: str) -> list[int]:
         """The constants in the code of a function."""
@@ -150,6 +155,15 @@ def _tensorrt(library: _Library) -> Answer:
     return Answer(f"{version}.{build[0]}" if version and len(build) == 1 and build[0] < 10_000 else version)
 
 
+def _nvjitlink(library: _Library) -> Answer:
+    """Before 12.3 it has no version call; every release exports its functions under the numbers of all so far."""
+    told = _stored("nvJitLinkVersion", 2)(library)
+    if told.version is not None:
+        return told
+    minors = [minor for minor in range(_MINORS) if library.exports(f"__nvJitLinkCreate_{library.major}_{minor}")]
+    return Answer(f"{library.major}.{minors[-1]}" if minors else None)
+
+
 _READERS: dict[str, Callable[[_Library], Answer]] = {
     "cudart": _cudart,
     "cublasLt": _returned("cublasLtGetVersion"),
@@ -175,7 +189,7 @@ _READERS: dict[str, Callable[[_Library], Answer]] = {
     "nvinfer_lean": _tensorrt,
     "nvinfer_dispatch": _tensorrt,
     "nvrtc": _stored("nvrtcVersion", 2),
-    "nvJitLink": _stored("nvJitLinkVersion", 2),
+    "nvJitLink": _nvjitlink,
     "nvshmem_host": _stored("nvshmemx_vendor_get_version_info", 3),
     "magma": _stored("magma_version", 3),
     "cufile": _cufile,

@@ -39,7 +39,10 @@ class Exports:
 
     def find(self, name: str) -> Place | None:
         """Where the content of the symbol lies, or None where the library exports none of that name."""
-        wanted = name.encode()
+        return self.find_bytes(name.encode())
+
+    def find_bytes(self, wanted: bytes) -> Place | None:
+        """The same, by the name as the file has it."""
         start = self._dynamic.offset_of(DT_GNU_HASH)
         candidates = self._by_gnu_hash(start, wanted) if start is not None else self._by_hash(wanted)
         for number in candidates:

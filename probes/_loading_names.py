@@ -15,6 +15,8 @@ _FAMILIES = re.compile(
     re.VERBOSE,
 )
 _VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
+_NUMBERED_APART = re.compile(r"lib(?:cupti|nvToolsExt|nvvm|nvshmem_\w+)\.so")
+"""Files with numbers of their own: ``libcupti.so.2022.3.0`` of CUDA 11.8, ``libnvvm.so.4.0.0`` of every CUDA 12."""
 
 
 def told_of(name: str) -> bool:
@@ -22,7 +24,15 @@ def told_of(name: str) -> bool:
     return _FAMILIES.match(name.rpartition("/")[2]) is not None
 
 
-def version_in(path: str) -> str | None:
-    """The version that a file's name ends with, of at least two numbers: ``libcudart.so.12.4.127``."""
+def version_in(path: str, soname: str | None) -> str | None:
+    """The release that a file's name ends with, of at least two numbers: ``libcublas.so.12.4.5.8``.
+
+    A soname of two numbers stands for an interface and not for a release: ``libcudart.so.11.0`` is that of every
+    CUDA 11, ``libnvrtc.so.11.2`` that of 11.2 to 11.8. Only the builtins of NVRTC are named for their release.
+    """
     match = _VERSION.search(path)
-    return match[1] if match else None
+    name = path.rpartition("/")[2]
+    if match is None or _NUMBERED_APART.match(name):
+        return None
+    of_interface = name == soname and match[1].count(".") == 1 and not name.startswith("libnvrtc-builtins")
+    return None if of_interface else match[1]

@@ -7,12 +7,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ._env_paths import printable
+from ._loading_bound import is_bound, lacking
 from ._loading_names import told_of, version_in
 from ._loading_places import Places
 
 if TYPE_CHECKING:
     from ._env_site import Site
-    from ._loading import Process, Request
+    from ._loading import Image, Process, Request
     from ._loading_script import Event
 
 RECORD_LIMIT = 512
@@ -41,11 +42,15 @@ class _Report:
         self._process = process
         self._places = Places(site, process)
         self._found: dict[tuple[str, str | None], Record] = {}
+        self._users: dict[tuple[str, str | None], tuple[Image, list[Image]]] = {}
+        """The image of a record, and those that are linked against it."""
         self._by_path: set[tuple[str, str | None]] = set()
         """Those that only code asked for, by path: who asks by name says more."""
 
     def records(self) -> list[Record]:
         """What was first looked for in vain, and then found in another way, was found."""
+        for key, (image, users) in self._users.items():
+            self._add_symbols(self._found[key], image, users)
         found = {name for name, path in self._found if path is not None}
         return [
             record
@@ -70,6 +75,9 @@ class _Report:
             known["optional"] = before["optional"]
             (self._by_path.discard if request.by else self._by_path.add)(key)
         known["optional"] = known["optional"] and event.optional
+        linked = request.by is not None and request.name in request.by.head.needed
+        if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
+            self._users.setdefault(key, (request.image, []))[1].append(request.by)
         if lacks:
             self._add_lacks(known, request, lacks)
 
@@ -83,7 +91,7 @@ class _Report:
         }
         if request.image is None or path is None:
             return record | self._missing(request)
-        version = self._version(request.name, path)
+        version = self._version(request.name, path, request.image.head.soname)
         others = self._others(request, path)
         return _known(
             record | {"path": printable(path), "found_by": request.image.found_by, "version": version, "others": others}
@@ -112,11 +120,11 @@ class _Report:
                 break
         return [printable(one) for one in further if one != path][:_FURTHER]
 
-    def _version(self, name: str, path: str) -> str | None:
+    def _version(self, name: str, path: str, soname: str | None) -> str | None:
         release = self._process.system.release
         if name == "libc.so.6" and release:
             return f"{release[0]}.{release[1]}"
-        return version_in(path)
+        return version_in(path, soname)
 
     def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
         """The file that asks for the most is the one that is named."""
@@ -131,8 +139,25 @@ class _Report:
         if of_kind:
             record["offers"] = printable(max(of_kind, key=_in_order))
 
+    def _add_symbols(self, record: Record, image: Image, users: list[Image]) -> None:
+        found = lacking(self._process, image, record["name"], dict.fromkeys(users))
+        if found is None:
+            return
+        symbols, asking = found
+        record["missing_symbols"] = symbols
+        if symbols:
+            record["needed_by"] = printable(self._real(asking))
+            record["source"] = f"elf {record['needed_by']}"
+
     def _real(self, path: str) -> str:
         return self._process.search.real(path)
+
+
+def _is_anothers(record: Record) -> bool:
+    """Whether another than the framework's own copy may have been found: looking up symbols takes milliseconds."""
+    laid_by_wheel = re.search(r"/(?:site|dist)-packages/nvidia/", record["path"]) is not None
+    by_name = record.get("found_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD", "cache", "default")
+    return by_name or ("others" in record and not laid_by_wheel)
 
 
 def _in_order(version: str) -> tuple[str, list[int]]:

@@ -1,7 +1,7 @@
 """Which undefined symbols of an extension no library in its scope defines.
 
 Libraries of PyTorch define hundreds of thousands of symbols, an extension asks for some hundreds: each is looked up
-through DT_GNU_HASH, as the loader does it, and only the pages that this touches are read.
+through DT_GNU_HASH (of older libraries DT_HASH), as the loader does it, and only the pages that this touches are read.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import struct
 from typing import TYPE_CHECKING
 
 from ._elf import ElfError
-from ._elf_dynamic import DT_GNU_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic
+from ._elf_dynamic import DT_GNU_HASH, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_VERSYM, Dynamic, numbered_needs
 from ._elf_headers import read_segments
+from ._library_symbols import Exports
 from ._loading_near import open_near
 
 if TYPE_CHECKING:
@@ -42,6 +43,18 @@ def undefined(head: Head) -> tuple[bytes, ...]:
     try:
         with open_near(head.place) as elf:
             return tuple(_Table(elf).undefined())
+    except (ElfError, struct.error) as error:
+        raise UnreadError from error
+
+
+def asked_of(head: Head, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
+    """Names that must be found in the library ``name``: bound to a version of it, or to none and beginning so.
+
+    Raises UnreadError.
+    """
+    try:
+        with open_near(head.place) as elf:
+            return tuple(_Table(elf).asked_of(name, unbound))
     except (ElfError, struct.error) as error:
         raise UnreadError from error
 
@@ -77,29 +90,58 @@ class _Table:
             raise UnreadError
         self._elf = elf
         dynamic = Dynamic(elf.file, elf.header, read_segments(elf.file, elf.header))
-        places = [dynamic.offset_of(tag) for tag in (DT_SYMTAB, DT_STRTAB, DT_GNU_HASH)]
+        places = [dynamic.offset_of(tag) for tag in (DT_SYMTAB, DT_STRTAB)]
         if None in places:
             raise UnreadError
-        self._symbols, self._names, self._hashes = (place or 0 for place in places)
+        self._symbols, self._names = (place or 0 for place in places)
+        self._dynamic = dynamic
         self._versions = dynamic.offset_of(DT_VERSYM)
+        hashes, old = dynamic.offset_of(DT_GNU_HASH), dynamic.offset_of(DT_HASH)
+        self._exports = Exports(elf) if hashes is None else None
+        if hashes is not None:
+            self._read_hashes(dynamic, hashes)
+        elif old is not None:
+            _, self._first = dynamic.unpack("II", old)  # that table counts all symbols, in no order
+        else:
+            raise UnreadError
+
+    def _read_hashes(self, dynamic: Dynamic, hashes: int) -> None:
+        self._hashes = hashes
         self._buckets, self._first, self._filters, self._shift = dynamic.unpack("IIII", self._hashes)
         if self._filters == 0 or (self._filters + self._buckets) * 8 > _TABLE_LIMIT:
             raise UnreadError
-        self._filter = elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
+        self._filter = self._elf.file.exactly(self._hashes + 16, self._filters * 8, "its table of hashes")
 
     def undefined(self) -> Iterator[bytes]:
-        """They come before all that is hashed."""
+        for at, version in self._asked():
+            if version <= 1:
+                text = self._text(at)
+                if text and not _PYTHON.match(text):
+                    yield text
+
+    def asked_of(self, name: str, unbound: re.Pattern[bytes]) -> Iterator[bytes]:
+        of_it = {number for number, file in numbered_needs(self._dynamic).items() if file == name}
+        for at, version in self._asked():
+            if version in of_it:
+                yield self._text(at)
+            elif version <= 1:
+                text = self._text(at)
+                if unbound.match(text):
+                    yield text
+
+    def _asked(self) -> Iterator[tuple[int, int]]:
+        """Where the names of undefined symbols lie, and the numbers of their versions; weak ones left out.
+
+        They come before all that is in the GNU table of hashes.
+        """
         count = self._first
         if count > UNDEFINED_LIMIT:
             raise UnreadError
         raw = self._elf.file.exactly(self._symbols, count * _SYMBOL.size, "its symbol table")
         versions = self._numbers(count)
-        fields = list(_SYMBOL.iter_unpack(raw))
-        for (name, info, _, section, _, _), version in zip(fields, versions, strict=True):
-            if name and section == 0 and info >> 4 != _WEAK and version & 0x7FFF <= 1:
-                text = self._text(name)
-                if text and not _PYTHON.match(text):
-                    yield text
+        for (name, info, _, section, _, _), version in zip(_SYMBOL.iter_unpack(raw), versions, strict=True):
+            if name and section == 0 and info >> 4 != _WEAK:
+                yield name, version & 0x7FFF
 
     def _numbers(self, count: int) -> tuple[int, ...]:
         """The index of each symbol's version; 0 and 1 are none."""
@@ -115,6 +157,8 @@ class _Table:
         raise UnreadError
 
     def defines(self, name: bytes, hashed: int) -> bool:
+        if self._exports is not None:
+            return self._exports.find_bytes(name) is not None
         (word,) = struct.unpack_from("<Q", self._filter, hashed // 64 % self._filters * 8)
         if not (word >> hashed % 64) & (word >> (hashed >> self._shift) % 64) & 1 or not self._buckets:
             return False

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Status
 from envcheck.compat.fit import Fit
-from envcheck.compat.libraries import cudnn_serves, needed_spec, release_admits, same_version
+from envcheck.compat.libraries import cudnn_serves, is_older, needed_spec, release_admits, same_major, same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.fits import does_not_fit, sentence
 from envcheck.rules.framework_facts import named
@@ -205,6 +205,8 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     What it checks
         libcudnn opens its sub-libraries (`libcudnn_ops`, `libcudnn_cnn`, `libcudnn_graph` and others)
         when they are needed. Each is searched as the loader would, and all must be of one release.
+        libcudnn itself only passes calls on: where it is older than they are, within a major version,
+        as the copy inside CTranslate2's wheel, they work together.
 
     Why it matters
         cuDNN refuses parts of another release: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, or
@@ -222,11 +224,12 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
             https://github.com/pytorch/pytorch/issues/185512
     """
     framework = subject.framework
-    parts = _parts(framework)
+    parts = sorted(_parts(framework), key=lambda load: not _is_front(load))
     first = parts[0]
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
-    if not others:
-        return passed(f"The parts of cuDNN that {framework.name} loads are of one release: {first.version}"[:_TITLE])
+    if not others or _is_older_front(first, others):
+        release = (others or parts)[0].version
+        return passed(f"The parts of cuDNN that {framework.name} loads are of one release: {release}"[:_TITLE])
     status: Status = "warn" if ran_on_gpu(framework) else "fail"
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
     variable = next((load.found_by for load in others if load.found_by in VARIABLES), None)
@@ -239,3 +242,21 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         evidence=asked([first, *others]),
         fixes=(*(without_variable(variable, folders) if variable else ()), *again),
     )
+
+
+def _is_front(load: Load) -> bool:
+    """Whether it is libcudnn, which opens the others and passes calls on to them."""
+    return _family(load) == "cudnn"
+
+
+def _is_older_front(first: Load, others: list[Load]) -> bool:
+    """Whether all that differs is a libcudnn older than its sub-libraries, which are of one release and its major."""
+    of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
+    older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
+    passes_on = any(_family(load) == "cudnn_graph" for load in others)
+    return _is_front(first) and passes_on and of_one and older
+
+
+def _family(load: Load) -> str:
+    name = name_in(load)
+    return name.family if name else ""

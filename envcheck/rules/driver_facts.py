@@ -4,18 +4,32 @@ from __future__ import annotations
 
 from envcheck.compat.driver_cuda import driver_runs_cuda, driver_speaks, minimum_driver
 from envcheck.rules.api import Facts
+from envcheck.snapshot import DriverLibrary, Snapshot
 from envcheck.versions import CudaVersion, DriverRelease
 
 
 def release_text(facts: Facts) -> str | None:
     """The driver's release: of the one that runs, else of the kernel module, else of the libraries on disk."""
-    driver, kernel = facts.snapshot.driver, facts.snapshot.kernel
+    return release_in(facts.snapshot)
+
+
+def release_in(snapshot: Snapshot) -> str | None:
+    """The same of a Snapshot. Of libraries on disk, libcuda says which release programs would be given."""
+    driver, kernel = snapshot.driver, snapshot.kernel
     if driver and driver.release:
         return driver.release
     if kernel and kernel.nvidia and kernel.nvidia.version:
         return kernel.nvidia.version
+    library = library_on_disk(snapshot)
+    return library.version if library else None
+
+
+def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
+    """The driver library that tells a release, libcuda before others."""
+    driver = snapshot.driver
     libraries = driver.libraries.items if driver and driver.libraries else ()
-    return next((library.version for library in libraries if library.kind == "driver" and library.version), None)
+    known = [library for library in libraries if library.kind == "driver" and library.version]
+    return next((library for library in known if "/libcuda.so" in library.path), known[0] if known else None)
 
 
 def release(facts: Facts) -> DriverRelease | None:

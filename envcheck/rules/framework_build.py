@@ -31,12 +31,21 @@ from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one.
 
+    A framework built for the CPU is worth a note even where a GPU was looked for in vain.
+
     Of an extension the question arises where its files tell, and where the framework itself is another build.
     """
     framework, base = subject.framework, extended(subject)
     if not leads(framework) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
         return False
-    return bool(facts.usable_gpus) or (not framework.hip and bool(signs(subject.environment, facts)))
+    if framework.hip:
+        return bool(facts.usable_gpus)
+    looked_for = facts.snapshot.gpus is not None
+    return _gpu_is_expected(subject, facts) or bool(looked_for and leads(framework) and framework.cpu_only)
+
+
+def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
+    return bool(facts.usable_gpus) or bool(signs(subject.environment, facts))
 
 
 @rule(
@@ -58,6 +67,7 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         package), or for ROCm; whether JAX has a CUDA plug-in, and ONNX Runtime a provider for CUDA.
         Where a pasted text lists no GPUs: the same, if the text shows that CUDA is wanted (a driver,
         CUDA's libraries among the packages, an error that speaks of CUDA).
+        Where no GPU is in sight, a CPU build is a note.
         A CPU build of PyTorch fails. So does one of another framework that is there alone. Beside a
         framework that is built for CUDA it is a warning, and for ONNX Runtime, which many packages
         bring along for the CPU on purpose, a note.
@@ -87,6 +97,9 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if framework.gpu_available or not (framework.cpu_only or framework.hip):
         return passed(f"{named(framework)} is built for CUDA", *build, decided_by=decided(framework, "cpu_only"))
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
+    if not _gpu_is_expected(subject, facts):
+        title = f"{named(framework)} is a CPU build: it never uses a GPU"
+        return Outcome(status="note", title=title[:80], evidence=build, decided_by=decided(framework, "cpu_only"))
     wanted = signs(subject.environment, facts)
     return Outcome(
         status=_weight(subject),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from envcheck.checks import Evidence, Fix, Status
+from envcheck.checks import Evidence, Fix, Missing, Status
 from envcheck.compat.driver_cuda import driver_runs_cuda
 from envcheck.compat.fit import Fit
 from envcheck.compat.gpu_code import code_runs_on
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.driver_facts import release, release_text, speaks, speaks_natively
+from envcheck.rules.driver_facts import library_on_disk, release, release_text, speaks, speaks_natively
 from envcheck.rules.fits import does_not_fit, not_known
 from envcheck.rules.fixes import update_driver
 from envcheck.rules.framework_facts import built_for_cuda, extended, leads, named, targets
 from envcheck.rules.framework_fixes import install_other_release
-from envcheck.rules.machine import driver_of, on_tegra
+from envcheck.rules.machine import driver_of, in_container, on_tegra
+from envcheck.rules.needs import unanswered
 from envcheck.rules.trial_proof import ran_with_this_driver
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Driver, Framework
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 
@@ -35,15 +36,15 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     return _driver_is_apart(subject, facts) and (leads(framework) or framework.cuda is not None)
 
 
-def _leads_and_starts_cuda(subject: FrameworkSubject, facts: Facts) -> bool:
-    return leads(subject.framework) and _driver_is_apart(subject, facts)
+def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
+    return leads(subject.framework) and _driver_is_apart(subject, facts) and driver_of(facts).release is not None
 
 
 @rule(
     layer="driver",
     scope="env",
     per="framework",
-    needs=("framework.cuda", "driver.release"),
+    needs=("framework.cuda",),
     arises=_starts_cuda_itself,
     proof=ran_with_this_driver,
     required=True,
@@ -75,11 +76,10 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework, driver = subject.framework, driver_of(facts)
     cuda, number = CudaVersion.parse(framework.cuda), release(facts)
     if cuda is None or number is None:
-        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a version that can be read"
-        return Outcome(status="unknown", title="Whether the driver fits is not known", message=text)
+        return _cannot_compare(framework, driver, facts)
     evidence = (
         seen(f"CUDA of {framework.name}", framework, "cuda"),
-        seen("driver", driver, "release"),
+        _release_evidence(driver, facts),
         *((seen("CUDA that the driver speaks", driver, "cuda"),) if driver.cuda else ()),
     )
     title = f"Driver {number} runs CUDA {cuda} of {named(framework)}"
@@ -95,7 +95,37 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
     title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework)
-    return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst)
+    return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
+
+
+def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
+    """Skipped where there is no driver; unknown where one could not be read, or its release is none."""
+    if release_text(facts) is not None:
+        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a version that can be read"
+        return Outcome(status="unknown", title="Whether the driver fits is not known", message=text)
+    title = "Not compared with a driver"
+    if driver.installed is False:
+        missing = (Missing(fact="driver.release"),)
+        return Outcome(status="skipped", title=title, message="no NVIDIA driver was found here", missing=missing)
+    return unanswered("driver.release", title, facts.snapshot)
+
+
+def _release_evidence(driver: Driver, facts: Facts) -> Evidence:
+    kernel, library = facts.snapshot.kernel, library_on_disk(facts.snapshot)
+    if driver.release:
+        return seen("driver", driver, "release")
+    if kernel and kernel.nvidia and kernel.nvidia.version:
+        return Evidence(what="kernel module", value=kernel.nvidia.version, source=kernel.source_of("nvidia"))
+    what = f"driver library {library.path}" if library else "driver"
+    return Evidence(what=what, value=release_text(facts) or "", source=library.source if library else "file")
+
+
+def _on_disk_only(driver: Driver, facts: Facts) -> str:
+    """Where no driver runs, the libraries on disk stand for it."""
+    if driver.release or facts.own_gpus:
+        return ""
+    text = " No driver is running here: its library on disk was taken."
+    return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
 
 
 def _weight(framework: Framework) -> Status:
@@ -124,7 +154,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
-    arises=_leads_and_starts_cuda,
+    arises=_leads_beside_a_driver,
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version, and runs it all the same.

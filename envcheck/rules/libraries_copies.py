@@ -34,6 +34,7 @@ from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Library, Load
 
 _LEAST = re.compile(r"(?P<name>nvidia-[a-z0-9-]+)(?:\[[^\]]*\])?[^;]*?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)")
+_OF_EXTRA = re.compile(r";.*\bextra\b")
 _TITLE = 80
 
 
@@ -54,6 +55,7 @@ class _Taken(NamedTuple):
     explains=(
         "framework-import-fails",
         "framework-cannot-use-gpu",
+        "library-lacks-symbols",
         "loaded-library-differs",
         "cuda-library-too-old",
         "cudnn-too-old",
@@ -71,7 +73,8 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         For each of CUDA's libraries that the framework would be given by LD_LIBRARY_PATH or
         LD_PRELOAD: whether the environment holds a copy of that name of a newer release, which it was
         built and tested with. Another copy that is as new, or newer, is no finding; nor is a copy on
-        the system that loses against the environment's own.
+        the system that loses against the environment's own. Where a copy does not tell its release,
+        every function that is needed of it is looked up; where that is not possible, it is a warning.
 
     Why it matters
         The older copy lacks functions ("undefined symbol"), or the framework refuses it ("cuDNN
@@ -94,9 +97,10 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     first, variable = worst.load, worst.load.found_by or VARIABLES[0]
     status: Status = "note" if ran_on_gpu(framework) else "fail" if _is_refused(worst, framework, facts) else "warn"
     folders = [str(PurePosixPath(each.load.path or "").parent) for each in found if each.load.found_by == variable]
+    kind = "an older" if first.version else "another"
     return Outcome(
         status=status,
-        title=f"{variable} gives {framework.name} an older {first.name}"[:_TITLE],
+        title=f"{variable} gives {framework.name} {kind} {first.name}"[:_TITLE],
         message=f"{first.path} ({worst.version}) is found by {variable}, before {worst.bundled.path} "
         f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
         evidence=(*asked(each.load for each in found), *held(each.bundled for each in found)),
@@ -105,16 +109,24 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 def _taken(subject: FrameworkSubject, facts: Facts) -> Iterator[_Taken]:
-    """Older copies that a variable puts before those of the environment."""
+    """Older copies, and those that cannot be told to be as new, that a variable puts before the environment's."""
     for load in own_loads(subject):
-        if load.found_by not in VARIABLES or load.path is None or load.version is None or load.refused:
+        if load.found_by not in VARIABLES or load.path is None or load.refused:
             continue
         for path in (*load.others, *_of_environment(load, subject, facts)):
             bundled, version = copy_at(path, facts), version_at(path, facts)
             own = bundled is not None and bundled.environment == subject.environment.key
-            if bundled is not None and own and version and is_older(load.version, version):
-                yield _Taken(load, load.version, bundled, version)
+            if bundled is not None and own and version and _is_worse(load, version):
+                yield _Taken(load, load.version or "of unknown version", bundled, version)
                 break
+
+
+def _is_worse(load: Load, bundled: str) -> bool:
+    if load.missing_symbols:
+        return True
+    if load.version is None:
+        return load.missing_symbols is None
+    return bool(is_older(load.version, bundled))
 
 
 def _of_environment(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
@@ -129,6 +141,8 @@ def _of_environment(load: Load, subject: FrameworkSubject, facts: Facts) -> tupl
 
 def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
     """Whether the framework is known to stop at the older copy."""
+    if taken.load.missing_symbols:
+        return True
     name = name_in(taken.load)
     if name is None:
         return False
@@ -144,7 +158,7 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
     scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=("framework-import-fails", "framework-cannot-use-gpu", "library-lacks-symbols"),
     remedy=bring_library,
 )
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -167,7 +181,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
             https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
     """
     framework = subject.framework
-    wanted = _least(framework)
+    wanted = _least(subject)
     old = [load for load in own_loads(subject) if _is_too_old(load, wanted)]
     if not old:
         return None
@@ -189,14 +203,23 @@ def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
     return bool(load.path and least and is_older(load.version, least))
 
 
-def _least(framework: Framework) -> dict[str, str]:
-    """The least releases that its metadata asks for, by family; of cupti and others numbered apart nothing."""
+def _least(subject: FrameworkSubject) -> dict[str, str]:
+    """The least releases that its metadata asks for, by family; of cupti and others numbered apart nothing.
+
+    What only an extra asks for counts where the wheel that it names is installed: extras may be alternatives, one for
+    each CUDA. A plug-in of JAX asks its libraries for their release itself, wherever they are from.
+    """
+    framework = subject.framework
+    installed = {each.name for each in subject.environment.distributions or ()}
     found: dict[str, str] = {}
     for line in framework.requires:
         match = _LEAST.match(line)
         family = family_of_wheel(match["name"]) if match else None
-        if match and family and family != "cupti":
-            found.setdefault(family, match["version"])
+        if match is None or family is None or family == "cupti":
+            continue
+        if _OF_EXTRA.search(line) and match["name"] not in installed and not framework.name.startswith("jax-cuda"):
+            continue
+        found.setdefault(family, match["version"])
     return found
 
 

@@ -24,7 +24,7 @@ _LINKS = ("cusparse", "cusolver")
     scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=("framework-import-fails", "framework-cannot-use-gpu", "library-lacks-symbols"),
     remedy=see_loader,
 )
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:

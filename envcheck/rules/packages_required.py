@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from envcheck.checks import Evidence, Status
 from envcheck.compat.package_needs import admits, bounds_on, requirement_name
@@ -19,6 +20,8 @@ _SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
 _SPOKEN_OF_STARTS = ("nvidia-", "jax-cuda", "cuda-toolkit")
 _SHOWN = 8
 
+_Broken: TypeAlias = tuple[str, str, Distribution | None]
+"""Name and bounds of what is required, and what there is of it."""
 
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """What most programs run without, although it is required."""
@@ -92,7 +95,9 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
             https://packaging.python.org/en/latest/specifications/dependency-specifiers/
     """
     framework = subject.framework
-    broken = [found for name in _asked(subject) if (found := _broken(subject, name, facts))]
+    asked = framework.requires
+    broken = [found for name in _asked(subject) if (found := _broken(subject, asked, name, facts))]
+    broken += _broken_in_every_group(subject, facts)
     gone = _gone(subject, facts)
     known = {name for name, _, _ in broken}
     broken += [(name, bounds, None) for name, bounds in gone if name not in known]
@@ -124,10 +129,23 @@ def _weight(framework: Framework, gone: list[tuple[str, str]]) -> Status:
     return "fail" if framework.extends in {name for name, _ in gone} else "warn"
 
 
-def _broken(subject: FrameworkSubject, name: str, facts: Facts) -> tuple[str, str, Distribution | None] | None:
+def _broken_in_every_group(subject: FrameworkSubject, facts: Facts) -> list[_Broken]:
+    """What is lacking where one of several groups must be met and none is: of the one that lacks the least, the last
+    among equals, which is of the newest CUDA.
+    """
+    lacking = [_broken_in(subject, lines, facts) for lines in subject.framework.needs_one_of or ()]
+    return min(reversed(lacking), key=len) if lacking else []
+
+
+def _broken_in(subject: FrameworkSubject, lines: tuple[str, ...], facts: Facts) -> list[_Broken]:
+    names = dict.fromkeys(map(requirement_name, lines))
+    return [found for name in names if (found := _broken(subject, lines, name, facts))]
+
+
+def _broken(subject: FrameworkSubject, lines: tuple[str, ...], name: str, facts: Facts) -> _Broken | None:
     """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
     environment = subject.environment
-    bounds = bounds_on(subject.framework.requires, name, facts.marks)
+    bounds = bounds_on(lines, name, facts.marks)
     if bounds is None:
         return None
     there = next((each for each in environment.distributions or () if each.name == name), None)

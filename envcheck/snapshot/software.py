@@ -87,6 +87,9 @@ class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Symbol versions that are asked of it and not in the file found: ``GLIBCXX_3.4.32``."""
     offers: str | None = None
     """For a file that lacks some: the highest of the kind that it has."""
+    missing_symbols: tuple[str, ...] | None = None
+    """Symbols that a file linked against it (``needed_by``) asks of it and that nothing in the process defines (some);
+    empty: every one is there. None: nobody looked, as of a library that only code opens by name."""
     refused: str | None = None
     """Why the loader gives up at the file in ``path``: ``it is empty``. Nothing is loaded then."""
 
@@ -187,6 +190,9 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     requires: tuple[str, ...] = ()
     """The distributions that its metadata asks for and that matter here (nvidia-*, jaxlib, torch …), as requirement
     lines."""
+    needs_one_of: tuple[tuple[str, ...], ...] | None = None
+    """Groups of requirement lines of which one must be met whole, because the import refuses to do without: those of
+    extras for one CUDA each. None: there are none, or nobody looked."""
     compiles_with: dict[str, str] = {}
     """What of this system its code compiles with when a program runs: ``{"C compiler": "/usr/bin/gcc", "Python.h":
     ""}``; empty text where there is none."""

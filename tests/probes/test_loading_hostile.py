@@ -205,4 +205,25 @@ def test_a_head_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     ],
 )
 def test_names(name: str, told: bool, version: str | None) -> None:  # noqa: FBT001  pytest gives them by name
-    assert (told_of(name), version_in(f"/x/{name}")) == (told, version)
+    assert (told_of(name), version_in(f"/x/{name}", f"{name.partition('.so')[0]}.so.12")) == (told, version)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("libcudart.so.11.0", None),
+        ("libcudart.so.10.1", None),
+        ("libnvrtc.so.11.2", None),
+        ("libnvrtc-builtins.so.11.8", "11.8"),
+        ("libnvinfer_builder_resource.so.10.7.0", "10.7.0"),
+        ("libcupti.so.2022.3.0", None),
+        ("libnvvm.so.4.0.0", None),
+        ("libnvshmem_bootstrap_mpi.so.3.0.0", None),
+    ],
+)
+def test_a_soname_is_no_release(name: str, version: str | None) -> None:
+    assert version_in(f"/x/{name}", name) == version
+
+
+def test_a_file_numbered_beyond_its_soname_tells_its_release() -> None:
+    assert version_in("/usr/local/cuda/lib64/libcudart.so.11.8.89", "libcudart.so.11.0") == "11.8.89"

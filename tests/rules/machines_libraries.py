@@ -25,6 +25,7 @@ MINE = (
     "library-shadowed",
     "cuda-library-too-old",
     "stub-library-loaded",
+    "library-lacks-symbols",
     "nvjitlink-mismatch",
     "nvidia-wheel-conflict",
     "cuda-major-mismatch",
@@ -77,6 +78,7 @@ def copy(path: str, family: str, version: str, **changes: Any) -> Library:
 
 CUDNN = load("libcudnn.so.9", wheel_path("cudnn", "libcudnn.so.9"), "9.1.0.70")
 OPS = load("libcudnn_ops.so.9", wheel_path("cudnn", "libcudnn_ops.so.9"), "9.1.0.70")
+GRAPH = load("libcudnn_graph.so.9", wheel_path("cudnn", "libcudnn_graph.so.9"), "9.1.0.70")
 NCCL = load("libnccl.so.2", wheel_path("nccl", "libnccl.so.2"), "2.21.5")
 CUBLAS = load("libcublas.so.12", wheel_path("cublas", "libcublas.so.12"), "12.4.5.8")
 CUSPARSE = load("libcusparse.so.12", wheel_path("cusparse", "libcusparse.so.12"), "12.3.1.170")
@@ -210,6 +212,24 @@ CASES: list[Case] = [
     ("not known", "cudnn-too-old", having(pytorch(but(CUDNN, version=None))), ()),
     ("one release", "cudnn-mixed-copies", having(pytorch()), ("pass",)),
     ("two releases", "cudnn-mixed-copies", having(pytorch(but(OPS, version="9.14.0"))), ("fail",)),
+    (
+        "an older libcudnn before whole newer parts",
+        "cudnn-mixed-copies",
+        having(pytorch(but(OPS, version="9.28.0"), but(GRAPH, version="9.28.0"))),
+        ("pass",),
+    ),
+    (
+        "a newer libcudnn before older parts",
+        "cudnn-mixed-copies",
+        having(pytorch(but(OPS, version="9.0.0"), but(GRAPH, version="9.0.0"))),
+        ("fail",),
+    ),
+    (
+        "an older libcudnn before parts of two releases",
+        "cudnn-mixed-copies",
+        having(pytorch(but(OPS, version="9.28.0"), but(GRAPH, version="9.14.0"))),
+        ("fail",),
+    ),
     ("a release is not known", "cudnn-mixed-copies", having(pytorch(but(OPS, version=None))), ()),
     ("an older one wins", "library-shadowed", having(pytorch(OLD_CUDNN), libraries=(BUNDLED,)), ("fail",)),
     (
@@ -233,9 +253,55 @@ CASES: list[Case] = [
         having(pytorch(but(CUDNN, others=("/usr/lib/libcudnn.so.9",))), libraries=(BUNDLED,)),
         (),
     ),
-    ("of unknown release", "library-shadowed", having(pytorch(but(OLD_CUDNN, version=None)), libraries=(BUNDLED,)), ()),
+    (
+        "of unknown release",
+        "library-shadowed",
+        having(pytorch(but(OLD_CUDNN, version=None)), libraries=(BUNDLED,)),
+        ("warn",),
+    ),
+    (
+        "of unknown release, with every function",
+        "library-shadowed",
+        having(pytorch(but(OLD_CUDNN, version=None, missing_symbols=())), libraries=(BUNDLED,)),
+        (),
+    ),
+    (
+        "of unknown release, without a function",
+        "library-shadowed",
+        having(pytorch(but(OLD_CUDNN, version=None, missing_symbols=("cudnnNew",))), libraries=(BUNDLED,)),
+        ("fail",),
+    ),
+    (
+        "newer, without a function",
+        "library-shadowed",
+        having(pytorch(but(OLD_CUDNN, version="9.99.0", missing_symbols=("cudnnGone",))), libraries=(BUNDLED,)),
+        ("fail",),
+    ),
+    (
+        "without a function",
+        "library-lacks-symbols",
+        having(pytorch(but(NCCL, found_by="cache", missing_symbols=("ncclCommSplit",)))),
+        ("fail",),
+    ),
+    ("with every function", "library-lacks-symbols", having(pytorch(but(NCCL, missing_symbols=()))), ()),
+    ("symbols not looked up", "library-lacks-symbols", having(pytorch()), ()),
     ("older than asked for", "cuda-library-too-old", having(pytorch(but(CUBLAS, version="12.1.3.1"))), ("warn",)),
     ("as asked for", "cuda-library-too-old", having(pytorch()), ()),
+    (
+        "older than an extra asks that was not chosen",
+        "cuda-library-too-old",
+        having(pytorch(requires=('nvidia-cublas>=13.0; extra == "cu13"', 'nvidia-cublas-cu12>=12.1; extra == "cu12"'))),
+        (),
+    ),
+    (
+        "older than the chosen extra asks",
+        "cuda-library-too-old",
+        having(
+            pytorch(requires=('nvidia-cublas>=13.0; extra == "cu13"', 'nvidia-cublas-cu12>=12.6; extra == "cu12"')),
+            distributions=wheels(nvidia_cublas_cu12="12.4.5.8"),
+        ),
+        ("warn",),
+    ),
     (
         "a stub",
         "stub-library-loaded",

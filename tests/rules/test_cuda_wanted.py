@@ -58,12 +58,16 @@ def test_a_cpu_build_in_a_text_that_wants_cuda(sign: str, snapshot: Snapshot, va
         text_of("E0000 cuda_dnn.cc:8310] Unable to register cuDNN factory: one has already been registered"),
         text_of(variables=variables(CUDA_VISIBLE_DEVICES="")),
         text_of(environments=with_package("nvidia-ml-py", "13.590.48")),
-        text_of("CUDA error: boom", gpus=gpus(complete=True)),
         text_of("CUDA error: boom", environments=with_package("numpy", "2.0", torch("2.5.1+rocm6.2", None, hip="6.2"))),
     ],
 )
 def test_a_cpu_build_where_nothing_wants_cuda(snapshot: Snapshot) -> None:
     assert checks_of("cpu-only-build", snapshot) == ()
+
+
+def test_a_cpu_build_where_a_gpu_was_looked_for_in_vain() -> None:
+    (found,) = checks_of("cpu-only-build", text_of("CUDA error: boom", gpus=gpus(complete=True)))
+    assert found.status == "note"
 
 
 def test_a_gpu_that_is_listed_needs_no_sign() -> None:

@@ -336,6 +336,35 @@ def test_nothing_is_missed_among_condas_packages() -> None:
     assert status(REQUIREMENT, conda) == "pass"
 
 
+NUMBA_CUDA = Framework(
+    source=f"file {SITE}/numba_cuda/VERSION",
+    read={"requires": "wheel metadata"},
+    name="numba-cuda",
+    version="0.19.1",
+    extends="numba",
+    requires=('cuda-bindings==12.9.*; extra == "cu12"', 'cuda-bindings==13.*; extra == "cu13"'),
+    needs_one_of=(("cuda-bindings==12.9.*", "cuda-core==0.3.*"), ("cuda-bindings==13.*", "cuda-core==0.3.*")),
+)
+
+
+@pytest.mark.parametrize(
+    ("bindings", "core", "said"),
+    [
+        ("12.9.10", "0.3.2", None),
+        ("13.0.3", "0.3.2", None),
+        ("12.9.10", None, "cuda-core==0.3.*"),
+        ("11.8.7", "0.3.2", "cuda-bindings==13.*"),
+        (None, None, "cuda-bindings==13.*"),
+    ],
+)
+def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | None, said: str | None) -> None:
+    there = [("cuda-bindings", bindings), ("cuda-core", core), ("llvmlite", "0.50.0")]
+    distributions = tuple(dist(name, version) for name, version in there if version)
+    check = check_of(REQUIREMENT, on(having(NUMBA_CUDA, distributions=distributions)))
+    assert check.status == ("pass" if said is None else "warn")
+    assert said is None or said in check.message
+
+
 # --- Python -------------------------------------------------------------------------------------------------------
 
 
