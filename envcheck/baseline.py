@@ -37,7 +37,7 @@ def save(report: Report, path: str) -> None:
     if not kept:
         raise UsageError(f"there is no figure to compare with later, so {path} was not written")
     found = Baseline(created=report.created, host=report.host, tool=report.tool.version, measurements=kept)
-    write_whole(Path(path), msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n")
+    write_whole(Path(path), msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n", "json")
 
 
 def _can_be_held_to(measured: Measurement, gpu: Gpu | None) -> bool:

@@ -50,9 +50,9 @@ def _guarded(argv: Sequence[str]) -> int:
         return left.code if isinstance(left.code, int) else ExitCode.OK
     except MemoryError:
         return _failed("envcheck broke: out of memory (ulimit -v, or the limit of a container)", ExitCode.BROKEN)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  whatever happened, it is told
         if os.environ.get("ENVCHECK_DEBUG"):
-            raise
+            _trace()
         return _failed(
             f"envcheck broke: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 shows where)", ExitCode.BROKEN
         )
@@ -64,6 +64,14 @@ def _failed(message: str, status: int) -> int:
 
     streams.say(clean(message))
     return status
+
+
+def _trace() -> None:
+    from traceback import format_exc
+
+    from envcheck.report.clean import clean
+
+    streams.say("\n".join(map(clean, format_exc().splitlines())))
 
 
 def _end_children_on_termination() -> None:

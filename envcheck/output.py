@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from envcheck.errors import UsageError
+from envcheck.report.inert import Syntax, inert
 
 _OPEN_FILE = re.compile(r"/dev/(?:(stdout|stderr)|fd/([0-9]{1,9}))|/proc/self/fd/([0-9]{1,9})")
 
@@ -64,11 +65,13 @@ def _problem(path: Path) -> str:
     return "" if all(os.access(place, os.W_OK) for place in needed) else "no permission to write it"
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, syntax: Syntax | None = None) -> None:
     """Write ``text`` to a new file beside ``path`` and put it in its place; raise UsageError when that fails.
 
-    What a link leads to is written, and the link stays. Devices, pipes and our own open files are written as they are.
+    With a ``syntax`` it is made inert. What a link leads to is written, and the link stays. Devices, pipes and our own
+    open files are written as they are.
     """
+    text = text if syntax is None else inert(text, syntax)
     try:
         descriptor = _descriptor(path)
         if descriptor is not None:

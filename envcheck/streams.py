@@ -14,6 +14,10 @@ from contextlib import suppress
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from envcheck.report.inert import Syntax
+
 _SPELLED = "envcheck.spelled"
 
 
@@ -28,15 +32,17 @@ def prepare() -> None:
             stream.reconfigure(errors=_SPELLED)
 
 
-def tell(text: str, *, document: bool = False) -> None:
+def tell(text: str, syntax: Syntax = "text") -> None:
     """Print ``text`` on stdout at once; raise UsageError where that fails. A reader that went away is no failure.
 
-    A ``document`` (JSON, HTML …) is UTF-8 wherever it goes: it says so, or its readers take it to be.
+    A document (JSON, HTML …) is UTF-8 wherever it goes: it says so, or its readers take it to be.
     """
+    from envcheck.report.inert import inert  # noqa: PLC0415 - the children are started before it is needed
+
     try:
-        if document and isinstance(sys.stdout, io.TextIOWrapper):
+        if syntax != "text" and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding="utf-8")
-        sys.stdout.write(text)
+        sys.stdout.write(inert(text, syntax))
         sys.stdout.flush()
     except BrokenPipeError:
         _mute(1)
@@ -47,8 +53,10 @@ def tell(text: str, *, document: bool = False) -> None:
 
 def say(text: str) -> None:
     """Print a line on stderr, where somebody may read it."""
+    from envcheck.report.inert import inert  # noqa: PLC0415 - most runs say nothing
+
     with suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - it is what this function is for
+        print(inert(text), file=sys.stderr, flush=True)  # noqa: T201 - it is what this function is for
 
 
 def finish(status: int) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from envcheck.errors import UsageError
+from envcheck.report.inert import Syntax
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -23,6 +24,14 @@ FORMATS: Mapping[str, str] = {
     "junit": "XML for continuous integration: a test case for each check",
 }
 """Formats and what each is; the format NAME is rendered by ``envcheck.report.NAME.render``."""
+
+SYNTAXES: Mapping[str, Syntax] = {
+    **dict.fromkeys(("text", "speed"), "text"),
+    **dict.fromkeys(("json", "private", "summary"), "json"),
+    **dict.fromkeys(("html", "junit", "svg"), "markup"),
+    "markdown": "markdown",
+}
+"""How each format is written, those of the application included."""
 
 SHARED = frozenset({"markdown", "html", "svg"})
 """Formats that are meant for others: names of users and machines are left out of them unless asked for."""

@@ -17,6 +17,7 @@ from typing import TextIO
 
 from envcheck.events import Event, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress, ignore
 from envcheck.report.clean import clean
+from envcheck.report.inert import inert
 from envcheck.report.wrap import clip
 
 _SECONDS_BETWEEN = 0.2
@@ -76,7 +77,7 @@ class ProgressLine:
         """The line as it is now, within ``columns``: ``3 of 8 probes  1.2 s  nvml (GPU 2 of 8), cuda``."""
         counted, running = self.state()
         elapsed = self._clock() - self._started
-        return clip(clean(f"{counted}  {elapsed:.1f} s  {running}".rstrip()), columns)
+        return clip(inert(clean(f"{counted}  {elapsed:.1f} s  {running}".rstrip())), columns)
 
     def state(self) -> tuple[str, str]:
         """How many probes have ended, and what runs: ``3 of 8 probes``, ``bench_gemm (gemm bf16) x8``."""

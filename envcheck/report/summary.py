@@ -13,6 +13,7 @@ from typing import Any
 from envcheck.checks import Check, Fix, Report
 from envcheck.report import Options
 from envcheck.report.encode import encode
+from envcheck.report.inert import inert
 
 MOST_BYTES = 8000
 _NAME, _TEXT, _MESSAGE, _COMMAND = 120, 160, 400, 800
@@ -58,7 +59,7 @@ def _line(report: Report, shown: Sequence[dict[str, Any]], total: int) -> str:
             "ask": len(report.ask) - len(ask),
         },
     }
-    return encode(content) + "\n"
+    return inert(encode(content), "json") + "\n"
 
 
 def _tool(report: Report) -> dict[str, str]:
@@ -91,13 +92,13 @@ def _check(check: Check) -> dict[str, Any]:
 
 def _fix(fix: Fix) -> dict[str, Any]:
     # Half a command can do harm: it is told whole or not at all.
-    whole = len(encode(fix.command).encode()) <= _COMMAND
+    whole = len(inert(encode(fix.command), "json").encode()) <= _COMMAND
     return {"text": _cut(fix.text, _TEXT), "command": fix.command if whole and fix.command else None, "who": fix.who}
 
 
 def _cut(text: str, most: int) -> str:
     """``text`` within ``most`` bytes of JSON, quotes not counted."""
     kept = text[:most]
-    while (size := len(encode(kept).encode()) - 2) > most or (kept != text and size + 3 > most):
+    while (size := len(inert(encode(kept), "json").encode()) - 2) > most or (kept != text and size + 3 > most):
         kept = kept[: -max(1, (size - most) // 6)]
     return kept if kept == text else kept + "…"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from envcheck.errors import EnvcheckError
 from envcheck.output import write_whole
-from envcheck.report import FORMATS
+from envcheck.report import FORMATS, SYNTAXES
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -50,9 +50,9 @@ async def _write(app: EnvcheckApp, report: Report, form: str, path: Path) -> Non
 
         save(report, str(path))
     elif form == "svg":
-        write_whole(path, await _picture(app, report, await app.desk.redacted(report, homes)))
+        write_whole(path, await _picture(app, report, await app.desk.redacted(report, homes)), "markup")
     else:
-        write_whole(path, await app.desk.rendered(report, form, homes))
+        write_whole(path, await app.desk.rendered(report, form, homes), SYNTAXES[form])
 
 
 async def _picture(app: EnvcheckApp, report: Report, redacted: Report) -> str:

@@ -22,6 +22,8 @@ def run(options: Namespace) -> int:
     if options.redact:
         reports = [(name, redact(report, homes())) for name, report in reports]
     found = diff(reports)
-    document = options.format == "json"
-    tell((diff_json if document else diff_text).render_diff(found, page(options)), document=document)
+    if options.format == "json":
+        tell(diff_json.render_diff(found, page(options)), "json")
+    else:
+        tell(diff_text.render_diff(found, page(options)))
     return ExitCode.OK if found.result == "same" else ExitCode.FOUND

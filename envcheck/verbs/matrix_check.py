@@ -31,7 +31,7 @@ def run(options: Namespace) -> int:
     if options.format == "json":
         from envcheck.report import fit_json
 
-        tell(fit_json.render(answer), document=True)
+        tell(fit_json.render(answer), syntax="json")
     else:
         from envcheck.report import fit_text
 

@@ -22,7 +22,7 @@ def run(options: Namespace) -> int:
     if options.format == "json":
         from envcheck.report import fit_json
 
-        tell(fit_json.render(found or Page(component=str(component))), document=True)
+        tell(fit_json.render(found or Page(component=str(component))), syntax="json")
     elif found is None:
         tell(f"The matrix knows nothing of {component}.\n")
     else:

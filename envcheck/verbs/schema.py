@@ -12,5 +12,5 @@ from envcheck.streams import tell
 
 def run(options: Namespace) -> int:
     """Print the schema; raise UsageError where no output has the name."""
-    tell(json.dumps(schema(options.name), indent=2) + "\n", document=True)
+    tell(json.dumps(schema(options.name), indent=2) + "\n", syntax="json")
     return ExitCode.OK

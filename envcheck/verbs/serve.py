@@ -33,8 +33,8 @@ def _loopback(host: str) -> str:
         raise UsageError(f"--host {host}: write 127.0.0.1, ::1 or localhost") from None
     if not address.is_loopback:
         raise UsageError(
-            f"--host {host}: the application may do what you may, and asks nobody who they are, so it is served to "
-            "this machine alone (from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
+            f"--host {host}: the application may do what you may, so it is served to this machine only "
+            "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
         )
     return str(address)
 
@@ -48,4 +48,7 @@ def _arguments(options: Namespace) -> list[str]:
 
 
 def _tell(address: str) -> None:
-    streams.tell(f"envcheck is at {address} for the browsers of this machine; Ctrl+C ends it\n")
+    streams.tell(
+        f"envcheck is at {address} for the browsers of this machine; Ctrl+C ends it\n"
+        "Whoever has this address can use the application: keep it to yourself.\n"
+    )
