@@ -35,7 +35,7 @@ class Started(NamedTuple):
 
 
 def own_variables() -> dict[str, str]:
-    """This process's variables for a child that works elsewhere: no library may come from a relative folder.
+    """The variables of this process for a child that works elsewhere: no library may come from a relative folder.
 
     The rule ``loader-path-relative`` tells the user.
     """

@@ -43,7 +43,7 @@ def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return Outcome(
         status="note",
         title="LD_LIBRARY_PATH has an empty or relative entry",
-        message="Programs look for libraries in the folder they are started in. envcheck asked the driver without that.",
+        message="Programs look for libraries in the folder they are started in. envcheck asked the driver without it.",
         evidence=tuple(Evidence(what="entry", value=entry or "(empty)", source=source) for entry in entries[:3]),
         decided_by="declared",
         fixes=(Fix(text="Set LD_LIBRARY_PATH to absolute paths only; an empty entry is the current folder"),),
