@@ -6,12 +6,14 @@ import re
 from typing import Any
 
 from ._cuda_api import Answer, UnusableError, uuid_call
+from ._find_library import find_no_library
 
 
 class BoundDriver:
     """``DriverApi`` through cuda.bindings; raises UnusableError where the binding cannot make a call."""
 
     def __init__(self) -> None:
+        find_no_library()
         try:
             from cuda.bindings import driver
         except Exception as error:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._find_library import find_no_library
+
 
 class CudaError(Exception):
     """A call of the CUDA driver API failed; ``code`` and ``name`` are the driver's own."""
@@ -19,6 +21,7 @@ class Unavailable(Exception):  # noqa: N818  no fault of anybody
 
 def driver() -> Any:
     """The binding; raise Unavailable where it cannot be imported."""
+    find_no_library()
     try:
         from cuda.bindings import driver as binding
     except Exception as error:

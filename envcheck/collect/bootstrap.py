@@ -3,9 +3,9 @@ descriptors, and probes of a folder that are imported before the order is there.
 
 ORDER gives first a line of JSON with ``request``, ``folder``, ``path`` (entries that go behind those of the
 interpreter, without their ``.pth`` files), ``alarm`` (seconds), ``prepare`` (probes that get ready while the child
-waits for their names; may be left out) and ``without_cwd`` (whether ``-c`` put the working folder on the path, which a
-program's own start would not; deep probes run without ``-I`` and ``-S``), then the name of a probe on each line, the
-next one when the last is done. JSON lines go to FACTS.
+waits for their names; may be left out) and ``trial`` (whether this child tries a framework as its user's program
+would: it may start programs, and the working folder that ``-c`` put on the path goes, since it runs without ``-I``),
+then the name of a probe on each line, the next one when the last is done. JSON lines go to FACTS.
 
 Standard library only and Python 3.8 or newer: it may be run by another interpreter than envcheck's own.
 """
@@ -14,6 +14,7 @@ Standard library only and Python 3.8 or newer: it may be run by another interpre
 # A probe may raise anything and the child goes on; imports cost start-up time, so few are made and some late.
 from __future__ import annotations
 
+import errno
 import faulthandler
 import importlib
 import json
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 PACKAGE = "_envcheck_probes"
+STARTS = frozenset(
+    {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "os.startfile", "pty.spawn"}
+)
+"""Audit events before a program is started."""
 STANDARD_ERROR = 2
 
 
@@ -67,7 +72,9 @@ def main() -> None:
             os._exit(0)  # nobody came to need this child
         order = json.loads(said)
         be_harmless(order["alarm"])
-        if order["without_cwd"] and sys.path[:1] == [""]:
+        if not order["trial"]:
+            start_no_program()
+        elif sys.path[:1] == [""]:
             del sys.path[0]
         sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
         make_package(order["folder"])
@@ -77,6 +84,19 @@ def main() -> None:
             if os.getpid() != own_process:
                 break  # a fork that the probe made came back here
     os._exit(0)  # threads that a probe left, and exit handlers of libraries, shall not hold up or spoil the end
+
+
+def start_no_program() -> None:
+    """Let no Python code in this process start a program: libraries that probes import would."""
+    sys.addaudithook(refuse)
+    # multiprocessing calls it without an audit event.
+    importlib.import_module("_posixsubprocess").fork_exec = lambda program, *_: refuse("os.exec", (program,))
+
+
+def refuse(event: str, arguments: tuple[Any, ...]) -> None:
+    """Fail as the system does where it forbids to start a program: libraries expect that error."""
+    if event in STARTS:
+        raise PermissionError(errno.EPERM, "a check starts no program", repr(arguments[:1])[:200])
 
 
 def be_harmless(alarm: int) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from envcheck.collect import cleanup
 from envcheck.collect.noise import Noise
 from envcheck.collect.protocol import TOTAL_LIMIT, Lines
-from envcheck.collect.starting import ISOLATED, Started, start
+from envcheck.collect.starting import ISOLATED, WORKING_FOLDER, Started, own_variables, start
 
 AS_A_USERS_PROGRAM = ("-B",)
 """As the user's own programs are started, but that no bytecode is written."""
@@ -35,18 +35,18 @@ class Launch(msgspec.Struct, frozen=True):
     """Entries that go behind those of the interpreter's ``sys.path``."""
     flags: tuple[str, ...] = ISOLATED
     variables: Mapping[str, str] | None = None
-    """Its environment; envcheck's own when None."""
-    cwd: str | None = None
+    """Its environment; envcheck's own when None, but for relative folders of the loader's path."""
+    cwd: str = WORKING_FOLDER
 
     @property
     def is_plain(self) -> bool:
         """Whether the child is one of envcheck's own interpreter, in envcheck's own environment."""
         mine = self.interpreter == sys.executable and self.flags == ISOLATED
-        return mine and self.variables is None and self.cwd is None
+        return mine and self.variables is None and self.cwd == WORKING_FOLDER
 
     def start(self) -> Started:
         """Start a child so; raise OSError when that cannot be done."""
-        variables = os.environ if self.variables is None else self.variables
+        variables = own_variables() if self.variables is None else self.variables
         return start(self.interpreter, self.flags, variables, self.cwd)
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from envcheck import bundle
-from envcheck.collect.starting import ISOLATED, Started, start
+from envcheck.collect.starting import ISOLATED, WORKING_FOLDER, Started, own_variables, start
 
 PROBE = "environments"
 """What it imports, and runs first."""
@@ -41,7 +41,7 @@ def begin() -> None:
     """
     with suppress(OSError):
         folder = bundle.place("probes")
-        _waiting.append(Early(start(sys.executable, ISOLATED, os.environ, None, folder, PROBE), folder))
+        _waiting.append(Early(start(sys.executable, ISOLATED, own_variables(), WORKING_FOLDER, folder, PROBE), folder))
 
 
 def tell(request: dict[str, Any]) -> None:

@@ -85,7 +85,7 @@ class Job:
             launch.path,
             math.ceil(group.waits + sum(map(setting.allowed, group.specs)) + ALARM_GRACE),
             [spec.name for spec in group.specs] if group.waits else [],
-            without_cwd=launch.flags == AS_A_USERS_PROGRAM,
+            trial=launch.flags == AS_A_USERS_PROGRAM,
         )
         waiting = early.take(setting.folder, group.specs[0].name, launch.request) if launch.is_plain else None
         self._child = Child(waiting or launch.start(), told, setting.selector, self._receive)

@@ -37,14 +37,14 @@ def order(
     alarm: int,
     prepare: Sequence[str] = (),
     *,
-    without_cwd: bool = False,
+    trial: bool = False,
 ) -> dict[str, Any]:
     """The first line of an order, as ``bootstrap.py`` describes it."""
     return {
         "request": request,
         "folder": folder,
         "path": path,
-        "without_cwd": without_cwd,
+        "trial": trial,
         "alarm": alarm,
         "prepare": prepare,
     }

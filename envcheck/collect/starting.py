@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 MARKER = "ENVCHECK_CHILD"
 """Environment variable that holds a random token of the child."""
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+WORKING_FOLDER = "/"
+"""Of a child that is not started as a user's program would be."""
 ISOLATED = ("-I", "-S", *(["-B"] if sys.dont_write_bytecode else []))
 """Without variables, the working folder and ``site`` (hence ``.pth`` files). Bytecode of the probes is kept beside them
 where this process keeps its own: uv installs none, and compiling took a quarter of a check's time.
@@ -31,9 +34,18 @@ class Started(NamedTuple):
     """What of that did not go into the pipe."""
 
 
-def start(
-    interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str], cwd: str | None, *ahead: str
-) -> Started:
+def own_variables() -> dict[str, str]:
+    """The variables of this process for a child that works elsewhere: no library may come from a relative folder.
+
+    The rule ``loader-path-relative`` tells the user.
+    """
+    variables = dict(os.environ)
+    entries = variables.pop(LIBRARY_PATH, "").replace(";", ":").split(":")
+    kept = ":".join(entry for entry in entries if entry.startswith(("/", "$ORIGIN", "${ORIGIN}")))
+    return {**variables, LIBRARY_PATH: kept} if kept else variables
+
+
+def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str], cwd: str, *ahead: str) -> Started:
     """Start a child; raise OSError when that cannot be done.
 
     ``ahead``: a folder, and probes in it that the child imports at once.

@@ -118,7 +118,7 @@ def test_a_child_in_another_environment_is_not_one_of_these() -> None:
     for launch in (
         Launch("/usr/bin/other", {}),
         Launch(sys.executable, {}, variables={}),
-        Launch(sys.executable, {}, cwd="/"),
+        Launch(sys.executable, {}, cwd="/tmp"),
         Launch(sys.executable, {}, flags=("-B",)),
     ):
         assert not launch.is_plain
