@@ -29,7 +29,7 @@ def over(at: int, new: bytes) -> Damage:
 
 def _segment(whole: bytes, kind: int) -> int:
     """Offset of the first entry of that kind in the table of segments."""
-    (start,), (count,) = struct.unpack_from("<Q", whole, 32), struct.unpack_from("<H", whole, 56)
+    start, count = int.from_bytes(whole[32:40], "little"), int.from_bytes(whole[56:58], "little")
     places = (start + _ENTRY.size * number for number in range(count))
     return next(place for place in places if _ENTRY.unpack_from(whole, place)[0] == kind)
 
