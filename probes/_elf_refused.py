@@ -34,6 +34,9 @@ _ABI_VERSIONS = 16
 _POINTERS = (DT_STRTAB, DT_SYMTAB, DT_HASH, DT_GNU_HASH, DT_RELA, DT_JMPREL)
 _IN_HEADER = "its ELF header is damaged"
 _IN_SECTION = "its dynamic section is damaged"
+_CUT_OFF = "it is cut off"
+ENDS_THE_PROCESS = (_IN_SECTION, _CUT_OFF)
+"""How the sentences begin about files that the loader maps, and dies of."""
 
 
 def why_refused(elf: Elf) -> str | None:
@@ -41,16 +44,16 @@ def why_refused(elf: Elf) -> str | None:
     wrong = _header(elf)
     if wrong:
         return f"{_IN_HEADER}: {wrong}"
-    offset, size, count = elf.header.segments
     try:
         segments = elf.segments
     except ElfError as error:
-        cut = offset + size * count > elf.size
-        return f"it is cut off: {error}" if cut and offset < elf.size else f"{_IN_HEADER}: {error}"
+        return f"{_IN_HEADER}: {error}"
     end = max((segment.offset + segment.size for segment in segments if segment.type == PT_LOAD), default=0)
     if end > elf.size:
-        return f"it is cut off: {elf.size} of at least {end} bytes are there"
-    return _unmapped(segments) or (_dynamic(elf, segments) if elf.header.type == ET_DYN else None)
+        return f"{_CUT_OFF}: {elf.size} of at least {end} bytes are there"
+    if not any(segment.type == PT_LOAD for segment in segments):
+        return f"{_IN_HEADER}: it has no segment to load"
+    return _dynamic(elf, segments) if elf.header.type == ET_DYN else None
 
 
 def _header(elf: Elf) -> str | None:
@@ -63,12 +66,6 @@ def _header(elf: Elf) -> str | None:
         if system not in (_SYSV, _GNU) or (abi and (system == _SYSV or abi >= _ABI_VERSIONS)) or any(ident[9:16]):
             return "it names another operating system"
     return None if header.type in (ET_DYN, ET_EXEC) else f"it is neither a library nor a program, but {elf.kind}"
-
-
-def _unmapped(segments: list[Segment]) -> str | None:
-    if not any(segment.type == PT_LOAD for segment in segments):
-        return f"{_IN_HEADER}: it has no segment to load"
-    return None
 
 
 def _dynamic(elf: Elf, segments: list[Segment]) -> str | None:

@@ -6,6 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from ._elf_refused import ENDS_THE_PROCESS
 from ._env_paths import printable
 from ._loading_names import told_of, version_in
 from ._loading_places import Places
@@ -34,6 +35,11 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
                 told.add(key)
                 report.add(request, event)
     return report.records()
+
+
+def _ends_the_process(request: Request) -> bool:
+    """Whether the loader dies of the file instead of reporting an error, so that nothing goes on without it."""
+    return request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
 
 
 class _Report:
@@ -69,7 +75,7 @@ class _Report:
             known = self._found[key] = self._record(request, event, path)
             known["optional"] = before["optional"]
             (self._by_path.discard if request.by else self._by_path.add)(key)
-        known["optional"] = known["optional"] and event.optional
+        known["optional"] = known["optional"] and event.optional and not _ends_the_process(request)
         if lacks:
             self._add_lacks(known, request, lacks)
 

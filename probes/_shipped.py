@@ -59,7 +59,7 @@ def shipped(request: Request, distributions: Sequence[Fields], roots: frozenset[
         complete = complete and all_there and len(record["damaged"]) < _DAMAGED
         for recorded in files:
             damage = _compared(request, recorded, sized=item.get("installer") != "conda", python=python)
-            if damage and not _is_anothers(request, distributions, item, recorded):
+            if damage and not is_anothers(request, distributions, item, recorded):
                 record["damaged"].append({**_whose(item), **damage})
                 if len(record["damaged"]) >= _DAMAGED:
                     break
@@ -83,13 +83,19 @@ def differing(request: Request, item: Fields, recorded: Recorded, python: str | 
 
 
 def comparable(record: Fields) -> list[Fields]:
-    """The distributions that a record ``Shipped`` speaks of, of the environment's record."""
-    wanted = set((record.get("shipped") or {}).get("packages") or ())
-    return [item for item in _listed(record.get("distributions") or ()) if item["name"] in wanted]
+    """Of an environment's record the distributions of frameworks, and of what they require, that list their files."""
+    looked = record.get("shipped") or {}
+    wanted = {*(looked.get("packages") or ()), *(looked.get("unlisted") or ())}
+    distributions = [item for item in record.get("distributions") or () if item["name"] in wanted]
+    conda = [item for item in distributions if item["channel"] == "conda"]
+    wheels = [item for item in _listed(distributions) if item.get("installer") != "conda" and not item.get("editable")]
+    return [*wheels, *conda]
 
 
 def _whose(item: Fields) -> Fields:
-    return {"package": item["name"], "version": item["version"], "source": f"file {printable(item['path'])}/RECORD"}
+    place = printable(item["path"])
+    source = f"file {place}/RECORD" if place.endswith(".dist-info") else f"file {place}"
+    return {"package": item["name"], "version": item["version"], "source": source}
 
 
 def _listed(distributions: Iterable[Fields]) -> list[Fields]:
@@ -167,21 +173,26 @@ def _differs(recorded: Recorded, kind: str) -> Fields:
     return {"path": printable(recorded.path), "kind": kind, **size}
 
 
-def _is_anothers(request: Request, distributions: Sequence[Fields], item: Fields, recorded: Recorded) -> bool:
-    """Whether another distribution lists the file with the size that it has: it was installed over this one."""
+def is_anothers(
+    request: Request, distributions: Sequence[Fields], item: Fields, recorded: Recorded, digest: str | None = None
+) -> bool:
+    """Whether another distribution lists the file with the size (and ``digest``, where that is known) that it has: it
+    was installed over this one.
+    """
     site = item["path"].rpartition("/")[0]
     start = recorded.path[len(site) + 1 :].encode("utf-8", "surrogateescape")
     try:
         found = _state(request, recorded.path)
     except OSError:
         found = None
-    for other in _listed(distributions):
+    for other in _listed(distributions) if item["channel"] == "pip" else ():
         if found is None or other is item or other["path"].rpartition("/")[0] != site:
             continue
         data = b"\n" + (read_start(request, f"{other['path']}/RECORD", RECORD_LIMIT) or b"")
         at = data.find(b"\n%s," % start)
         line = data[at + 1 : at + 1 + len(start) + 200].partition(b"\n")[0].strip() if at >= 0 else b""
-        if line and line.rpartition(b",")[2] in (b"", b"%d" % found.st_size):
+        fits = digest is None or b",%s," % digest.encode() in line
+        if line and fits and line.rpartition(b",")[2] in (b"", b"%d" % found.st_size):
             return True
     return False
 

@@ -41,6 +41,8 @@ class DamagedPackage(msgspec.Struct, frozen=True):
             what = f"{missing} files are missing"
         elif missing:
             what = f"{name} is missing"
+        elif first.problem:
+            what = f"{name} cannot be {'loaded' if _is_code(first) else 'imported'}"
         else:
             what = f"{name} differs" if len(self.files) == 1 else f"{len(self.files)} files differ"
         return f"{self.distribution.name[:30]} {self.distribution.version[:20]} {does}: {what}"[:80]
@@ -68,12 +70,11 @@ def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPac
             by_package.setdefault(file.package, {}).setdefault(file.path, file)
     if not by_package:
         return ()
-    installed = {each.name: each for each in reversed(environment.distributions or ()) if each.channel != "conda"}
     needed = _needed(environment, facts.marks)
     found = [
-        _package(installed[name], tuple(files.values()), needed.get(name, ()))
+        _package(owner, tuple(files.values()), needed.get(name, ()))
         for name, files in by_package.items()
-        if name in installed
+        if (owner := _owner(next(iter(files.values())), environment))
     ]
     return tuple(sorted(found, key=lambda each: (not each.fatal, not each.needed_by)))
 
@@ -81,11 +82,17 @@ def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPac
 def owner_of(path: str | None, environment: Environment) -> Distribution | None:
     """The installed package of which this file is known to differ."""
     for looked in (environment.verified, environment.shipped):
-        for file in looked.damaged if looked else ():
-            if file.path == path:
-                found = (each for each in environment.distributions or () if each.name == file.package)
-                return next((each for each in found if each.version == file.version), None)
+        found = next((file for file in (looked.damaged if looked else ()) if file.path == path), None)
+        if found:
+            return _owner(found, environment)
     return None
+
+
+def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
+    """The distribution whose own list tells of the file."""
+    places = (f"file {each.path}" for each in environment.distributions or ())
+    found = zip(places, environment.distributions or (), strict=True)
+    return next((each for place, each in found if file.source in (place, f"{place}/RECORD")), None)
 
 
 def _package(

@@ -103,7 +103,8 @@ def test_files_that_are_gone_name_the_package() -> None:
     check = judged(environment(wheel("nvidia-cudnn-cu12", "9.1.0.70"), damaged=(gone,), manager="uv"))
     assert check.title == "Damaged, or there twice: nvidia-cudnn-cu12"
     assert check.fixes[0].command == (
-        "uv", "pip", "install", "--python", VENV, "--reinstall", "--no-deps", "--no-cache", "nvidia-cudnn-cu12==9.1.0.70",
+        "uv", "pip", "install", "--python", VENV, "--reinstall", "--no-deps", "--no-cache",
+        "nvidia-cudnn-cu12==9.1.0.70",
     )  # fmt: skip
 
 
