@@ -236,6 +236,12 @@ def _add_subject_options(verb: argparse.ArgumentParser) -> None:
         "--from", dest="saved", type=path, metavar="REPORT", help="judge the facts of a saved JSON report (- is stdin)"
     )
     group.add_argument(
+        "--verify",
+        action="store_true",
+        help="also hash every file of the frameworks and of what they require, and name those that differ from what "
+        "was installed (--deep does so too)",
+    )
+    group.add_argument(
         "--deep",
         action="store_true",
         help="also start the judged environment's interpreter, import each framework in a process of its own and let "

@@ -35,6 +35,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for the whole run."""
     probes: tuple[str, ...] = ()
     """Names of the only probes to run; empty: all. The others leave no row."""
+    verify: bool = False
+    """Also hash every file that the frameworks of the judged environment and what they require installed."""
     deep: bool = False
     """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
     bench: Bench | None = None

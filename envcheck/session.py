@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _FILES_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries"})
 """Sections that stay this machine's own when its GPUs and driver are assumed."""
 
+_BY_READING = ("file", "driver", "verify")
+"""Kinds of probes that read what is here, and try nothing."""
+
 
 def check(
     request: Request,
@@ -74,6 +77,7 @@ def gather_here(
         on_event=on_event,
         deadline_s=request.timeout,
         should_stop=should_stop,
+        verify=request.verify or request.deep,
         deep=_deep(request),
         bench=request.bench,
     )
@@ -120,7 +124,7 @@ def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
     """The probes that may look, and a row for each that may not because something else is assumed."""
     # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
     asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
-    order = sorted(asked, key=lambda spec: spec.kind not in ("file", "driver"))
+    order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
     reasons = {spec: _assumed_away(spec, request) for spec in order}
     kept = [spec for spec, reason in reasons.items() if not reason]
     return kept, tuple(
@@ -136,7 +140,7 @@ def _assumed_away(spec: ProbeSpec, request: Request) -> str:
         return ""
     if assumes_machine(request.assume):
         software = {fill.partition(".")[0] for fill in spec.fills} & _FILES_ABOUT_SOFTWARE
-        by_reading = spec.kind in ("file", "driver")
+        by_reading = spec.kind in _BY_READING
         return "" if software and by_reading else "not assumed (--assume describes another machine)"
     tried = (spec.kind == "deep" and request.deep) or (spec.kind == "bench" and request.bench is not None)
     return "not assumed (--assume describes another environment)" if tried else ""

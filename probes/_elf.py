@@ -60,19 +60,19 @@ class Elf:
             return header_says
         if self._flags_1 & dynamic_section.DF_1_PIE:
             return "executable"
-        started = any(segment.type == PT_INTERP for segment in self._segments)
+        started = any(segment.type == PT_INTERP for segment in self.segments)
         return "executable" if started and self.soname is None else "shared"
 
     @cached_property
     def soname(self) -> str | None:
         """DT_SONAME."""
-        index = self._dynamic.value(dynamic_section.DT_SONAME)
-        return None if index is None else self._dynamic.string(index)
+        index = self.dynamic.value(dynamic_section.DT_SONAME)
+        return None if index is None else self.dynamic.string(index)
 
     @cached_property
     def needed(self) -> tuple[str, ...]:
         """DT_NEEDED, in order."""
-        return tuple(map(self._dynamic.string, self._dynamic.values(dynamic_section.DT_NEEDED)))
+        return tuple(map(self.dynamic.string, self.dynamic.values(dynamic_section.DT_NEEDED)))
 
     @cached_property
     def rpath(self) -> tuple[str, ...]:
@@ -92,12 +92,12 @@ class Elf:
     @cached_property
     def version_needs(self) -> dict[str, tuple[str, ...]]:
         """File to the versions needed of it: ``{"libc.so.6": ("GLIBC_2.17", …)}``."""
-        return dynamic_section.needed_versions(self._dynamic)
+        return dynamic_section.needed_versions(self.dynamic)
 
     @cached_property
     def version_definitions(self) -> tuple[str, ...]:
         """The versions offered: ``GLIBCXX_3.4.29`` … of libstdc++."""
-        return dynamic_section.defined_versions(self._dynamic)
+        return dynamic_section.defined_versions(self.dynamic)
 
     @cached_property
     def section_list(self) -> list[Section]:
@@ -125,20 +125,22 @@ class Elf:
         self.close()
 
     @cached_property
-    def _segments(self) -> list[Segment]:
+    def segments(self) -> list[Segment]:
+        """What the loader would map, in the file's order."""
         return read_segments(self.file, self.header)
 
     @cached_property
-    def _dynamic(self) -> Dynamic:
-        return Dynamic(self.file, self.header, self._segments)
+    def dynamic(self) -> Dynamic:
+        """What PT_DYNAMIC says."""
+        return Dynamic(self.file, self.header, self.segments)
 
     @property
     def _flags_1(self) -> int:
-        return self._dynamic.value(dynamic_section.DT_FLAGS_1) or 0
+        return self.dynamic.value(dynamic_section.DT_FLAGS_1) or 0
 
     def _folders(self, tag: int) -> tuple[str, ...]:
-        index = self._dynamic.value(tag)
-        return () if index is None else tuple(self._dynamic.string(index).split(":"))
+        index = self.dynamic.value(tag)
+        return () if index is None else tuple(self.dynamic.string(index).split(":"))
 
 
 def open_elf(path: str) -> Elf:

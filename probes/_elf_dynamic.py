@@ -20,13 +20,17 @@ STRINGS_LIMIT = 1 << 22
 VERSION_LIMIT = 1 << 14
 """Versions needed or defined, of all files together."""
 
-DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 0, 1, 4, 5, 6, 10
-DT_SONAME, DT_RPATH, DT_RUNPATH = 14, 15, 29
+DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_STRSZ = 0, 1, 4, 5, 6, 7, 10
+DT_SONAME, DT_RPATH, DT_JMPREL, DT_RUNPATH = 14, 15, 23, 29
 DT_GNU_HASH, DT_VERSYM, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
 DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
 DF_1_NODEFLIB, DF_1_PIE = 0x800, 0x08000000
 _BASE_VERSION = 1
 _FIRST_READ = 192
+
+
+class OutsideError(ElfError):
+    """What a dynamic section points to lies outside of what the loader maps."""
 
 
 class Dynamic:
@@ -96,7 +100,9 @@ class Dynamic:
         if self._string_bytes <= 0:
             raise ElfError("its names are longer than any real ones")
         if table is None or limit <= 0:
-            raise ElfError("a name of its dynamic section lies outside the table of names")
+            raise (OutsideError if table_size else ElfError)(
+                "a name of its dynamic section lies outside the table of names"
+            )
         size = _FIRST_READ
         while True:
             raw, end, _ = self._file.read(table + index, min(size, limit)).partition(b"\0")

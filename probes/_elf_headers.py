@@ -31,7 +31,7 @@ MACHINES = {
 """``e_machine`` in words."""
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
-ET_DYN = 3
+ET_EXEC, ET_DYN = 2, 3
 KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}
 """``e_type`` in words."""
 SHT_PROGBITS, SHT_NOBITS, SHT_DYNSYM = 1, 8, 11
@@ -67,6 +67,8 @@ class Segment(NamedTuple):
     address: int
     size: int
     """In the file."""
+    memory: int
+    """Bytes that it takes when it is loaded."""
 
 
 class Section(NamedTuple):
@@ -114,8 +116,8 @@ def read_segments(file: Reader, header: Header) -> list[Segment]:
         raise ElfError(f"its table of segments is damaged: {count} entries of {size} bytes")
     raw = file.exactly(offset, size * count, "its table of segments")
     if header.bits == 64:
-        return [Segment(e[0], e[2], e[3], e[5]) for e in layout.iter_unpack(raw)]
-    return [Segment(e[0], e[1], e[2], e[4]) for e in layout.iter_unpack(raw)]
+        return [Segment(e[0], e[2], e[3], e[5], e[6]) for e in layout.iter_unpack(raw)]
+    return [Segment(e[0], e[1], e[2], e[4], e[5]) for e in layout.iter_unpack(raw)]
 
 
 def read_sections(file: Reader, header: Header) -> list[Section]:

@@ -15,7 +15,6 @@ from ._env_head import read_start
 from ._env_paths import is_file, printable
 from ._kit import Request, below, read_text
 from ._links import resolve
-from ._owner_wheels import missing
 
 LIMIT = 20_000
 REQUIREMENTS = 1000
@@ -126,15 +125,7 @@ def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str],
         record["editable"] = True
     if record["name"] in detailed:
         record["requires"] = _requirements(read_text(request, f"{path}/METADATA"))
-    gone = missing(request, path)
-    if gone:
-        found.damage(path, f"files that its RECORD lists are gone: {_some(gone)}")
     return record
-
-
-def _some(paths: list[str]) -> str:
-    names = [printable(path.rpartition("/")[2], 60) for path in paths]
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 @lru_cache(maxsize=4)  # each METADATA is asked several times in a row

@@ -19,6 +19,7 @@ from ._env_paths import printable
 from ._env_search_path import search_path
 from ._env_site import Site
 from ._kit import Request
+from ._shipped import shipped
 
 Record = dict[str, Any]
 Libraries = tuple[list[Record], bool]
@@ -156,6 +157,7 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "distributions": distributions,
         "distributions_complete": complete,
         "damaged": [*wheels.damaged, *conda.damaged],
+        "shipped": shipped(request, distributions, DETAILED, layout.version),
         "problem": layout.problem,
     }
 

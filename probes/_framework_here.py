@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from ._env_conda import CondaBuild, conda_build
 from ._env_paths import is_file, name_of, printable, real
 from ._env_site import Gathered, Lack, Package, Site, packages
-from ._framework_lost import lost
 from ._framework_pins import that_matter
 from ._kit import read_text
+from ._shipped import gone
 
 TEXT_LIMIT = 1 << 16
 FILES = 200
@@ -125,12 +125,12 @@ def _missing(here: Here, needs: Sequence[str]) -> list[str]:
         if here.wheel and here.wheel.get("editable"):
             return ["it is installed in editable mode, and no file tells where its folder is"]
         return [Lack("its metadata is there, its folder is not: an incomplete installation")]
-    gone = _lost(here)
+    lost = _lost(here)
     lacking = [name for name in needs if name not in here.names()]
-    if lacking and not gone:
+    if lacking and not lost:
         name = name_of(here.package.path).removesuffix(".py")
         return [f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"]
-    return gone
+    return lost
 
 
 def _lost(here: Here) -> list[str]:
@@ -138,10 +138,10 @@ def _lost(here: Here) -> list[str]:
     package, wheel = here.package, here.wheel
     if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
         return []
-    gone = lost(here.site.request, wheel["path"], name_of(package.path))
-    shown = ", ".join(printable(name, 100) for name in gone[:_SHOWN])
-    more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
-    return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if gone else []
+    files = gone(here.site.request, wheel["path"], name_of(package.path))
+    shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if files else []
 
 
 def contradictions(here: Here, version: str | None, place: str) -> list[str]:

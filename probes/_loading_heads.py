@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ._elf import Elf, ElfError
-from ._elf_headers import PT_INTERP, PT_LOAD, read_segments, text
+from ._elf_headers import ET_EXEC, PT_INTERP, read_segments, text
+from ._elf_refused import why_refused
 from ._loading_near import open_near
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class _Read(NamedTuple):
     order: str = ""
     """``<`` or ``>``, as ``struct`` has it."""
     machine: str = ""
+    program: bool = False
+    """Whether it is a program that is loaded at a fixed address, and nothing that another could load."""
     soname: str | None = None
     needed: tuple[str, ...] = ()
     rpath: tuple[str, ...] = ()
@@ -96,23 +99,14 @@ def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
         return Head(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
     with elf:
         known: dict[str, Any] = {"bits": elf.bits, "order": elf.header.order, "machine": elf.machine}
+        known["program"] = elf.header.type == ET_EXEC
         try:
+            known["refused"] = why_refused(elf)
             known |= _dynamic(elf)
             known |= _versions(elf)
         except ElfError as error:
             known["problem"] = str(error)
-        known["refused"] = _cut_off(elf)
         return Head(place, identity, **known)
-
-
-def _cut_off(elf: Elf) -> str | None:
-    """A file that ends before what is to be mapped of it: the loader maps it, and dies at the first missing page."""
-    try:
-        segments = read_segments(elf.file, elf.header)
-    except ElfError as error:
-        return f"it is cut off: {error}" if "beyond the end" in str(error) else None
-    end = max((segment.offset + segment.size for segment in segments if segment.type == PT_LOAD), default=0)
-    return f"it is cut off: {elf.size} of at least {end} bytes are there" if end > elf.size else None
 
 
 def _dynamic(elf: Elf) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from ._elf_refused import ENDS_THE_PROCESS
 from ._env_paths import printable
 from ._loading_bound import is_bound, lacking
 from ._loading_names import told_of, version_in
@@ -35,6 +36,11 @@ def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
                 told.add(key)
                 report.add(request, event)
     return report.records()
+
+
+def _ends_the_process(request: Request) -> bool:
+    """Whether the loader dies of the file instead of reporting an error, so that nothing goes on without it."""
+    return request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
 
 
 class _Report:
@@ -74,7 +80,7 @@ class _Report:
             known = self._found[key] = self._record(request, event, path)
             known["optional"] = before["optional"]
             (self._by_path.discard if request.by else self._by_path.add)(key)
-        known["optional"] = known["optional"] and event.optional
+        known["optional"] = known["optional"] and event.optional and not _ends_the_process(request)
         linked = request.by is not None and request.name in request.by.head.needed
         if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
             self._users.setdefault(key, (request.image, []))[1].append(request.by)

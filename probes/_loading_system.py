@@ -71,7 +71,7 @@ class System(_Named):
 
     def passes_over(self, head: Head) -> bool:
         """Whether the loader goes on to the next folder at such a file, as if it were not there."""
-        if self.program is None or head.refused:
+        if self.program is None or not head.bits:
             return False
         foreign = head.order == self.program.order and head.machine != self.program.machine
         return head.bits != self.program.bits or foreign
@@ -80,7 +80,7 @@ class System(_Named):
         """Why the loader reports an error at such a file instead of going on."""
         if self.program is not None and head.order not in {self.program.order, ""}:
             return "its byte order is another processor's"
-        return head.refused
+        return head.refused or ("it is a program and no library" if head.program else None)
 
     @cached_property
     def paths(self) -> Paths:

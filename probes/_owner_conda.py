@@ -9,12 +9,17 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from typing import Any
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any
 
 from ._env_head import read_start
 from ._kit import Request
 from ._library_claims import Claim
 from ._library_families import MAYBE, family_of
+from ._owner_wheels import Recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 NAMES = re.compile(
     r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt)|.*(?:cuda|cudnn|torch|tensorflow|jaxlib|onnxruntime|paddle|mxnet|ctranslate)"
@@ -39,6 +44,35 @@ def owners(request: Request, prefix: str, packages: list[dict[str, Any]]) -> dic
             claim = Claim("conda", package["name"], package["version"], size)
             found.setdefault(posixpath.normpath(f"{prefix}/{path}"), []).append(claim)
     return found
+
+
+def all_files(request: Request, prefix: str, package: dict[str, Any]) -> Iterator[Recorded]:
+    """Every file that a package's record gives a hash for; where conda wrote the prefix into it, that of the result."""
+    try:
+        record = json.loads(read_start(request, package["path"], RECORD_LIMIT) or b"")
+        paths = record["paths_data"]["paths"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return
+    for entry in paths if isinstance(paths, list) else ():
+        found = _hashed(entry, prefix) if isinstance(entry, dict) else None
+        if found and "/__pycache__/" not in found.path and not found.path.endswith((".pyc", ".pyo")):
+            yield found
+
+
+def _hashed(entry: dict[str, Any], prefix: str) -> Recorded | None:
+    path, size = entry.get("_path"), entry.get("size_in_bytes")
+    replaced = entry.get("prefix_placeholder")
+    digest = entry.get("sha256_in_prefix") or (None if replaced else entry.get("sha256"))
+    if not isinstance(path, str) or not isinstance(digest, str) or entry.get("path_type") != "hardlink":
+        return None
+    if "\0" in path or path.startswith("/") or ".." in path.split("/"):
+        return None
+    try:
+        value = urlsafe_b64encode(bytes.fromhex(digest)).decode().rstrip("=")
+    except ValueError:
+        return None
+    known = size if isinstance(size, int) and not replaced else None
+    return Recorded(f"{prefix}/{path}", known, f"sha256={value}")
 
 
 def _entries(data: bytes) -> dict[str, int | None]:

@@ -27,7 +27,7 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     name: str
     title: Text
-    kind: Literal["file", "driver", "deep", "bench"]
+    kind: Literal["file", "driver", "verify", "deep", "bench"]
     early: bool = False
     """Whether it must end before the first NVML or CUDA call; only file probes may be early."""
     seconds: Seconds

@@ -55,13 +55,14 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
     should_stop: Callable[[], bool] = lambda: False,
     folder: Path | None = None,
     interpreter: str | None = None,
+    verify: bool = False,
     deep: Deep | None = None,
     bench: Bench | None = None,
 ) -> list[Snapshot]:
     """Run ``specs`` and return a partial Snapshot for each, in their order, with its rows in ``runs``.
 
-    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, and deep and bench probes
-    unless ``deep`` and ``bench`` ask for them, are not started and get the row ``skipped``. A deep probe has a
+    ``request`` is the request of docs/design.md. Probes that none of ``scopes`` needs, and those that ``verify``,
+    ``deep`` and ``bench`` would have to ask for, are not started and get the row ``skipped``. A deep probe has a
     row for each framework that it tried. ``gpus`` counts the GPUs in the early probes' facts, for deadlines.
     After ``deadline_s`` seconds, or when ``should_stop`` says so, whatever still runs is ended. ``folder`` holds the
     probes (the shipped ones when None); ``interpreter`` runs them (``sys.executable`` when None). Whatever ends
@@ -85,7 +86,7 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
         )
         loop = Loop(setting, deadline_s, should_stop)
         try:
-            chosen = [spec for spec in specs if not results.skipped(spec, scopes, _kinds(deep, bench))]
+            chosen = [spec for spec in specs if not results.skipped(spec, scopes, _kinds(verify, deep, bench))]
             _run_in_order(chosen, launch, loop, results)
             if deep:
                 _try_out(chosen, deep, loop, results, request)
@@ -97,9 +98,11 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
 
 
 def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, results: _Results) -> None:
-    specs = [spec for spec in specs if spec.kind in ("file", "driver")]
+    specs = [spec for spec in specs if spec.kind in ("file", "verify", "driver")]
     results.plan(specs)
-    files = sorted((spec for spec in specs if spec.kind == "file"), key=lambda spec: not spec.early)
+    files = sorted(
+        (spec for spec in specs if spec.kind != "driver"), key=lambda spec: (spec.kind == "verify", not spec.early)
+    )
     machine = [spec for spec in files if spec.early or "node" in spec.scopes]
     software = [spec for spec in files if spec not in machine]
     drivers = [Group([spec], launch, ready=results.early_are_through) for spec in specs if spec.kind == "driver"]
@@ -137,9 +140,10 @@ def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch
             results.on_event(Interrupted())
 
 
-def _kinds(deep: Deep | None, bench: Bench | None) -> frozenset[str]:
+def _kinds(verify: bool, deep: Deep | None, bench: Bench | None) -> frozenset[str]:  # noqa: FBT001  one of three wishes
     """The kinds of probes that may be started."""
-    return frozenset({"file", "driver", *(["deep"] if deep else ()), *(["bench"] if bench else ())})
+    wishes = {"verify": verify, "deep": deep, "bench": bench}
+    return frozenset({"file", "driver", *(kind for kind, wish in wishes.items() if wish)})
 
 
 def _with_its_end(ended: Ended) -> Ended:

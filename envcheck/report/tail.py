@@ -70,6 +70,9 @@ def not_tried(report: Report) -> str:
     ways = []
     if frameworks_in(judged_environment(report)) and not import_tried(report):
         ways.append("import (--deep)")
+    environment = judged_environment(report)
+    if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
+        ways.append("file contents (--verify)")
     if gpus_of(report) and not report.measurements:
         ways.append("speed (--bench)")
     return f"Not tried: {', '.join(ways)}." if ways else ""

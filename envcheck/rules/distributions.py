@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.reinstall import reinstall
+from envcheck.rules.shipped import DamagedPackage, compared, damaged_packages
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Distribution, Environment
 
@@ -38,16 +40,17 @@ def _looked(environment: Environment, _facts: Facts) -> bool:
     arises=_looked,
     explains=("requirement-broken", "extension-binary-missing", "framework-import-fails", "framework-cannot-use-gpu"),
 )
-def damaged_distribution(environment: Environment, _facts: Facts) -> Outcome | None:
-    """Installed packages are damaged, or there twice.
+def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
+    """Installed packages are damaged, or installed twice.
 
     What it checks
-        The records of installed packages (`*.dist-info`, `conda-meta`): whether each can be read and
-        says its name and version, whether any package has two of them in one folder, whether
-        libraries of CUDA, and of frameworks the package itself and its compiled files, are gone that a
-        record lists, and whether an installation that was broken off left something behind (`~orch`).
-        Left-overs of a package that is whole are a remark; a framework that has lost its own files is
-        a failure.
+        That the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that no package
+        has two of them in one folder, and that no interrupted installation left anything behind
+        (`~orch`). That the frameworks and the packages they require still have their libraries,
+        programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
+        the hash of every file they installed matches. A framework that cannot be imported because of
+        it is a failure; a module that was edited and can still be read is a warning. Files of tests,
+        caches and scripts do not count.
 
     Why it matters
         What pip, uv, conda and the packages themselves believe to be installed comes from these
@@ -57,7 +60,8 @@ def damaged_distribution(environment: Environment, _facts: Facts) -> Outcome | N
         missed when it is loaded.
 
     How to fix
-        Install the package again with the tool that installed it. Where it is there twice, remove it
+        Install the damaged package again, in the same version, with the tool that installed it; no other
+        package needs to change. Where it is there twice, remove it
         until nothing of it is left, then install it again. What an installation left behind can be
         deleted; if nothing else of the package is there, install it again.
 
@@ -66,7 +70,12 @@ def damaged_distribution(environment: Environment, _facts: Facts) -> Outcome | N
             https://packaging.python.org/en/latest/specifications/recording-installed-packages/
         pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
     """
-    found = sorted([*_twice(environment), *_gone(environment), *_damaged(environment)], key=_last)
+    packages = damaged_packages(environment, facts)
+    told = {package.distribution.name for package in packages}
+    lost = (finding for finding in _gone(environment) if finding.what not in told)
+    found = sorted([*_twice(environment), *lost, *_damaged(environment)], key=_last)
+    if packages:
+        return _not_as_installed(environment, packages, found)
     if not found:
         return _whole(environment)
     serious = [finding for finding in found if not finding.harmless]
@@ -80,6 +89,34 @@ def damaged_distribution(environment: Environment, _facts: Facts) -> Outcome | N
         fixes=tuple(dict.fromkeys(finding.fix for finding in (serious or found)[:_SHOWN])),
         decided_by="declared",
     )
+
+
+def _not_as_installed(
+    environment: Environment, packages: Sequence[DamagedPackage], others: Sequence[_Finding]
+) -> Outcome:
+    """Files of packages are not those that were installed; what else is damaged is told after it."""
+    fatal = [package for package in packages if package.fatal]
+    serious = [finding for finding in others if not finding.harmless]
+    told = [package.told for package in packages[:_SHOWN]]
+    told += [f"{finding.evidence.what}: {finding.evidence.value}" for finding in others[:_SHOWN]]
+    evidence = [each for package in packages for each in package.evidence]
+    fixes = reinstall(environment, [package.distribution for package in (fatal or packages)[:_SHOWN]])
+    if fatal and len(fatal) < len(packages):
+        fixes += reinstall(environment, [package.distribution for package in packages[len(fatal) :][:_SHOWN]])
+    return Outcome(
+        status="fail" if fatal or any(finding.fatal for finding in serious) else "warn",
+        title=packages[0].title if len(packages) == 1 else _of_several(packages),
+        message=". ".join(told) + ".",
+        evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
+        fixes=tuple(dict.fromkeys([*fixes, *(finding.fix for finding in serious[:_SHOWN])])),
+        decided_by="declared",
+    )
+
+
+def _of_several(packages: Sequence[DamagedPackage]) -> str:
+    names = [package.distribution.name[:30] for package in packages]
+    does = "damaged" if packages[0].fatal else "changed after installation"
+    return f"{names[0]} and {names[1] if len(names) == 2 else f'{len(names) - 1} more packages'} are {does}"
 
 
 def _last(finding: _Finding) -> tuple[bool, bool]:
@@ -96,7 +133,9 @@ def _whole(environment: Environment) -> Outcome | None:
     if not environment.distributions_complete:
         return None
     count = len(environment.distributions or ())
-    return passed(f"The records of the {count} installed packages are whole", decided_by="declared")
+    files = compared(environment)
+    title = f"The records of the {count} installed packages are whole" + (f"; {files}" if files else "")
+    return passed(title, decided_by="declared")
 
 
 def _twice(environment: Environment) -> Iterable[_Finding]:
@@ -160,25 +199,6 @@ def _delete(path: str) -> Fix:
 
 def _install_again(environment: Environment, distribution: Distribution, *, twice: bool = False) -> Fix:
     """Install the package again with the tool that put it there."""
-    name, version = distribution.name, distribution.version
-    text = f"Install {name} again" + (" after removing it until nothing of it is left" if twice else "")
-    prefix = environment.prefix
-    if distribution.channel == "conda":
-        return Fix(text=text, command=_conda(prefix, name, version))
-    if environment.externally_managed:
-        return Fix(text=f"{text}, with the system's package manager", who="root")
-    if "+" in version:
-        return Fix(text=f"{text}: {name}=={version}, from the index that has this build")
-    if environment.manager == "uv" and prefix:
-        return Fix(text=text, command=("uv", "pip", "install", "--python", prefix, "--reinstall", f"{name}=={version}"))
-    pip = (environment.executable or "python", "-m", "pip", "install", "--force-reinstall", "--no-deps")
-    return Fix(text=text, command=(*pip, f"{name}=={version}"))
-
-
-def _conda(prefix: str | None, name: str, version: str) -> tuple[str, ...]:
-    """The command of conda, or pixi's where the prefix lies in a project of pixi."""
-    project, pixi, _ = (prefix or "").rpartition("/.pixi/envs/")
-    if pixi:
-        return ("pixi", "reinstall", "--manifest-path", project, name)
-    place = ("--prefix", prefix) if prefix else ()
-    return ("conda", "install", *place, "--force-reinstall", f"{name}={version}")
+    text = f"Install {distribution.name} again after removing it until nothing of it is left" if twice else ""
+    (fix,) = reinstall(environment, (distribution,), text)
+    return fix

@@ -25,8 +25,10 @@ from envcheck.rules.libraries_facts import (
 from envcheck.rules.libraries_fixes import add_folders, bring_library, install_framework_again, install_libraries
 from envcheck.rules.libraries_names import LibraryName
 from envcheck.rules.machine import on_tegra, plural
+from envcheck.rules.reinstall import reinstall
+from envcheck.rules.shipped import owner_of
 from envcheck.rules.trial_facts import ran_on_gpu
-from envcheck.snapshot import Load
+from envcheck.snapshot import Distribution, Load
 from envcheck.versions import CudaVersion
 
 _TITLE = 80
@@ -174,7 +176,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     )
     names = _names_missing(subject, facts)
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    refused = f" {first.path} cannot be loaded: {first.refused}." if first.refused else ""
+    refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
     text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found)}."
     where = f" There is {elsewhere.unfound[0]}, where its loader does not look." if elsewhere else ""
@@ -183,7 +185,10 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
     brings = install_libraries(names, subject, facts) if names else ()
-    if brought or (looking and framework.looks_in_wheels is False):
+    damaged = _damaged_package(found, subject, facts)
+    if damaged:
+        mends = reinstall(subject.environment, damaged)
+    elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
         mends = (*(brings or _again(subject, facts)), *looking)
@@ -194,6 +199,34 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         evidence=(*asked(found), *there),
         fixes=(*_preloading(subject), *mends),
     )
+
+
+def _refused(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> str:
+    """Which file the loader gives up at, why, and whose it is."""
+    load = next((load for load in found if load.refused), None)
+    if load is None:
+        return ""
+    owner = _installed_by(load.path, subject, facts)
+    whose = f" of {owner.name} {owner.version}" if owner else ""
+    return f" {load.path}{whose} cannot be loaded: {load.refused}."
+
+
+def _damaged_package(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Distribution, ...]:
+    """The packages of this environment whose files the loader gives up at; none unless nothing else is missing."""
+    owners = [_installed_by(load.path, subject, facts) for load in found if load.refused]
+    whole = len(owners) == len(found) and all(owners)
+    return tuple({owner.name: owner for owner in owners if owner}.values()) if whole else ()
+
+
+def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
+    """The package that brought a file: by the list that the file differs from, else by who claims the library."""
+    differing = owner_of(path, subject.environment)
+    copy = copy_at(path, facts)
+    if differing or copy is None or copy.environment != subject.environment.key:
+        return differing
+    name, _, version = (copy.owner or "").replace(" ", "==").partition("==")
+    own = (each for each in subject.environment.distributions or () if each.name == name)
+    return next((each for each in own if each.version == version), None)
 
 
 def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:

@@ -154,7 +154,9 @@ def longer(own: str | None, stated: str | None) -> str | None:
 def weight(subject: FrameworkSubject) -> Status:
     """How much it matters that a framework misses a library: less where others use the GPU beside it."""
     framework = subject.framework
-    if any(not load.optional for load in framework.loads or () if load.path is None and name_in(load)):
+    if any(
+        not load.optional for load in framework.loads or () if load.refused or (load.path is None and name_in(load))
+    ):
         if framework.extends is None:
             return "fail"
         if not gives_the_gpu(subject):

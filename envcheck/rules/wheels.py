@@ -13,6 +13,7 @@ from envcheck.rules.install import How, install
 from envcheck.rules.libraries_facts import copies
 from envcheck.rules.libraries_fixes import list_wheels
 from envcheck.rules.libraries_wheels import cuda_of_wheel, fills_the_same_folder, wheel_of
+from envcheck.rules.shipped import owner_of
 from envcheck.snapshot import Distribution, Environment, Framework, Library
 
 _TITLE = 80
@@ -65,7 +66,8 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)
     if claimed:
         return _claimed(claimed, facts)
-    altered = next((each for each in _own(environment, facts) if each.altered and each.owner), None)
+    others = (each for each in _own(environment, facts) if owner_of(each.path, environment) is None)
+    altered = next((each for each in others if each.altered and each.owner), None)
     if altered:
         return _altered(altered, facts)
     older = next(_older_than_pinned(environment), None)

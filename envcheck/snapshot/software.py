@@ -144,7 +144,7 @@ class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
     channel: Literal["pip", "conda"] | None = None
     installer: str | None = None
     requires: tuple[str, ...] | None = None
-    """``Requires-Dist``, kept for frameworks."""
+    """``Requires-Dist``, kept for frameworks and for what they require."""
     editable: bool | None = None
     record: bool | None = None
     """Whether the list of its files (``RECORD``) is there, which pip needs to replace or remove it."""
@@ -159,6 +159,39 @@ class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
     name: str | None = None
     """Normalised name of what was left by an installation that was broken off, where its metadata still tells."""
     version: str | None = None
+
+
+class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A file of an installed package that is not the one that the package's own list says was installed."""
+
+    path: str
+    package: str
+    """Normalised name of its distribution."""
+    version: str | None = None
+    kind: Literal["missing", "size", "content", "hash"]
+    """How it differs; ``content``: the list says nothing against it, and it cannot be used all the same."""
+    recorded: str | None = None
+    """What the list says: ``104664 bytes``, ``sha256=…``."""
+    found: str | None = None
+    """The same of the file that is there."""
+    problem: str | None = None
+    """Why the file that is there cannot be loaded or imported; None: nothing tells that it cannot."""
+
+
+class Shipped(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What the frameworks and what they require were installed with, compared with what lies there."""
+
+    packages: tuple[str, ...] = ()
+    """Normalised names of those whose files were compared."""
+    unlisted: tuple[str, ...] = ()
+    """Those whose files could not be: they have no RECORD, or it does not list them (editable, conda, the system's)."""
+    files: int = 0
+    """How many files were compared."""
+    bytes: int | None = None
+    """How much of them was read; None: presence and size alone were compared."""
+    damaged: tuple[DamagedFile, ...] = ()
+    complete: bool = False
+    """Whether none that was to be compared was left out."""
 
 
 class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
@@ -239,6 +272,10 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     distributions: tuple[Distribution, ...] | None = None
     distributions_complete: bool = False
     damaged: tuple[Damaged, ...] | None = None
+    shipped: Shipped | None = None
+    """Presence and size of the files that decide whether its frameworks can be imported. None: nobody looked."""
+    verified: Shipped | None = None
+    """The hashes of all their files (``--verify``). None: nobody looked."""
     frameworks: Listing[Framework] | None = None
     problem: str | None = None
     """Why it cannot be examined, or cannot run: ``its base interpreter /usr/bin/python3.9 is gone``."""

@@ -28,6 +28,7 @@ def judging_request(options: Namespace) -> Request:
         skip=tuple(options.skip or ()),
         fail_on=options.fail_on,
         timeout=getattr(options, "timeout", None),
+        verify=getattr(options, "verify", False),
         deep=getattr(options, "deep", False),
         bench=_quick(options),
         baseline=baseline(options),

@@ -25,16 +25,16 @@ def run(options: Namespace) -> int:
     """Print the report; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
-    for wanted in ("deep", "bench"):
+    for wanted in ("verify", "deep", "bench"):
         if options.saved and getattr(options, wanted):
-            raise UsageError(f"--{wanted} tries what is here, and --from judges a saved report: give one of the two")
+            raise UsageError(f"--{wanted} examines what is here, and --from judges a saved report: give one of the two")
     if options.saved and (options.python or options.all_envs):
         raise UsageError("--python and --all-envs choose what is examined here, and --from judges a saved report")
     if options.saved:
         report = session.judge(_saved_snapshot(options.saved), request)
     else:
         form = options.format or "text"
-        lasting = bool(options.deep or options.bench)
+        lasting = bool(options.verify or options.deep or options.bench)
         with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
             report = session.check(request, on_event, meanwhile=lambda: get_ready(form))
     return deliver(report, options, targets)

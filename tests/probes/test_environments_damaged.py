@@ -12,7 +12,6 @@ from probes._env_conda import installed_by_conda
 from probes._env_distributions import LEFT, Installed, installed_in
 from tests.probes.conftest import RunProbe
 from tests.probes.environment_trees import Tree
-from tests.probes.library_files import library
 
 SITE = "/site"
 
@@ -93,23 +92,6 @@ def test_what_an_installation_left_behind(tree: Tree) -> None:
     tree.file(f"{SITE}/-", "")
     found = installed(tree)
     assert problems(found) == dict.fromkeys(("~orch", "~orch-2.4.0.dist-info", "-umpy", "~umpy-1.0.egg-info"), LEFT)
-
-
-def test_libraries_that_a_wheel_lists_and_that_are_gone(tree: Tree) -> None:
-    path = tree.wheel(SITE, "nvidia_cudnn_cu12", "9.1.0.70")
-    names = [f"nvidia/cudnn/lib/libcudnn{part}.so.9" for part in ("", "_adv", "_cnn", "_ops", "_graph")]
-    tree.file(f"{path}/RECORD", "".join(f"{name},sha256=x,9\n" for name in names))
-    tree.file(f"{SITE}/{names[0]}", library("libcudnn.so.9"))
-    tree.link(f"{SITE}/{names[1]}", "libcudnn.so.9")
-    found = installed(tree)
-    assert problems(found) == {
-        "nvidia_cudnn_cu12-9.1.0.70.dist-info": "files that its RECORD lists are gone: "
-        "libcudnn_cnn.so.9, libcudnn_ops.so.9, libcudnn_graph.so.9"
-    }
-    tree.at(f"{SITE}/{names[0]}").unlink()
-    assert next(iter(problems(installed(tree)).values())).endswith(
-        "libcudnn.so.9, libcudnn_adv.so.9, libcudnn_cnn.so.9 and 2 more"
-    )
 
 
 def test_an_empty_record_of_conda(tree: Tree) -> None:

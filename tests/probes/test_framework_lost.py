@@ -100,7 +100,9 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
     place.write_bytes(whole[:kept])
     after = head_of(str(place))
     assert after
-    assert (after.refused or "").startswith("it is cut off: ")
+    assert (after.refused or "").startswith(
+        ("it is cut off: ", "its ELF header is damaged: its table of segments lies")
+    )
 
 
 # --- Symbols of an extension, where PyTorch itself cannot be loaded ---------------------------------------------------

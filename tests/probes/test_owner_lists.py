@@ -12,7 +12,7 @@ import pytest
 from probes import _owner_dpkg
 from probes._library_claims import Claim
 from probes._owner_conda import owners
-from probes._owner_wheels import Manifest, missing, recorded_by
+from probes._owner_wheels import Manifest, decisive, recorded_by
 from tests.probes.environment_trees import Tree
 
 INFO = "/site/nvidia_cudnn_cu12-9.1.0.70.dist-info"
@@ -71,15 +71,38 @@ def test_no_record_and_what_is_none(tree: Tree) -> None:
     tree.at(INFO).mkdir(parents=True)
     os.mkfifo(tree.at(f"{INFO}/RECORD"))
     assert recorded_by(tree.request(), INFO) == Manifest((), there=False)
-    assert missing(tree.request(), INFO) == []
+    assert decisive(tree.request(), INFO) == ((), True)
 
 
-def test_what_is_missing(tree: Tree) -> None:
-    recorded(tree, "nvidia/cudnn/lib/libcudnn.so.9,,1\nnvidia/cudnn/lib/libcudnn_ops.so.9,,1\n")
-    tree.link(CUDNN, "/store/libcudnn.so.9")
-    assert len(missing(tree.request(), INFO)) == 2
-    tree.file("/store/libcudnn.so.9")
-    assert missing(tree.request(), INFO) == ["/site/nvidia/cudnn/lib/libcudnn_ops.so.9"]
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ("a/__init__.py,sha256=x,1", "a/__init__.py"),
+        ("a.py,sha256=x,1", "a.py"),
+        ("a/b.py,sha256=x,1", "a/b.py"),
+        ("a/b/__init__.py,sha256=x,1", "a/b/__init__.py"),
+        ("a/b/c/d/_e.cpython-312-x86_64-linux-gnu.so,sha256=x,1", "a/b/c/d/_e.cpython-312-x86_64-linux-gnu.so"),
+        ("a/lib/libz.so.1.2,sha256=x,1\r", "a/lib/libz.so.1.2"),
+        ("a/b/c/bin/ptxas,sha256=x,1", "a/b/c/bin/ptxas"),
+        ("a/b/c/libdevice.10.bc,sha256=x,1", "a/b/c/libdevice.10.bc"),
+        ('"a/b,c.py",sha256=x,1', "a/b,c.py"),
+        ("a\\\\b.py,sha256=x,1".replace("\\\\", "\\"), "a/b.py"),
+        ("a/b/c.py,sha256=x,1", None),
+        ("a/b/c/__init__.py,sha256=x,1", None),
+        ("a/tests/__init__.py,sha256=x,1", None),
+        ("a/lib/libjitbackend_test.so,sha256=x,1", None),
+        ("a/__pycache__/b.cpython-312.pyc,,", None),
+        ("../../../bin/f2py,sha256=x,1", None),
+        ("../../../lib/libz.so,sha256=x,1", None),
+        ("a/include/b.h,sha256=x,1", None),
+        ("a-1.dist-info/INSTALLER,sha256=x,1", None),
+        ("a/b.py", None),
+        ("a/\0.py,,", None),
+    ],
+)
+def test_which_files_decide(tree: Tree, line: str, path: str | None) -> None:
+    recorded(tree, f"x/y/z.h,sha256=x,1\n{line}\nx/README,,")
+    assert [each.path for each in decisive(tree.request(), INFO)[0]] == ([f"/site/{path}"] if path else [])
 
 
 def test_random_records(tree: Tree) -> None:

@@ -77,7 +77,9 @@ def test_two_records_of_conda() -> None:
     ]
     check = judged(environment(*records))
     assert check.status == "warn"
-    assert check.fixes[0].command == ("conda", "install", "--prefix", VENV, "--force-reinstall", "cudnn=9.3.0")
+    assert check.fixes[0].command == (
+        "conda", "install", "--prefix", VENV, "--force-reinstall", "--no-deps", "cudnn=9.3.0",
+    )  # fmt: skip
 
 
 def test_pixi_is_asked_in_its_own_words() -> None:
@@ -101,14 +103,22 @@ def test_files_that_are_gone_name_the_package() -> None:
     check = judged(environment(wheel("nvidia-cudnn-cu12", "9.1.0.70"), damaged=(gone,), manager="uv"))
     assert check.title == "Damaged, or there twice: nvidia-cudnn-cu12"
     assert check.fixes[0].command == (
-        "uv", "pip", "install", "--python", VENV, "--reinstall", "nvidia-cudnn-cu12==9.1.0.70",
+        "uv", "pip", "install", "--python", VENV, "--reinstall", "--no-deps", "--no-cache",
+        "nvidia-cudnn-cu12==9.1.0.70",
     )  # fmt: skip
 
 
 def test_a_build_of_another_index_is_not_asked_of_the_default_one() -> None:
-    check = judged(environment(wheel("torch", "2.4.0+cu121"), wheel("torch", "2.5.1+cu124")))
+    check = judged(environment(wheel("jaxlib", "0.4.13"), wheel("jaxlib", "0.4.13+cuda12.cudnn89")))
     assert check.fixes[0].command == ()
-    assert "torch==2.5.1+cu124" in check.fixes[0].text
+    assert "jaxlib==0.4.13+cuda12.cudnn89" in check.fixes[0].text
+
+
+def test_a_build_of_pytorchs_index_is_asked_of_that_index() -> None:
+    check = judged(environment(wheel("torch", "2.4.0+cu121"), wheel("torch", "2.5.1+cu124")))
+    assert check.fixes[0].command[-3:] == (
+        "torch==2.5.1+cu124", "--index-url", "https://download.pytorch.org/whl/cu124",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,167 @@
+"""Packages whose files are not those that were installed: which frameworks need them, and what that costs."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from envcheck.checks import Evidence
+from envcheck.compat.package_needs import bounds_on, requirement_name
+from envcheck.rules.api import Facts
+from envcheck.rules.framework_facts import of
+from envcheck.rules.trial_facts import imported
+from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework
+
+_NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
+"""What most programs run without, although it is required."""
+_SHOWN = 3
+
+
+class DamagedPackage(msgspec.Struct, frozen=True):
+    """An installed package and those of its files that differ."""
+
+    distribution: Distribution
+    files: tuple[DamagedFile, ...]
+    """The worst first."""
+    needed_by: str = ""
+    """A framework that is it, or that requires it (without extras), directly or through others; empty: none does."""
+    fatal: bool = False
+    """Whether that framework cannot be imported so."""
+
+    @property
+    def title(self) -> str:
+        """``numpy 2.4.6 is damaged: 44 files are missing``."""
+        does = "is damaged" if self.fatal else "was changed after installation"
+        first = self.files[0]
+        name = posixpath.basename(first.path)[:40]
+        missing = sum(file.kind == "missing" for file in self.files)
+        if missing > 1:
+            what = f"{missing} files are missing"
+        elif missing:
+            what = f"{name} is missing"
+        elif first.problem:
+            what = f"{name} cannot be {'loaded' if _is_code(first) else 'imported'}"
+        else:
+            what = f"{name} differs" if len(self.files) == 1 else f"{len(self.files)} files differ"
+        return f"{self.distribution.name[:30]} {self.distribution.version[:20]} {does}: {what}"[:80]
+
+    @property
+    def told(self) -> str:
+        """``numpy 2.4.6, which cupy-cuda12x requires: numpy/__init__.py is missing``."""
+        own = self.distribution.name
+        required = f", which {self.needed_by} requires" if self.needed_by not in ("", own) else ""
+        shown = "; ".join(dict.fromkeys(f"{_place(file)} {_state(file)}" for file in self.files[:_SHOWN]))
+        more = f"; and {len(self.files) - _SHOWN} more files" if len(self.files) > _SHOWN else ""
+        return f"{own} {self.distribution.version}{required}: {shown}{more}"
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The files, as their package's list and as the disk have them."""
+        return tuple(_evidence(file) for file in self.files[:_SHOWN])
+
+
+def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPackage, ...]:
+    """Those of which files differ by presence, size or hash, the worst first; none where nobody looked."""
+    by_package: dict[str, dict[str, DamagedFile]] = {}
+    for looked in (environment.verified, environment.shipped):
+        for file in looked.damaged if looked else ():
+            by_package.setdefault(file.package, {}).setdefault(file.path, file)
+    if not by_package:
+        return ()
+    needed = _needed(environment, facts.marks)
+    found = [
+        _package(owner, tuple(files.values()), needed.get(name, ()))
+        for name, files in by_package.items()
+        if (owner := _owner(next(iter(files.values())), environment))
+    ]
+    return tuple(sorted(found, key=lambda each: (not each.fatal, not each.needed_by)))
+
+
+def owner_of(path: str | None, environment: Environment) -> Distribution | None:
+    """The installed package of which this file is known to differ."""
+    for looked in (environment.verified, environment.shipped):
+        found = next((file for file in (looked.damaged if looked else ()) if file.path == path), None)
+        if found:
+            return _owner(found, environment)
+    return None
+
+
+def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
+    """The distribution whose own list tells of the file."""
+    places = (f"file {each.path}" for each in environment.distributions or ())
+    found = zip(places, environment.distributions or (), strict=True)
+    return next((each for place, each in found if file.source in (place, f"{place}/RECORD")), None)
+
+
+def _package(
+    distribution: Distribution, files: Sequence[DamagedFile], frameworks: Sequence[Framework]
+) -> DamagedPackage:
+    ordered = tuple(sorted(files, key=lambda file: (not _breaks(file), file.path.count("/"), file.path)))
+    stopped = next((each for each in frameworks if not imported(each)), None)
+    by = stopped or next(iter(frameworks), None)
+    fatal = stopped is not None and distribution.name not in _NOT_TO_RUN and any(map(_breaks, files))
+    return DamagedPackage(distribution, ordered, by.name if by else "", fatal)
+
+
+def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, list[Framework]]:
+    """By name of a distribution, the frameworks that cannot do without it, by what metadata requires without extras."""
+    installed = {each.name: each for each in reversed(environment.distributions or ())}
+    found: dict[str, list[Framework]] = {}
+    for framework in of(environment):
+        queue = [framework.name]
+        for name in queue:
+            found.setdefault(name, []).append(framework)
+            lines = installed[name].requires if name in installed else None
+            asked = dict.fromkeys(map(requirement_name, lines or ()))
+            queue += [
+                each
+                for each in asked
+                if each in installed and each not in queue and bounds_on(lines or (), each, marks) is not None
+            ]
+    return found
+
+
+def _breaks(file: DamagedFile) -> bool:
+    """Whether what takes the file fails: it is gone, cannot be used, or is machine code that nobody has made so."""
+    if _is_code(file):
+        return file.kind in ("missing", "hash") or file.problem is not None
+    return file.path.endswith(".py") and (file.kind == "missing" or file.problem is not None)
+
+
+def _is_code(file: DamagedFile) -> bool:
+    return ".so" in posixpath.basename(file.path)
+
+
+def _place(file: DamagedFile) -> str:
+    """The path from the folder for packages on."""
+    for folder in ("/site-packages/", "/dist-packages/"):
+        _, found, rest = file.path.rpartition(folder)
+        if found:
+            return rest
+    return file.path
+
+
+def _state(file: DamagedFile) -> str:
+    if file.kind == "missing":
+        return "is missing"
+    if file.problem:
+        return f"is damaged ({file.problem})"
+    if file.kind == "size":
+        return f"has {file.found} instead of {file.recorded}"
+    return "differs from what was installed"
+
+
+def _evidence(file: DamagedFile) -> Evidence:
+    recorded = f", recorded: {file.recorded}" if file.recorded else ""
+    there = f", found: {file.found}" if file.found else ""
+    return Evidence(what=file.path, value=f"{_state(file)}{recorded}{there}"[:300], source=file.source)
+
+
+def compared(environment: Environment) -> str:
+    """What of the files was compared, for a line that says that all is well; empty where nothing was."""
+    looked = environment.verified or environment.shipped
+    if looked is None or not looked.files:
+        return ""
+    return f"{looked.files:,} files checked by {'hash' if environment.verified else 'size'}"

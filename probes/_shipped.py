@@ -1,0 +1,255 @@
+"""What was shipped with the frameworks and with what they require, against what lies there.
+
+Every check compares presence and size of the files that decide (``_owner_wheels.decisive``); ``verify`` compares the
+hashes of all. A file that differs is looked at: whether the loader, or Python, could still take it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import stat
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from ._env_head import read_start
+from ._env_paths import printable
+from ._framework_pins import requirement_name
+from ._kit import Request, below
+from ._links import resolve
+from ._loading_heads import head_of
+from ._owner_wheels import RECORD_LIMIT, Recorded, decisive, is_native, recorded_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Fields = dict[str, Any]
+
+PACKAGES = 500
+_DAMAGED = 200
+_HEADS = 1 << 16
+"""Bytes of METADATA in which requirements are looked for first; its description, mostly long, follows them."""
+_HEAD_LIMIT = 1 << 20
+_REQUIREMENTS = 1000
+_SOURCE_LIMIT = 1 << 20
+_REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+_ELF = b"\x7fELF"
+
+
+def shipped(request: Request, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
+    """The record ``Shipped`` of an environment; what is required is added to the distributions that it speaks of.
+
+    ``roots`` are names of the distributions that hold frameworks; ``python`` is the version of the environment's.
+    """
+    required = _closure(request, distributions, roots)
+    names = {item["name"] for item in required}
+    cuda = [item for item in _listed(distributions) if item["name"] not in names and _has_libraries(request, item)]
+    record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
+    complete = True
+    for item in [*required, *cuda]:
+        if not _is_comparable(request, item):
+            record["unlisted"].append(item["name"])
+            continue
+        files, all_there = decisive(request, item["path"])
+        record["packages"].append(item["name"])
+        record["files"] += len(files)
+        complete = complete and all_there and len(record["damaged"]) < _DAMAGED
+        for recorded in files:
+            damage = _compared(request, recorded, sized=item.get("installer") != "conda", python=python)
+            if damage and not is_anothers(request, distributions, item, recorded):
+                record["damaged"].append({**_whose(item), **damage})
+                if len(record["damaged"]) >= _DAMAGED:
+                    break
+    return {**record, "complete": complete}
+
+
+def gone(request: Request, dist_info: str, package: str) -> list[str]:
+    """Of the files that decide, those of one import package that are not there, by their paths from its site folder."""
+    site = dist_info.rpartition("/")[0]
+    start = f"{site}/{package}/"
+    files = (each for each in decisive(request, dist_info)[0] if each.path.startswith(start))
+    wanted = (each for each in files if is_native(each.path) or each.path == f"{start}__init__.py")
+    missing = (each for each in wanted if _state(request, each.path) is None)
+    return [each.path[len(site) + 1 :] for each in missing]
+
+
+def differing(request: Request, item: Fields, recorded: Recorded, python: str | None, **said: Any) -> Fields:
+    """A ``DamagedFile``: a file of a distribution, how it differs, and why it cannot be used, where that is so."""
+    problem = None if said.get("kind") == "missing" else _unusable(request, recorded.path, python)
+    return {**_whose(item), "path": printable(recorded.path), **said, **({"problem": problem} if problem else {})}
+
+
+def comparable(record: Fields) -> list[Fields]:
+    """Of an environment's record the distributions of frameworks, and of what they require, that list their files."""
+    looked = record.get("shipped") or {}
+    wanted = {*(looked.get("packages") or ()), *(looked.get("unlisted") or ())}
+    distributions = [item for item in record.get("distributions") or () if item["name"] in wanted]
+    conda = [item for item in distributions if item["channel"] == "conda"]
+    wheels = [item for item in _listed(distributions) if item.get("installer") != "conda" and not item.get("editable")]
+    return [*wheels, *conda]
+
+
+def _whose(item: Fields) -> Fields:
+    place = printable(item["path"])
+    source = f"file {place}/RECORD" if place.endswith(".dist-info") else f"file {place}"
+    return {"package": item["name"], "version": item["version"], "source": source}
+
+
+def _listed(distributions: Iterable[Fields]) -> list[Fields]:
+    return [item for item in distributions if item["channel"] == "pip" and item["path"].endswith(".dist-info")]
+
+
+def _has_libraries(request: Request, item: Fields) -> bool:
+    return bool(recorded_by(request, item["path"]).libraries)
+
+
+def _is_comparable(request: Request, item: Fields) -> bool:
+    whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
+    return whole and recorded_by(request, item["path"]).there
+
+
+def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
+    """The installed distributions of frameworks, and what their metadata asks for, for whatever extra; in that order.
+
+    Markers are not judged here: what is installed and named is looked at.
+    """
+    by_name: dict[str, list[Fields]] = {}
+    for item in distributions:
+        by_name.setdefault(item["name"], []).append(item)
+    queue = [name for name in by_name if name in roots]
+    met = set(queue)
+    found: list[Fields] = []
+    for name in queue:
+        for item in by_name[name]:
+            found.append(item)
+            if len(found) >= PACKAGES:
+                return found
+            if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
+                item["requires"] = _requirements(request, item["path"])
+            for line in item.get("requires") or ():
+                asked = requirement_name(line)
+                if asked in by_name and asked not in met:
+                    met.add(asked)
+                    queue.append(asked)
+    return found
+
+
+def _requirements(request: Request, dist_info: str) -> list[str]:
+    for limit in (_HEADS, _HEAD_LIMIT):
+        head = read_start(request, f"{dist_info}/METADATA", limit) or b""
+        end = _END_OF_HEAD.search(head)
+        if end or len(head) < limit:
+            break
+    lines = _REQUIRES.findall(head[: end.start()] if end else head)
+    return [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
+
+
+def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
+    """How a file differs in presence and size, or cannot be loaded; ``sized``: its size says something."""
+    try:
+        found = _state(request, recorded.path)
+    except OSError:
+        return None  # it may be there
+    if found is None:
+        # A folder without an empty __init__.py is imported all the same.
+        return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
+    if not stat.S_ISREG(found.st_mode):
+        return {**_differs(recorded, "size"), "problem": "it is no regular file"}
+    other = sized and recorded.size is not None and recorded.size != found.st_size
+    if not other and (not _is_library(recorded.path) or _begins_well(request, recorded.path)):
+        return None
+    problem = _unusable(request, recorded.path, python)
+    if not other and not problem:
+        return None
+    said = _differs(recorded, "size" if other else "content")
+    return {**said, "found": f"{found.st_size} bytes", **({"problem": problem} if problem else {})}
+
+
+def _differs(recorded: Recorded, kind: str) -> Fields:
+    size = {"recorded": f"{recorded.size} bytes"} if recorded.size is not None else {}
+    return {"path": printable(recorded.path), "kind": kind, **size}
+
+
+def is_anothers(
+    request: Request, distributions: Sequence[Fields], item: Fields, recorded: Recorded, digest: str | None = None
+) -> bool:
+    """Whether another distribution lists the file with the size (and ``digest``, where that is known) that it has: it
+    was installed over this one.
+    """
+    site = item["path"].rpartition("/")[0]
+    start = recorded.path[len(site) + 1 :].encode("utf-8", "surrogateescape")
+    try:
+        found = _state(request, recorded.path)
+    except OSError:
+        found = None
+    for other in _listed(distributions) if item["channel"] == "pip" else ():
+        if found is None or other is item or other["path"].rpartition("/")[0] != site:
+            continue
+        data = b"\n" + (read_start(request, f"{other['path']}/RECORD", RECORD_LIMIT) or b"")
+        at = data.find(b"\n%s," % start)
+        line = data[at + 1 : at + 1 + len(start) + 200].partition(b"\n")[0].strip() if at >= 0 else b""
+        fits = digest is None or b",%s," % digest.encode() in line
+        if line and fits and line.rpartition(b",")[2] in (b"", b"%d" % found.st_size):
+            return True
+    return False
+
+
+def _state(request: Request, path: str) -> os.stat_result | None:
+    """The state of what is at a path, links followed inside the root; None where nothing is. Raises OSError where that
+    cannot be told.
+    """
+    inside = path if request.get("root", "/") == "/" else resolve(request, path)
+    try:
+        return os.stat(below(request, inside)) if inside is not None else None
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+
+
+def _is_library(path: str) -> bool:
+    return ".so" in path.rpartition("/")[2]
+
+
+def _begins_well(request: Request, path: str) -> bool:
+    """Whether the first bytes are an ELF file's; the rest is read where it is loaded."""
+    start = read_start(request, path, 24)
+    return start is None or (len(start) == 24 and start[:4] == _ELF and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1"))
+
+
+def _unusable(request: Request, path: str, python: str | None) -> str | None:
+    """Why a library cannot be loaded, or a module cannot be imported, by the file itself."""
+    if path.endswith(".py"):
+        return _no_python(read_start(request, path, _SOURCE_LIMIT), python)
+    if not _is_library(path):
+        start = read_start(request, path, 64)
+        return "it is empty" if start is not None and not start else None
+    inside = path if request.get("root", "/") == "/" else resolve(request, path)
+    try:
+        head = head_of(below(request, inside)) if inside else None
+    except OSError:
+        return None
+    return head.refused if head else None
+
+
+def _no_python(source: bytes | None, python: str | None) -> str | None:
+    if source is None or len(source) >= _SOURCE_LIMIT:
+        return None
+    if b"\0" in source:
+        return "it holds zeros, and is no Python"
+    if not source.strip():
+        return "it is empty"
+    own = (sys.version_info.major, sys.version_info.minor)
+    if python is None or own < tuple(int(part) for part in re.findall(r"\d+", python)[:2]):
+        return None  # an older parser does not know all that a newer one takes
+    problem = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(source)
+        except SyntaxError as error:
+            problem = printable(f"it is no Python: line {error.lineno}: {error.msg}")
+        except (ValueError, RecursionError, MemoryError):
+            pass  # it may be too much for the parser, and says nothing of the file
+    return problem

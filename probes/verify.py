@@ -1,0 +1,224 @@
+"""The hash of every file that the frameworks and what they require installed, against the list that came with it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import threading
+import time
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ._env_examined import examined
+from ._kit import Out, Request, below
+from ._links import resolve
+from ._owner_conda import all_files as listed_by_conda
+from ._owner_wheels import Recorded, for_tests, is_native
+from ._owner_wheels import all_files as listed_by_wheel
+from ._shipped import comparable, differing, is_anothers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROBE = {
+    "title": "Hashes of the installed files",
+    "kind": "verify",
+    "seconds": 3600.0,
+    "uses": "files",
+    "scopes": ["env", "container"],
+    "fills": ["environments"],
+}
+
+_AT_LEAST, _A_SECOND = 60.0, 50e6
+"""Seconds that are taken in any case, and bytes that a slow disk gives in each one besides: what is left after that is
+left out, and the record says so.
+"""
+_ENOUGH = 3500.0
+_FILES = 1_000_000
+_DAMAGED = 500
+_PIECE = 1 << 20
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_TOLD_EVERY = 0.5
+_HASHES = {"sha256": hashlib.sha256, "sha384": hashlib.sha384, "sha512": hashlib.sha512}
+_NOT_RUN = (
+    ".h",
+    ".hpp",
+    ".cuh",
+    ".a",
+    ".pyi",
+    ".pxd",
+    ".pyx",
+    ".typed",
+    ".md",
+    ".rst",
+    ".txt",
+    ".html",
+    ".cmake",
+    ".pc",
+)
+"""Endings of what only compilers and people read: images that were made smaller have it removed."""
+
+Fields = dict[str, Any]
+
+
+class _Task(NamedTuple):
+    item: Fields
+    recorded: Recorded
+    size: int
+
+
+class _Work:
+    """The files, the largest first, shared out among threads: hashing leaves the interpreter's lock to others."""
+
+    def __init__(self, request: Request, tasks: list[_Task]) -> None:
+        self.differing: list[tuple[_Task, Fields]] = []
+        self.files = self.bytes = self.unread = 0
+        self._request = request
+        self._tasks = tasks
+        self._lock = threading.Lock()
+        self._next = 0
+        self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(_cores())]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end, no longer than so; whether it has come."""
+        until = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def stop(self) -> bool:
+        """Take no further file; whether none was left."""
+        with self._lock:
+            left, self._next = len(self._tasks) - self._next, len(self._tasks)
+        return left <= 0 and self.wait(0)
+
+    def _serve(self) -> None:
+        buffer = memoryview(bytearray(_PIECE))
+        while True:
+            with self._lock:
+                number, self._next = self._next, self._next + 1
+            if number >= len(self._tasks):
+                return
+            task = self._tasks[number]
+            said = self._compared(task, buffer)
+            with self._lock:
+                self.files += 1
+                if said:
+                    self.differing.append((task, said))
+
+    def _compared(self, task: _Task, buffer: memoryview) -> Fields | None:
+        """How the file differs; None where it does not, or cannot be read."""
+        recorded = task.recorded
+        kind, _, wanted = (recorded.hash or "").partition("=")
+        try:
+            digest = self._digest(_inside(self._request, recorded.path), kind, task.size, buffer)
+        except OSError:
+            self.unread += 1
+            return None
+        if digest is None or digest == wanted:
+            return None
+        return {"kind": "hash", "recorded": recorded.hash, "found": f"{kind}={digest}"}
+
+    def _digest(self, place: str, kind: str, size: int, buffer: memoryview) -> str | None:
+        descriptor = os.open(place, _FLAGS)
+        hashed = _HASHES[kind]()
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return None
+            left = size + 1  # a file that grows while it is read has an end all the same
+            while left > 0 and (number := os.readv(descriptor, [buffer[: min(left, _PIECE)]])):
+                hashed.update(buffer[:number])
+                left -= number
+                self.bytes += number
+        finally:
+            os.close(descriptor)
+        return urlsafe_b64encode(hashed.digest()).decode().rstrip("=")
+
+
+def collect(request: Request, out: Out) -> None:
+    """Send ``verified`` of the environment that is judged."""
+    judged = next(iter(examined(request)), None)
+    items = comparable(judged) if judged else []
+    if judged is None or not items:
+        out.absent("no framework whose files are listed")
+        return
+    tasks: list[_Task] = []
+    damaged: list[Fields] = []
+    for item in items:
+        for recorded in _listed(request, judged, item):
+            _sort_out(request, item, recorded, tasks, damaged)
+    tasks.sort(key=lambda task: -task.size)
+    work, complete = _hashed(request, tasks, out)
+    python = judged.get("python")
+    for task, said in work.differing:
+        if not is_anothers(request, judged["distributions"], task.item, task.recorded, said["found"]):
+            damaged.append(differing(request, task.item, task.recorded, python, **said))
+    record = {
+        "source": "wheel metadata",
+        "packages": list(dict.fromkeys(item["name"] for item in items)),
+        "unlisted": (judged.get("shipped") or {}).get("unlisted") or [],
+        "files": work.files,
+        "bytes": work.bytes,
+        "damaged": damaged[:_DAMAGED],
+        "complete": complete and not work.unread and len(damaged) <= _DAMAGED and len(tasks) < _FILES,
+    }
+    environment = {"key": judged["key"], "source": judged["source"], "verified": record}
+    out.fact({"environments": {"items": [environment], "complete": False}})
+
+
+def _listed(request: Request, judged: Fields, item: Fields) -> Iterator[Recorded]:
+    files = listed_by_conda(request, judged["key"], item) if item["channel"] == "conda" else None
+    return files if files is not None else listed_by_wheel(request, item["path"])
+
+
+def _sort_out(request: Request, item: Fields, recorded: Recorded, tasks: list[_Task], damaged: list[Fields]) -> None:
+    """What is to be hashed; what is gone is told at once."""
+    kind = (recorded.hash or "").partition("=")[0]
+    if for_tests(recorded.path.rpartition("-packages/")[2]) or kind not in _HASHES or len(tasks) >= _FILES:
+        return
+    try:
+        found = os.stat(_inside(request, recorded.path))
+    except (FileNotFoundError, NotADirectoryError):
+        if len(damaged) <= _DAMAGED and _is_missed(recorded):
+            damaged.append(differing(request, item, recorded, None, kind="missing"))
+    except (OSError, ValueError):
+        pass
+    else:
+        tasks.append(_Task(item, recorded, found.st_size))
+
+
+def _is_missed(recorded: Recorded) -> bool:
+    empty = recorded.size == 0 and recorded.path.endswith("/__init__.py")
+    named = recorded.path.rpartition("/")[2]
+    return not empty and (is_native(recorded.path) or ("." in named and not named.lower().endswith(_NOT_RUN)))
+
+
+def _hashed(request: Request, tasks: list[_Task], out: Out) -> tuple[_Work, bool]:
+    """Hash the files for as long as they may take; whether none was left out."""
+    total = sum(task.size for task in tasks)
+    until = time.monotonic() + min(_ENOUGH, _AT_LEAST + total / _A_SECOND)
+    work = _Work(request, tasks)
+    work.start()
+    while not work.wait(_TOLD_EVERY) and time.monotonic() < until:
+        out.progress(f"hashed {work.bytes / 1e9:.1f} of {total / 1e9:.1f} GB")
+    return work, work.stop()
+
+
+def _inside(request: Request, path: str) -> str:
+    """The path on this machine; raises FileNotFoundError where it leads nowhere inside the root."""
+    inside = path if request.get("root", "/") == "/" else resolve(request, path)
+    if inside is None:
+        raise FileNotFoundError(path)
+    return below(request, inside)
+
+
+def _cores() -> int:
+    try:
+        return max(1, len(os.sched_getaffinity(0)))
+    except (AttributeError, OSError):
+        return 1
