@@ -11,7 +11,7 @@ import msgspec
 from envcheck.checks import STATUSES, Check, Report, Summary, Tool, Verdict
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
-from envcheck.rules.cause import primary
+from envcheck.rules.cause import Importance, primary
 from envcheck.rules.measured import headline as measured_headline
 from envcheck.rules.measured import nothing_measured, only_measured
 from envcheck.snapshot import Framework, Snapshot
@@ -23,7 +23,7 @@ HEADLINE = 80
 _MOST_NAMED = 3
 
 
-def conclude(
+def conclude(  # noqa: PLR0913
     snapshot: Snapshot,
     checks: Sequence[Check],
     rules: Iterable[Rule],
@@ -31,14 +31,15 @@ def conclude(
     tool: Tool,
     fail_on: FailOn = "fail",
     assumed: dict[str, str] | None = None,
+    importance: Importance | None = None,
     duration: float = 0.0,
 ) -> Report:
-    """Build the report on ``checks``; ``rules`` are those that were put."""
+    """Build the report on ``checks``; ``rules`` are those that were put, ``importance`` ranks the frameworks."""
     put = tuple(rules)
     required = frozenset(rule.name for rule in put if rule.required)
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
     decision = verdict(ordered, required, needs_machine=any(rule.scope == "node" for rule in put))
-    cause = primary(ordered)
+    cause = primary(ordered, importance)
     slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
     return Report(
         tool=tool,

@@ -24,6 +24,7 @@ from envcheck.compat.tables import (
     LinkRow,
     RateRow,
     ReleaseRow,
+    RoleRow,
     Row,
     SourceRow,
     Tables,
@@ -43,6 +44,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "torch": TorchRow,
     "release": ReleaseRow,
     "flaw": FlawRow,
+    "role": RoleRow,
 }
 
 _ONE_AT_A_TIME = RLock()

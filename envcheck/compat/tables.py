@@ -348,6 +348,22 @@ class FlawRow(Row, frozen=True, kw_only=True):
         return f"flaw/{self.name}/{self.versions}" + (f"/{'+'.join(self.os)}" if self.os else "")
 
 
+class RoleRow(Row, frozen=True, kw_only=True):
+    """What people install a project for; it decides whose failure is told first where several fail."""
+
+    name: str
+    """The project."""
+    names: tuple[str, ...]
+    """Its distributions, as patterns: ``cupy-*``."""
+    role: Literal["framework", "engine", "library", "compiler"]
+    """``framework``: programs are written in it. ``engine``: it runs finished models. ``library``: programs use it
+    beside a framework. ``compiler``: it compiles kernels, mostly on behalf of the others."""
+
+    @property
+    def id(self) -> str:
+        return f"role/{self.name}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -364,6 +380,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
     flaws: tuple[FlawRow, ...] = ()
+    roles: tuple[RoleRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

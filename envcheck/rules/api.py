@@ -133,6 +133,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     action: Action = "none"
     missing: tuple[Missing, ...] = ()
     """The facts that would settle an ``unknown`` or ``skipped`` outcome."""
+    frameworks: tuple[str, ...] = ()
+    """Names of the frameworks that it concerns, where that is less than all of its environment."""
 
 
 def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") -> Outcome:

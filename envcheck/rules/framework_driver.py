@@ -32,11 +32,11 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     framework, base = subject.framework, extended(subject)
     if base is not None and base.cuda:
         return False
-    return _driver_is_apart(subject, facts) and (leads(framework) or framework.cuda is not None)
+    return _driver_is_apart(subject, facts) and (leads(framework, facts.tables) or framework.cuda is not None)
 
 
 def _leads_and_starts_cuda(subject: FrameworkSubject, facts: Facts) -> bool:
-    return leads(subject.framework) and _driver_is_apart(subject, facts)
+    return leads(subject.framework, facts.tables) and _driver_is_apart(subject, facts)
 
 
 @rule(
@@ -89,17 +89,17 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
         return passed(title, *evidence)
-    if not fit.bad and not leads(framework):
+    if not fit.bad and not leads(framework, facts.tables):
         return None
     if not fit.bad:
         return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
-    title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework)
+    title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework, facts)
     return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst)
 
 
-def _weight(framework: Framework) -> Status:
-    return "fail" if leads(framework) else "warn"
+def _weight(framework: Framework, facts: Facts) -> Status:
+    return "fail" if leads(framework, facts.tables) else "warn"
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
