@@ -7,10 +7,14 @@ stage crash or hang.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 import time
 from typing import Any, Callable, NamedTuple  # noqa: UP035  read by Python 3.8 too
 
 from ._deep_driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
+from ._deep_files import files_named
+from ._deep_loading import loading_told
 from ._deep_maps import loaded_libraries
 from ._deep_said import said, tell
 from ._device_making import give_up_making_devices
@@ -111,12 +115,13 @@ class _Attempt:
         self._out.progress(f"importing {name}")
         started = time.perf_counter()
         try:
-            module = importlib.import_module(name)
+            with loading_told(lambda path: self._out.progress(f"importing {name} (last library loaded: {path})")):
+                module = importlib.import_module(name)
         except BaseException as error:
             tell(error)
-            self._tell(imported=False, error=said(error), import_seconds=_since(started))
+            self._tell(imported=False, error=said(error), import_seconds=_since(started), files=files_named(error))
             return None
-        self._tell(imported=True, import_seconds=_since(started))
+        self._tell(imported=True, import_seconds=_since(started), **_place_of(module))
         return module
 
     def _compute(self, module: Any) -> None:
@@ -136,7 +141,8 @@ class _Attempt:
             except BaseException as error:
                 if not isinstance(error, OnCpuError):
                     tell(error)
-                self._tell(error=_in_step(step, error), **({"ran_on_gpu": False} if number == 0 else {}))
+                files = [] if isinstance(error, OnCpuError) else files_named(error)
+                self._tell(error=_in_step(step, error), files=files, **({"ran_on_gpu": False} if number == 0 else {}))
                 return
             else:
                 if number == 0:
@@ -169,13 +175,23 @@ class _Attempt:
 
     def _tell(self, **trial: Any) -> None:
         kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
-        self._send({"trial": {"source": SOURCE, **{k: v for k, v in kept.items() if v not in (None, {}, "")}}})
+        self._send({"trial": {"source": SOURCE, **{k: v for k, v in kept.items() if v not in (None, {}, "", [])}}})
 
     def _send(self, part: dict[str, Any]) -> None:
         framework = {"name": self._request["framework"]["name"], "source": SOURCE, **part}
         listing = {"items": [framework], "complete": False}
         environment = {"key": self._request["environment"], "source": SOURCE, "frameworks": listing}
         self._out.fact({"environments": {"items": [environment], "complete": False}})
+
+
+def _place_of(module: Any) -> dict[str, Any]:
+    """The file that was imported, and the version that it says."""
+    top = sys.modules.get(module.__name__.partition(".")[0], module) if hasattr(module, "__name__") else module
+    path, version = getattr(top, "__file__", None), getattr(top, "__version__", None)
+    return {
+        "path": os.path.abspath(path) if isinstance(path, str) and path else None,
+        "version": str(version)[:_LONGEST_ANSWER] if isinstance(version, str) else None,
+    }
 
 
 def _in_step(step: Step, error: BaseException) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from envcheck.checks import LAYERS, Check, Layer, Subject
 from envcheck.rules.api import Rule
 from envcheck.rules.framework_facts import LEAST_IMPORTANT
-from envcheck.rules.trial_errors import SAID_HERE
+from envcheck.rules.trial_facts import SAID_HERE
 
 Importance = Mapping[str, int]
 """Key of a framework's subject → how much people came for it, from 0."""
@@ -26,7 +26,8 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
     consequences = {rule.name: frozenset(rule.explains) for rule in rules}
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
-    explained = [_explained(check, causes, consequences) for check in found]
+    told = [_told_elsewhere(check, causes, by_name) for check in found]
+    explained = [_explained(check, causes, consequences) for check in told]
     return _raised([_accounted(check, causes, by_name) for check in explained])
 
 
@@ -92,8 +93,25 @@ def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
     )
 
 
+def _told_elsewhere(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+    """A finding with the one of another rule that tells the same and more: of each package that it names."""
+    rule = rules.get(check.rule)
+    if rule is None or not rule.told_by or check.status not in _BAD:
+        return check
+    packages = {found.what.partition("==")[0] for found in check.evidence if "==" in found.what}
+    for cause in causes:
+        if cause.rule in rule.told_by and packages and packages <= _words(cause):
+            return msgspec.structs.replace(check, explained_by=cause.id)
+    return check
+
+
+def _words(check: Check) -> set[str]:
+    texts = (check.title, check.message, *(text for found in check.evidence for text in (found.what, found.value)))
+    return {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
+
+
 def _explained(check: Check, causes: Sequence[Check], consequences: dict[str, frozenset[str]]) -> Check:
-    if check.status not in ("fail", "warn", "unknown"):
+    if check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
     for cause in causes:
         if check.rule in consequences[cause.rule] and _reaches(cause, check):

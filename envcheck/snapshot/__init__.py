@@ -50,6 +50,7 @@ from envcheck.snapshot.software import (
     Loaded,
     Toolkit,
     Trial,
+    TrialFile,
     Variables,
 )
 from envcheck.snapshot.system import (
@@ -112,6 +113,7 @@ __all__ = [
     "Throttle",
     "Toolkit",
     "Trial",
+    "TrialFile",
     "Variables",
     "Verification",
 ]

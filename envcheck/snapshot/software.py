@@ -98,6 +98,23 @@ class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What the library answered, where it was asked."""
 
 
+class TrialFile(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that the failure of a trial names."""
+
+    path: str
+    """Absolute. A library's bare name, or a module's name with slashes, where nothing that is installed has it."""
+    role: Literal["error", "frame", "module"]
+    """``error``: the message is about it. ``frame``: it was being run. ``module``: it is what the import did not find.
+    """
+    line: int | None = None
+    owner: str | None = None
+    """The distribution whose RECORD lists it, as ``numpy==2.4.0``; None: no RECORD does."""
+    state: Literal["as installed", "differs", "gone", "unreadable"] | None = None
+    """None: there is nothing that it could be compared with, or it was not compared."""
+    detail: str | None = None
+    """How it differs: ``it is empty``."""
+
+
 class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What happened when a framework was imported in a process of its own and put to work on the GPU."""
 
@@ -117,6 +134,12 @@ class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """How it is known where it ran: ``the result's pointer is device memory``."""
     error: str | None = None
     """What went wrong: the exact line that was raised, with its type, or how the process died."""
+    files: tuple[TrialFile, ...] | None = None
+    """Files that the error and its traceback name, the nearest to the cause first; None: nothing was raised."""
+    path: str | None = None
+    """The file of the package that was imported; None: it is not known, or a package without one (a namespace)."""
+    version: str | None = None
+    """The version that the imported package says; None: it says none."""
     warnings: tuple[str, ...] = ()
     """Lines that it printed and that name a problem."""
     libraries: tuple[Loaded, ...] | None = None
