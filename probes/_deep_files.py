@@ -49,6 +49,11 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
     return [manifest.told(each) for each in list(found.values())[:_MOST]]
 
 
+def damaged(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that a distribution installed and that are not what it installed."""
+    return [file for file in files if "owner" in file and file.get("state", "as installed") != "as installed"]
+
+
 def _chain(error: BaseException) -> list[BaseException]:
     """What was raised first, then what was raised because of it."""
     chain = [error]

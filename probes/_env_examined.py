@@ -144,7 +144,9 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
     conda = installed_by_conda(request, key, DETAILED)
     complete = path.complete and wheels.complete and conda.complete
     distributions = [*wheels.items, *conda.items]
-    site = Site(request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders))
+    site = Site(
+        request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders), path.led_by
+    )
     record |= {
         "python": layout.version,
         "implementation": layout.implementation,
@@ -156,6 +158,7 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "distributions": distributions,
         "distributions_complete": complete,
         "damaged": [*wheels.damaged, *conda.damaged],
+        "startup": list(path.startup),
         "problem": layout.problem,
     }
 

@@ -67,7 +67,7 @@ def _any(environment: Environment, _facts: Facts) -> bool:
     scope="env",
     per="environment",
     arises=_any,
-    explains=("extension-binary-missing", "cuda-library-missing", "cudnn-missing", "requirement-broken"),
+    explains=("extension-binary-missing", "requirement-broken"),
     told_by=("damaged-distribution",),
 )
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from probes._deep_files import files_named
-from probes._deep_loading import loading_told
+from probes._deep_loading import loading_told, packages_lost
 
 NUMBER = itertools.count()
 
@@ -148,6 +148,15 @@ def test_a_library_by_its_bare_name_is_the_one_that_was_installed(site: Site, li
     path.unlink()
     found = site.fails()[0]
     assert (found["path"], found["owner"], found["state"]) == (str(path), "toy-part==1.2", "gone")
+
+
+def test_a_package_whose_import_failed_is_known_although_nobody_says_so(site: Site) -> None:
+    site.write("__init__.py", "try:\n    from . import inner\nexcept ValueError:\n    raise ImportError from None\n")
+    site.write("inner.py", "raise ValueError\n")
+    site.record()
+    with loading_told(lambda _: None):
+        assert [found["role"] for found in site.fails()] == ["frame"]
+    assert site.package in packages_lost()
 
 
 def test_what_was_handled_before_is_no_cause(site: Site) -> None:
