@@ -107,6 +107,8 @@ class Check(Part, frozen=True, kw_only=True):
     scope: Scope
     layer: Layer
     subject: Subject
+    frameworks: tuple[str, ...] = ()
+    """Names of the frameworks that it concerns, where that is less than all of its environment."""
     status: Status
     title: str
     """The problem in a few words (or, when passed, what holds)."""

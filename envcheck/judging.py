@@ -23,7 +23,7 @@ from envcheck.request import Request
 from envcheck.require import require, validate
 from envcheck.rules.api import Rule
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.evaluate import evaluate
+from envcheck.rules.evaluate import evaluate, framework_importance
 from envcheck.snapshot import Snapshot
 from envcheck.verdict import conclude
 
@@ -63,6 +63,7 @@ def judge(
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,
         assumed={component.name: component.exact or "" for component in request.assume},
+        importance=framework_importance(snapshot, knowledge),
         duration=time.monotonic() - started,
     )
     report = msgspec.structs.replace(report, overlays=request.overlays)

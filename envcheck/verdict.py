@@ -11,9 +11,9 @@ import msgspec
 from envcheck.checks import STATUSES, Check, Report, Summary, Tool, Verdict
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
-from envcheck.rules.cause import primary
+from envcheck.rules.cause import Importance, primary
 from envcheck.rules.driver_facts import release_in
-from envcheck.rules.framework_facts import leads
+from envcheck.rules.framework_facts import LEAST_IMPORTANT
 from envcheck.rules.measured import headline as measured_headline
 from envcheck.rules.measured import nothing_measured, only_measured
 from envcheck.snapshot import Framework, Snapshot
@@ -27,7 +27,7 @@ _MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
 """The roots of facts that only a machine with a GPU and driver can supply."""
 
 
-def conclude(
+def conclude(  # noqa: PLR0913
     snapshot: Snapshot,
     checks: Sequence[Check],
     rules: Iterable[Rule],
@@ -35,22 +35,25 @@ def conclude(
     tool: Tool,
     fail_on: FailOn = "fail",
     assumed: dict[str, str] | None = None,
+    importance: Importance | None = None,
     duration: float = 0.0,
 ) -> Report:
-    """Build the report on ``checks``; ``rules`` are those that were put."""
+    """Build the report on ``checks``; ``rules`` are those that were put, ``importance`` ranks the frameworks."""
     put = tuple(rules)
     required = frozenset(rule.name for rule in put if rule.required)
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
     needs_machine = any(rule.scope == "node" for rule in put)
     decision = verdict(ordered, required, needs_machine=needs_machine)
-    cause = primary(ordered)
+    cause = primary(ordered, importance)
     slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
     return Report(
         tool=tool,
         created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         duration_s=round(duration, 3),
         host=snapshot.platform.host if snapshot.platform else None,
-        headline=_headline(decision, cause, ordered, required, snapshot, needs_machine=needs_machine),
+        headline=_headline(
+            decision, cause, ordered, required, snapshot, importance=importance or {}, needs_machine=needs_machine
+        ),
         exit_code=exit_code(decision, fail_on),
         verdict=decision,
         primary=cause.rule if cause else None,
@@ -111,6 +114,7 @@ def _headline(
     required: frozenset[str],
     snapshot: Snapshot,
     *,
+    importance: Importance,
     needs_machine: bool,
 ) -> str:
     if cause is not None:
@@ -123,7 +127,7 @@ def _headline(
         text = f"no verdict: {why or 'nothing could be checked'}"
     elif only_measured(checks):
         text = measured_headline(checks)
-    elif not needs_machine and (compared := _not_compared(snapshot)):
+    elif not needs_machine and (compared := _not_compared(snapshot, importance)):
         text = compared
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = f"GPU, driver and frameworks fit{_how_far_tried(_frameworks(snapshot))}"
@@ -134,13 +138,14 @@ def _headline(
     return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
 
 
-def _not_compared(snapshot: Snapshot) -> str:
+def _not_compared(snapshot: Snapshot, importance: Importance) -> str:
     """The headline where the machine is out of scope and a GPU or driver to compare with was not found; else empty."""
     gpu = any(gpu.compute_capability for gpu in (snapshot.gpus.items if snapshot.gpus else ()))
     driver = release_in(snapshot) is not None
     if gpu and driver:
         return ""
-    leading = [found for found in _frameworks(snapshot) if leads(found)]
+    chosen = {key.rpartition(":")[2] for key, weight in importance.items() if weight < LEAST_IMPORTANT}
+    leading = [found for found in _frameworks(snapshot) if found.name in chosen]
     if leading and all(found.cpu_only for found in leading):
         names = ", ".join(found.name for found in leading)
         return f"Environment is consistent; {names} {'is a CPU build' if len(leading) == 1 else 'are CPU builds'}"

@@ -7,10 +7,14 @@ stage crash or hang.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 import time
 from typing import Any, Callable, NamedTuple  # noqa: UP035  read by Python 3.8 too
 
 from ._deep_driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
+from ._deep_files import damaged, files_named
+from ._deep_loading import loading_told, packages_lost
 from ._deep_maps import loaded_libraries
 from ._deep_said import said, tell
 from ._device_making import give_up_making_devices
@@ -18,6 +22,7 @@ from ._kit import Out, Request, clean
 
 SOURCE = "trial"
 _LONGEST_ANSWER = 500
+_MOST_ASKED = 8
 
 Ask = Callable[[Any], Any]
 
@@ -111,13 +116,44 @@ class _Attempt:
         self._out.progress(f"importing {name}")
         started = time.perf_counter()
         try:
-            module = importlib.import_module(name)
+            with loading_told(lambda path: self._out.progress(f"importing {name} (last library loaded: {path})")):
+                module = importlib.import_module(name)
         except BaseException as error:
             tell(error)
             self._tell(imported=False, error=said(error), import_seconds=_since(started))
+            self._tell(files=self._files(error))
             return None
-        self._tell(imported=True, import_seconds=_since(started))
+        self._tell(imported=True, import_seconds=_since(started), **self._place_of(module))
         return module
+
+    def _files(self, error: BaseException) -> list[dict[str, Any]]:
+        """The files that a failed import names; where none is damaged, those that a package names that it asked for.
+
+        Compiled modules import others and do not pass on why that failed.
+        """
+        files = files_named(error)
+        lost = [name for name in packages_lost() if name != self._subject.module.partition(".")[0]]
+        for name in lost[:_MOST_ASKED] if not damaged(files) else ():
+            self._out.progress(f"importing {name}, to see why it fails")
+            try:
+                importlib.import_module(name)
+            except BaseException as reason:
+                found = damaged(files_named(reason))
+                if found:
+                    return found + files
+        return files
+
+    def _place_of(self, module: Any) -> dict[str, Any]:
+        """The package that was imported, its version, and whether it is the one that the files let expect."""
+        top = sys.modules.get(self._subject.module.partition(".")[0], module)
+        path, version = getattr(top, "__file__", None), getattr(top, "__version__", None)
+        expected = self._request["framework"].get("path")
+        told: dict[str, Any] = {"version": version[:_LONGEST_ANSWER]} if isinstance(version, str) else {}
+        if isinstance(path, str) and path:
+            told["path"] = os.path.abspath(path)
+            as_found = same_package(path, expected) if isinstance(expected, str) else None
+            told.update({} if as_found is None else {"as_found": as_found})
+        return told
 
     def _compute(self, module: Any) -> None:
         none_here = self._request.get("no_gpu") or self._subject.why_none
@@ -136,7 +172,8 @@ class _Attempt:
             except BaseException as error:
                 if not isinstance(error, OnCpuError):
                     tell(error)
-                self._tell(error=_in_step(step, error), **({"ran_on_gpu": False} if number == 0 else {}))
+                files = [] if isinstance(error, OnCpuError) else files_named(error)
+                self._tell(error=_in_step(step, error), files=files, **({"ran_on_gpu": False} if number == 0 else {}))
                 return
             else:
                 if number == 0:
@@ -169,13 +206,20 @@ class _Attempt:
 
     def _tell(self, **trial: Any) -> None:
         kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
-        self._send({"trial": {"source": SOURCE, **{k: v for k, v in kept.items() if v not in (None, {}, "")}}})
+        self._send({"trial": {"source": SOURCE, **{k: v for k, v in kept.items() if v not in (None, {}, "", [])}}})
 
     def _send(self, part: dict[str, Any]) -> None:
         framework = {"name": self._request["framework"]["name"], "source": SOURCE, **part}
         listing = {"items": [framework], "complete": False}
         environment = {"key": self._request["environment"], "source": SOURCE, "frameworks": listing}
         self._out.fact({"environments": {"items": [environment], "complete": False}})
+
+
+def same_package(file: str, expected: str) -> bool | None:
+    """Whether the module ``file`` belongs to the package ``expected``; None where they have different names."""
+    own = os.path.dirname(file) if os.path.basename(file).startswith("__init__.") else file
+    names = {os.path.basename(path).partition(".")[0] for path in (own, expected)}
+    return os.path.realpath(own) == os.path.realpath(expected) if len(names) == 1 else None
 
 
 def _in_step(step: Step, error: BaseException) -> str:

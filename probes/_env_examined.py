@@ -145,7 +145,9 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
     conda = installed_by_conda(request, key, DETAILED)
     complete = path.complete and wheels.complete and conda.complete
     distributions = [*wheels.items, *conda.items]
-    site = Site(request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders))
+    site = Site(
+        request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders), path.led_by
+    )
     record |= {
         "python": layout.version,
         "implementation": layout.implementation,
@@ -158,6 +160,7 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "distributions_complete": complete,
         "damaged": [*wheels.damaged, *conda.damaged],
         "shipped": shipped(request, distributions, DETAILED, layout.version),
+        "startup": list(path.startup),
         "problem": layout.problem,
     }
 

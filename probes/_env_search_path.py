@@ -2,20 +2,22 @@
 
 As documented for ``PYTHONPATH`` and the module ``site``: PYTHONPATH, the virtual environment's folder, the user's, the
 base's; each site folder brings the plain lines of its ``.pth`` files along. Lines that begin with ``import`` are code
-and stay unread.
+and say what they do only when they are run; what their text tells of it is told (``_env_startup``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ._env_interpreter import LIBRARY
 from ._env_layout import Layout
 from ._env_paths import home, is_folder, joined, link_target, name_of, real
+from ._env_startup import path_changes
 from ._kit import Request, list_names, read_text
 
 FOLDERS = 1000
+_CODE = ("import ", "import\t")
 _PATH_FILES = 1000
 
 
@@ -25,42 +27,52 @@ class SearchPath(NamedTuple):
     folders: tuple[str, ...] = ()
     by_variable: int = 0
     complete: bool = False
+    led_by: tuple[str, ...] = ()
+    """What puts each folder there, where it is no site folder of the environment itself: ``PYTHONPATH``, ``user site``
+    or the path of a ``.pth`` file; else empty."""
+    startup: tuple[dict[str, Any], ...] = ()
+    """The lines of ``.pth`` files that change this list by code."""
 
 
 def search_path(request: Request, layout: Layout) -> SearchPath:
     """The folders that the environment's interpreter would search, its standard library left out."""
+    code: list[tuple[str, str]] = []
     by_variable = _distinct(request, _python_path(request))
-    sites = _distinct(request, _with_path_files(request, _sites(request, layout)), by_variable)
-    folders = [*by_variable.values(), *sites.values()]
+    sites = _distinct(request, _with_path_files(request, _sites(request, layout), code), by_variable)
+    entries = [*by_variable.values(), *sites.values()]
+    folders = tuple(folder for folder, _ in entries)
     complete = layout.minor is not None and len(folders) < FOLDERS
-    return SearchPath(tuple(folders), len(by_variable), complete=complete)
+    startup = path_changes(request, code, folders) if code else ()
+    return SearchPath(folders, len(by_variable), complete, tuple(led_by for _, led_by in entries), startup)
 
 
-def _distinct(request: Request, folders: Iterator[str], before: dict[str, str] | None = None) -> dict[str, str]:
-    """Real path → path, for every existing folder that is not in ``before``."""
-    found: dict[str, str] = {}
-    for folder in folders:
+def _distinct(
+    request: Request, folders: Iterator[tuple[str, str]], before: dict[str, tuple[str, str]] | None = None
+) -> dict[str, tuple[str, str]]:
+    """Real path → path and what leads there, for every existing folder that is not in ``before``."""
+    found: dict[str, tuple[str, str]] = {}
+    for folder, led_by in folders:
         key = real(request, folder)
         if key not in found and key not in (before or {}) and is_folder(request, folder):
-            found[key] = folder
+            found[key] = (folder, led_by)
             if len(found) >= FOLDERS:
                 break
     return found
 
 
-def _python_path(request: Request) -> Iterator[str]:
+def _python_path(request: Request) -> Iterator[tuple[str, str]]:
     value = str(request["variables"].get("PYTHONPATH", ""))
     if value:
-        yield from (joined(request["cwd"], part) for part in value.split(":"))
+        yield from ((joined(request["cwd"], part), "PYTHONPATH") for part in value.split(":"))
 
 
-def _sites(request: Request, layout: Layout) -> Iterator[str]:
+def _sites(request: Request, layout: Layout) -> Iterator[tuple[str, str]]:
     if layout.virtual:
-        yield from _site_folders(request, layout, layout.prefix)
+        yield from ((folder, "") for folder in _site_folders(request, layout, layout.prefix))
     if layout.minor and (layout.system_packages or not layout.virtual):
-        yield from _user_site(request, layout.minor)
+        yield from ((folder, "user site") for folder in _user_site(request, layout.minor))
         if layout.base:
-            yield from _site_folders(request, layout, layout.base)
+            yield from ((folder, "") for folder in _site_folders(request, layout, layout.base))
 
 
 def _site_folders(request: Request, layout: Layout, prefix: str) -> Iterator[str]:
@@ -89,16 +101,22 @@ def _user_site(request: Request, minor: str) -> Iterator[str]:
         yield f"{user_base}/lib/python{minor}/site-packages"
 
 
-def _with_path_files(request: Request, sites: Iterator[str]) -> Iterator[str]:
-    for site in sites:
-        yield site
+def _with_path_files(
+    request: Request, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Each site folder and what its path files add; lines of code and their files go into ``code``."""
+    for site, led_by in sites:
+        yield site, led_by
         names = [name for name in list_names(request, site) or [] if name.endswith(".pth") and name[0] != "."]
         for name in names[:_PATH_FILES]:
-            yield from _lines_of(read_text(request, f"{site}/{name}") or "", site)
+            path = f"{site}/{name}"
+            text = read_text(request, path) or ""
+            yield from ((folder, path) for folder in _lines_of(text, site))
+            code += [(path, line) for line in text.lstrip("\ufeff").splitlines() if line.startswith(_CODE)]
 
 
 def _lines_of(text: str, site: str) -> Iterator[str]:
     for line in text.lstrip("\ufeff").splitlines():
         plain = line.rstrip()
-        if plain and not plain.startswith(("#", "import ", "import\t")) and name_of(plain):
+        if plain and not plain.startswith(("#", *_CODE)) and name_of(plain):
             yield joined(site, plain)

@@ -21,6 +21,8 @@ class _Environment(NamedTuple):
     distributions: tuple[dict[str, Any], ...]
     mapped: Mapping[str, str] = {}
     """Import name to path, of editable installations that bring a finder; it is asked last."""
+    led_by: tuple[str, ...] = ()
+    """What puts each of ``folders`` there, where it is no site folder of the environment itself."""
 
 
 class Site(_Environment):
@@ -62,6 +64,8 @@ class Package(NamedTuple):
     regular: bool
     """False for a folder without ``__init__.py``, which any regular package on the path outranks."""
     by_variable: bool
+    led_by: str = ""
+    """What leads to the folder, where it is no site folder of the environment itself."""
 
 
 class Lack(str):
@@ -73,8 +77,8 @@ class Lack(str):
 class Gathered:
     """The facts of one framework, each from the first source that knew it."""
 
-    def __init__(self, name: str, path: str | None, extends: str | None = None) -> None:
-        own = {"name": name, "path": path, "extends": extends}
+    def __init__(self, name: str, path: str | None, extends: str | None = None, **more: Any) -> None:
+        own = {"name": name, "path": path, "extends": extends, **more}
         self._facts: dict[str, Any] = {key: value for key, value in own.items() if value is not None}
         self._source = ""
         self._read: dict[str, str] = {}
@@ -104,7 +108,7 @@ class Gathered:
 def packages(site: Site, name: str) -> list[Package]:
     """Everything on the search path that is called ``name``, in the order in which an import prefers it."""
     found = [
-        Package(path=path, folder=folder, regular=regular, by_variable=place < site.by_variable)
+        Package(path, folder, regular, place < site.by_variable, "".join(site.led_by[place : place + 1]))
         for place, folder in enumerate(site.folders)
         for path, regular in _here(site, folder, name)
     ]

@@ -73,7 +73,17 @@ class Here(NamedTuple):
 
     def gather(self, name: str, extends: str | None = None) -> Gathered:
         """Nothing yet, about the framework of that name."""
-        return Gathered(name, self.path, extends)
+        led_by = (self.package.led_by or None) if self.package else None
+        return Gathered(name, self.path, extends, led_by=led_by, instead_of=self._others() or None)
+
+    def _others(self) -> list[str]:
+        """What the same import would take, were it not for what leads to the package that it takes."""
+        taken = self.package
+        if taken is None or not taken.led_by:
+            return []
+        others = [each.path for each in self.found[1:] if each.regular and each.led_by != taken.led_by]
+        apart = [each for each in self.wheels if folder_of(each) != taken.folder and not each.get("editable")]
+        return list(dict.fromkeys(others or [each["path"] for each in apart]))[:FILES]
 
 
 def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
@@ -129,7 +139,8 @@ def _missing(here: Here, needs: Sequence[str]) -> list[str]:
     lacking = [name for name in needs if name not in here.names()]
     if lacking and not lost:
         name = name_of(here.package.path).removesuffix(".py")
-        return [f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"]
+        shadow = f"{printable(here.package.path)} holds no {lacking[0]}: an incomplete or shadowing {printable(name)}"
+        return [Lack(shadow)]
     return lost
 
 

@@ -26,6 +26,7 @@ FIELDS = {
     "release": "releases",
     "flaw": "flaws",
     "variable": "variables",
+    "role": "roles",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

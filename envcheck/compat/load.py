@@ -24,6 +24,7 @@ from envcheck.compat.tables import (
     LinkRow,
     RateRow,
     ReleaseRow,
+    RoleRow,
     Row,
     SourceRow,
     Tables,
@@ -45,6 +46,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "release": ReleaseRow,
     "flaw": FlawRow,
     "variable": VariableRow,
+    "role": RoleRow,
 }
 
 _ONE_AT_A_TIME = RLock()

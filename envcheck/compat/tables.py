@@ -419,6 +419,22 @@ class VariableRow(Row, frozen=True, kw_only=True):
         return "/".join(part for part in ("variable", self.name, "+".join(self.reader), self.versions) if part)
 
 
+class RoleRow(Row, frozen=True, kw_only=True):
+    """What people install a project for; it decides whose failure is told first where several fail."""
+
+    name: str
+    """The project."""
+    names: tuple[str, ...]
+    """Its distributions, as patterns: ``cupy-*``."""
+    role: Literal["framework", "engine", "library", "compiler"]
+    """``framework``: programs are written in it. ``engine``: it runs finished models. ``library``: programs use it
+    beside a framework. ``compiler``: it compiles kernels, mostly on behalf of the others."""
+
+    @property
+    def id(self) -> str:
+        return f"role/{self.name}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -436,6 +452,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     releases: tuple[ReleaseRow, ...] = ()
     flaws: tuple[FlawRow, ...] = ()
     variables: tuple[VariableRow, ...] = ()
+    roles: tuple[RoleRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

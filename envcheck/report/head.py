@@ -193,8 +193,15 @@ def _with_gpus(finding: Finding) -> str:
     if lead and re.search(rf"\b{re.escape(lead)}\b", title):
         others = gpu_numbers(finding.checks[1:])
         return f"{title} (also {others})" if others else title
-    numbers = gpu_numbers(finding.checks)
+    numbers = gpu_numbers(finding.checks) or _other_frameworks(finding)
     return f"{title} ({numbers})" if numbers else title
+
+
+def _other_frameworks(finding: Finding) -> str:
+    """Names of the frameworks that it is about besides the one in the title."""
+    subjects = [check.subject for check in finding.checks[1:] if check.subject.kind == "framework"]
+    names = list(dict.fromkeys(subject.key.rpartition(":")[2] for subject in subjects))
+    return f"also {listed(names)}" if names else ""
 
 
 def _not_judged(unknown: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:

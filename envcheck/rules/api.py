@@ -133,6 +133,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     action: Action = "none"
     missing: tuple[Missing, ...] = ()
     """The facts that would settle an ``unknown`` or ``skipped`` outcome."""
+    frameworks: tuple[str, ...] = ()
+    """Names of the frameworks that it concerns, where that is less than all of its environment."""
 
 
 def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") -> Outcome:
@@ -186,6 +188,8 @@ class Rule(msgspec.Struct, frozen=True):
     symptom: bool = False
     """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
     environment, and whatever keeps CUDA from starting, accounts for it."""
+    told_by: tuple[str, ...] = ()
+    """Names of the rules whose findings tell the same, where they name the same packages: theirs are shown."""
     always: bool = False
     """Whether it is put whatever scopes are asked for and whatever rules: it tells what the others could not see."""
 
@@ -222,6 +226,7 @@ def rule(  # noqa: PLR0913
     doubt: Doubt | None = None,
     proof: Proof | None = None,
     symptom: bool = False,
+    told_by: tuple[str, ...] = (),
     always: bool = False,
 ) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
     """Declare the decorated function to be the rule of its name."""
@@ -241,6 +246,7 @@ def rule(  # noqa: PLR0913
             doubt=doubt,
             proof=proof,
             symptom=symptom,
+            told_by=told_by,
             always=always,
         )
 

@@ -3,41 +3,118 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from envcheck.checks import LAYERS, Check, Subject
+from envcheck.checks import LAYERS, Check, Layer, Subject
 from envcheck.rules.api import Rule
-from envcheck.rules.trial_errors import SAID_HERE
+from envcheck.rules.framework_facts import LEAST_IMPORTANT
+from envcheck.rules.trial_facts import SAID_HERE
+
+Importance = Mapping[str, int]
+"""Key of a framework's subject → how much people came for it, from 0."""
 
 _BAD = ("fail", "warn")
 _OBSERVED = ("driver-answered", "framework-ran", "measured")
+_MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "fabric", "container"})
+_LONGEST_CHAIN = 16
 
 
 def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
-    """Set ``explained_by`` on every check that another one accounts for."""
+    """Set ``explained_by`` on every check that another one accounts for; what explains a failure is a failure."""
     consequences = {rule.name: frozenset(rule.explains) for rule in rules}
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
-    explained = (_explained(check, causes, consequences) for check in found)
-    return tuple(_accounted(check, causes, by_name) for check in explained)
+    told = [_told_elsewhere(check, causes, by_name) for check in found]
+    explained = [_explained(check, causes, consequences) for check in told]
+    return _raised([_accounted(check, causes, by_name) for check in explained])
 
 
-def primary(found: Sequence[Check]) -> Check | None:
-    """The root cause: a fail before a warn, unexplained, observed before inferred, from the lowest layer."""
+def primary(found: Sequence[Check], importance: Importance | None = None) -> Check | None:
+    """The root cause among what nothing explains.
+
+    A failure comes before a warning; what ails the machine, before what ails software; what stops a framework that
+    people came for, before what stops its helpers; what stops many, before what stops one; what was observed, before
+    what was inferred; the lowest layer first.
+    """
     open_findings = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
-    return min(open_findings, key=_rank, default=None)
+    return min(open_findings, key=lambda check: _order(check, found, importance or {}), default=None)
 
 
 def _rank(check: Check) -> tuple[int, bool, int, str]:
     return (_BAD.index(check.status), check.decided_by not in _OBSERVED, LAYERS.index(check.layer), check.id)
 
 
+def _order(cause: Check, found: Sequence[Check], importance: Importance) -> tuple[Any, ...]:
+    stopped = {check.subject.key for check in found if _follows(check, cause, found) and check.status in _BAD}
+    stopped &= importance.keys()
+    concerned = stopped | ({cause.subject.key} if cause.subject.kind == "framework" else set(_concerned(cause)))
+    weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0)
+    others = len(stopped - {cause.subject.key})
+    status, *rest = _rank(cause)
+    return (status, not _ails_the_machine(cause), weight, -others, *rest)
+
+
+def _ails_the_machine(check: Check) -> bool:
+    return check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
+
+
+def _follows(check: Check, cause: Check, found: Sequence[Check]) -> bool:
+    """Whether ``cause`` explains ``check``, in one step or several."""
+    by_id = {each.id: each for each in found} if check.explained_by else {}
+    following: Check | None = check
+    for _ in range(_LONGEST_CHAIN):
+        if following is None or not following.explained_by:
+            return False
+        if following.explained_by == cause.id:
+            return True
+        following = by_id.get(following.explained_by)
+    return False
+
+
+def _concerned(cause: Check) -> tuple[str, ...]:
+    """Keys of the frameworks that a finding about an environment names."""
+    return tuple(f"{cause.subject.key}:{name}" for name in cause.frameworks)
+
+
+def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
+    """Causes that are no milder than what they explain: a headline of theirs would promise too much."""
+    by_id = {check.id: check for check in found}
+    failing: set[str] = set()
+    for check in found:
+        following = by_id.get(check.explained_by or "") if check.status == "fail" else None
+        while following is not None and following.id not in failing:
+            failing.add(following.id)
+            following = by_id.get(following.explained_by or "")
+    return tuple(
+        msgspec.structs.replace(check, status="fail") if check.id in failing and check.status == "warn" else check
+        for check in found
+    )
+
+
+def _told_elsewhere(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+    """A finding with the one of another rule that tells the same and more: of each package that it names."""
+    rule = rules.get(check.rule)
+    if rule is None or not rule.told_by or check.status not in _BAD:
+        return check
+    packages = {found.what.partition("==")[0] for found in check.evidence if "==" in found.what}
+    for cause in causes:
+        if cause.rule in rule.told_by and packages and packages <= _words(cause):
+            return msgspec.structs.replace(check, explained_by=cause.id)
+    return check
+
+
+def _words(check: Check) -> set[str]:
+    texts = (check.title, check.message, *(text for found in check.evidence for text in (found.what, found.value)))
+    return {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
+
+
 def _explained(check: Check, causes: Sequence[Check], consequences: dict[str, frozenset[str]]) -> Check:
-    if check.status not in ("fail", "warn", "unknown"):
+    if check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
     for cause in causes:
-        if check.rule in consequences[cause.rule] and _related(cause.subject, check.subject):
+        if check.rule in consequences[cause.rule] and _reaches(cause, check):
             return msgspec.structs.replace(check, explained_by=cause.id)
     return check
 
@@ -58,7 +135,7 @@ def _accounted(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule])
 
 
 def _accounts(cause: Check, rule: Rule, symptom: Check) -> bool:
-    if rule.symptom or cause.decided_by == "measured" or not _related(cause.subject, symptom.subject):
+    if rule.symptom or cause.decided_by == "measured" or not _reaches(cause, symptom):
         return False
     if _said_by(cause, symptom):
         return True
@@ -75,6 +152,13 @@ def _said_by(cause: Check, symptom: Check) -> bool:
 
 def _distance(subject: Subject) -> int:
     return ("framework", "environment", "gpu", "machine").index(subject.kind)
+
+
+def _reaches(cause: Check, consequence: Check) -> bool:
+    """Whether what ails ``cause`` can ail ``consequence``; a finding that names frameworks ails no others."""
+    if cause.frameworks and consequence.subject.kind == "framework" and cause.subject.kind == "environment":
+        return consequence.subject.key in _concerned(cause)
+    return _related(cause.subject, consequence.subject)
 
 
 def _related(cause: Subject, consequence: Subject) -> bool:

@@ -106,7 +106,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
     here = f", here is {' and '.join(versions)}" if versions else ""
     return Outcome(
-        status=weight(subject),
+        status=weight(subject, facts),
         title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}"[:_TITLE],
         message=f"{first.needed_by} asks for {first.name}; on this system are only other majors of cuDNN.",
         evidence=(*asked(found), *held(others)),

@@ -157,7 +157,7 @@ def _gone(environment: Environment) -> Iterable[_Finding]:
     by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
     for framework in environment.frameworks.items if environment.frameworks else ():
         distribution = by_name.get(framework.name)
-        lost = framework.incomplete or framework.path is None
+        lost = (framework.incomplete and not framework.led_by) or framework.path is None
         if lost and framework.problem and distribution and not distribution.editable:
             evidence = seen(framework.name, framework, "problem")
             fatal = framework.incomplete and not imported(framework)

@@ -142,7 +142,7 @@ def _with_framework(facts: Facts) -> Environment | None:
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of PyTorch always asked; of others where their release's Pythons are known."""
     framework = subject.framework
-    if framework.name == "torch" or not leads(framework):
+    if framework.name == "torch" or not leads(framework, facts.tables):
         return framework.name == "torch"
     rows = release_rows(facts.tables, framework.name, framework.version or "", facts.driver_os, machine(facts))
     return any("python" in row.needs for row in rows)

@@ -16,7 +16,7 @@ from envcheck.checks import Check, Layer, Scope, Source
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
-from envcheck.rules.framework_facts import leads
+from envcheck.rules.framework_facts import importance, leads
 from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
@@ -97,17 +97,29 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     """
     subject = _meant(rule, said.subject, facts)
     about_machine = isinstance(subject, Snapshot)
-    line = said.line if about_machine or leads(said.subject.framework) else said.line._replace(status="warn")
+    whole = about_machine or leads(said.subject.framework, facts.tables)
+    line = said.line if whole else said.line._replace(status="warn")
     met = Met(line, said.evidence)
     check = _check(rule, subject, _said(rule, met, facts), facts)
+    if isinstance(subject, Environment):
+        check = msgspec.structs.replace(check, frameworks=(said.subject.framework.name,))
     if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
         check = msgspec.structs.replace(check, fixes=())
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
     if any(other.status in _BAD for other in same):
-        return [_confirmed(other, met, raised=True) if other in same else other for other in found]
+        name = said.subject.framework.name
+        confirmed = {other.id: _with_framework(_confirmed(other, met, raised=True), name) for other in same}
+        return [confirmed.get(other.id, other) for other in found]
     if about_machine and any(_fails_below(other) for other in found):
         return list(found)
     return [*(other for other in found if other not in same), check]
+
+
+def _with_framework(check: Check, name: str) -> Check:
+    """A finding about some of an environment's frameworks concerns the one that said so, too."""
+    if not check.frameworks or name in check.frameworks:
+        return check
+    return msgspec.structs.replace(check, frameworks=(*check.frameworks, name))
 
 
 def _meant(rule: Rule, subject: FrameworkSubject, facts: Facts) -> Subject:
@@ -158,6 +170,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         scope=rule.scope,
         layer=rule.layer,
         subject=described,
+        frameworks=outcome.frameworks,
         status=outcome.status,
         title=outcome.title,
         message=outcome.message,
@@ -175,6 +188,14 @@ def _with_a_page(cited: tuple[Source, ...], rule: Rule) -> tuple[Source, ...]:
     """What the outcome cites, and the rule's own pages where that has no page to open (a package's metadata)."""
     readable = any(source.address.startswith("https://") for source in cited)
     return cited if readable else (*cited, *rule.sources)
+
+
+def framework_importance(snapshot: Snapshot, tables: Tables) -> dict[str, int]:
+    """How much people came for each framework of the judged environment, by the key of its subject."""
+    environment = Facts(snapshot, tables).environment
+    if environment is None or environment.frameworks is None:
+        return {}
+    return {f"{environment.key}:{each.name}": importance(each, tables) for each in environment.frameworks.items}
 
 
 def describe(subject: Subject) -> checks.Subject:

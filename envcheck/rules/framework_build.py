@@ -36,12 +36,14 @@ def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     Of an extension the question arises where its files tell, and where the framework itself is another build.
     """
     framework, base = subject.framework, extended(subject)
-    if not leads(framework) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
+    if not leads(framework, facts.tables) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
         return False
     if framework.hip:
         return bool(facts.usable_gpus)
     looked_for = facts.snapshot.gpus is not None
-    return _gpu_is_expected(subject, facts) or bool(looked_for and leads(framework) and framework.cpu_only)
+    return _gpu_is_expected(subject, facts) or bool(
+        looked_for and leads(framework, facts.tables) and framework.cpu_only
+    )
 
 
 def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -102,7 +104,7 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return Outcome(status="note", title=title[:80], evidence=build, decided_by=decided(framework, "cpu_only"))
     wanted = signs(subject.environment, facts)
     return Outcome(
-        status=_weight(subject),
+        status=_weight(subject, facts),
         title=f"{shown(framework)} cannot use the GPU: {kind}",
         message=_without_cuda(framework),
         evidence=(*build, seen("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
@@ -119,14 +121,14 @@ def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     return without_variable("PYTHONPATH", folders) if folders else ()
 
 
-def _weight(subject: FrameworkSubject) -> Status:
+def _weight(subject: FrameworkSubject, facts: Facts) -> Status:
     """How much a build without CUDA matters: many packages bring a CPU build of ONNX Runtime along on purpose."""
-    framework, others = subject.framework, others_on_cuda(subject)
+    framework, others = subject.framework, others_on_cuda(subject, facts.tables)
     if framework.name == "torch":
         return "fail"
     if framework.name.startswith(("onnxruntime", "ort-nightly")):
         return "warn" if _overwritten(subject) or not others else "note"
-    return "fail" if leads(framework) and not framework.name.startswith("jax") and not others else "warn"
+    return "fail" if leads(framework, facts.tables) and not framework.name.startswith("jax") and not others else "warn"
 
 
 def _overwritten(subject: FrameworkSubject) -> bool:
@@ -159,7 +161,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
     framework = subject.framework
-    whole = leads(framework) and not compiles_its_code(framework)
+    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
     return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
 
 
@@ -213,7 +215,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return _lacking(subject, lacking, len(fits), held, facts)
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
-        status: Status = "unknown" if leads(framework) else "skipped"
+        status: Status = "unknown" if leads(framework, facts.tables) else "skipped"
         return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     reasons = dict.fromkeys(fit.reason for _, fit in fits)
@@ -262,6 +264,7 @@ def _lacking(
 ) -> Outcome:
     """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
     framework = subject.framework
+    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     names = ", ".join(called(gpu) for gpu, _ in lacking)
     capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))
@@ -271,7 +274,7 @@ def _lacking(
         fit,
         evidence=(held, *capabilities, *_place(subject)),
         fixes=install_other_release(facts, framework),
-        worst="fail" if len(lacking) == total and leads(framework) and not compiles_its_code(framework) else "warn",
+        worst="fail" if len(lacking) == total and whole else "warn",
         more=f" Without code: {names}.",
         decided_by=decided(framework, "gpu_code"),
     )

@@ -33,11 +33,12 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     framework, base = subject.framework, extended(subject)
     if base is not None and base.cuda:
         return False
-    return _driver_is_apart(subject, facts) and (leads(framework) or framework.cuda is not None)
+    return _driver_is_apart(subject, facts) and (leads(framework, facts.tables) or framework.cuda is not None)
 
 
 def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
-    return leads(subject.framework) and _driver_is_apart(subject, facts) and driver_of(facts).release is not None
+    whole = leads(subject.framework, facts.tables)
+    return whole and _driver_is_apart(subject, facts) and driver_of(facts).release is not None
 
 
 @rule(
@@ -89,12 +90,12 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
         return passed(title, *evidence)
-    if not fit.bad and not leads(framework):
+    if not fit.bad and not leads(framework, facts.tables):
         return None
     if not fit.bad:
         return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
-    title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework)
+    title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework, facts)
     return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
 
 
@@ -128,8 +129,8 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
     return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
 
 
-def _weight(framework: Framework) -> Status:
-    return "fail" if leads(framework) else "warn"
+def _weight(framework: Framework, facts: Facts) -> Status:
+    return "fail" if leads(framework, facts.tables) else "warn"
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from envcheck.compat.tables import Machine
+from fnmatch import fnmatchcase
+
+from envcheck.compat.tables import Machine, RoleRow, Tables
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.snapshot import Environment, Framework
 from envcheck.versions import CodeTarget
 
-_LEADING = (
-    "torch", "tensorflow", "tf-nightly", "intel-tensorflow", "jax", "onnxruntime", "ort-nightly", "cupy", "amd-cupy",
-    "mxnet", "paddlepaddle", "cntk", "caffe2",
-)  # fmt: skip
-"""How the names of frameworks begin that programs are written against: what holds them up holds the environment up."""
-
 _COMPILES = ("jax", "cupy", "amd-cupy")
-"""Those of them that compile nearly all of their GPU code when it is needed."""
+"""Frameworks that compile nearly all of their GPU code when it is needed."""
+
+LEAST_IMPORTANT = 2
+"""Compilers, extensions of a framework, and what the matrix does not know."""
 
 _SHOWN = {
     "torch": "PyTorch",
@@ -33,9 +32,26 @@ def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
     return not subject.framework.cpu_only and not subject.framework.hip
 
 
-def leads(framework: Framework) -> bool:
-    """Whether it is a framework of its own: no extension of one, no compiler, no engine for one kind of model."""
-    return framework.extends is None and framework.name.startswith(_LEADING)
+def leads(framework: Framework, tables: Tables) -> bool:
+    """Whether programs are written against it: no extension, no compiler, no engine for finished models.
+
+    What holds up such a framework holds up its environment.
+    """
+    row = _role(framework, tables)
+    return framework.extends is None and row is not None and row.role in ("framework", "library")
+
+
+def importance(framework: Framework, tables: Tables) -> int:
+    """What people installed an environment for, from 0: frameworks and engines, then libraries, then the rest."""
+    row = _role(framework, tables)
+    if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
+        return LEAST_IMPORTANT
+    return 1 if row.role == "library" else 0
+
+
+def _role(framework: Framework, tables: Tables) -> RoleRow | None:
+    rows = (row for row in tables.roles if any(fnmatchcase(framework.name, name) for name in row.names))
+    return next(rows, None)
 
 
 def compiles_its_code(framework: Framework) -> bool:
@@ -54,13 +70,13 @@ def of(environment: Environment) -> tuple[Framework, ...]:
     return environment.frameworks.items if environment.frameworks else ()
 
 
-def others_on_cuda(subject: FrameworkSubject) -> tuple[Framework, ...]:
+def others_on_cuda(subject: FrameworkSubject, tables: Tables) -> tuple[Framework, ...]:
     """Other frameworks of its environment that are built for CUDA; what it extends is no other one."""
     own = (subject.framework.name, subject.framework.extends)
     return tuple(
         each
         for each in of(subject.environment)
-        if each.name not in own and leads(each) and each.cpu_only is False and not each.hip
+        if each.name not in own and leads(each, tables) and each.cpu_only is False and not each.hip
     )
 
 

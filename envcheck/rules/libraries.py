@@ -103,7 +103,7 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     text = "It is not on this system" if len(found) == 1 else "They are not on this system"
     return Outcome(
-        status=weight(subject),
+        status=weight(subject, facts),
         title=f"{named(framework)} lacks {first}{more}"[:_TITLE],
         message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}; {_effect(found)}.",
         evidence=asked(found),
@@ -193,7 +193,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     else:
         mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
-        status=weight(subject),
+        status=weight(subject, facts),
         title=f"{named(framework)} {does} {first.name}{more}"[:_TITLE],
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there),
@@ -298,7 +298,7 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
     return Outcome(
-        status=weight(subject),
+        status=weight(subject, facts),
         title=f"{named(framework)} needs {first.name}, and another CUDA is here"[:_TITLE],
         message=f"{first.name} is a library of {needs}; on this system are only copies{here}.",
         evidence=(*asked(found), *held(others_of(first, facts))),

@@ -151,7 +151,7 @@ def longer(own: str | None, stated: str | None) -> str | None:
     return stated if own and stated and stated.startswith(f"{own}.") else own
 
 
-def weight(subject: FrameworkSubject) -> Status:
+def weight(subject: FrameworkSubject, facts: Facts) -> Status:
     """How much it matters that a framework misses a library: less where others use the GPU beside it."""
     framework = subject.framework
     if any(
@@ -161,7 +161,7 @@ def weight(subject: FrameworkSubject) -> Status:
             return "fail"
         if not gives_the_gpu(subject):
             return "warn"
-    return "warn" if others_on_cuda(subject) else "fail"
+    return "warn" if others_on_cuda(subject, facts.tables) else "fail"
 
 
 def asked(loads: Iterable[Load]) -> tuple[Evidence, ...]:

@@ -92,6 +92,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
         sources=tuple(dict.fromkeys(source for each in wrong for source in each.sources)),
         decided_by="declared",
         fixes=_fixes(wrong, facts),
+        frameworks=tuple(dict.fromkeys(each.name for each in wrong)),
     )
 
 

@@ -103,7 +103,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         return _ran(framework, trial, facts)
     if framework.cpu_only or framework.hip or _told_of_its_part(subject):
         return None  # another finding speaks of it
-    return _told_of_its_base(subject) or _failed(subject, trial)
+    return _told_of_its_base(subject) or _failed(subject, trial, facts)
 
 
 def _not_seen_at_work(framework: Framework, trial: Trial) -> Outcome:
@@ -144,11 +144,11 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
     )
 
 
-def _failed(subject: FrameworkSubject, trial: Trial) -> Outcome:
+def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     """A failure of a framework built for CUDA, a warning for an extension; of what may be there for the CPU, a note."""
     framework = subject.framework
-    alone = gives_the_gpu(subject) and not others_on_cuda(subject)
-    weight: Status = "fail" if leads(framework) or alone else "warn"
+    alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.tables)
+    weight: Status = "fail" if leads(framework, facts.tables) or alone else "warn"
     status: Status = weight if for_cuda(framework) or trial.ran_on_gpu else "note"
     title = f"{shown(framework)} cannot use the GPU"
     if trial.ran_on_gpu:

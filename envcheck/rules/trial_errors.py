@@ -9,11 +9,9 @@ from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.error_line import ErrorLine
 from envcheck.rules.error_lines import named_by
 from envcheck.rules.libraries_told_apart import told_apart
-from envcheck.rules.trial_facts import SHOWN, failed, tried
+from envcheck.rules.trial_facts import failed, said_here, tried
+from envcheck.rules.trial_files import culprit_of
 from envcheck.snapshot import Framework
-
-SAID_HERE = "said here by"
-"""How the evidence of such a line begins."""
 
 
 class MetInTrial(NamedTuple):
@@ -27,17 +25,17 @@ class MetInTrial(NamedTuple):
 def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
     """The problems that failed trials name, each once for a framework.
 
-    What a framework prints and then works all the same proves nothing. Nor does what a build for the CPU says of CUDA.
+    What a framework prints and then works all the same proves nothing. Nor does what a build for the CPU says of CUDA,
+    or what is said of a file that is not what was installed (``trial_files``).
     """
     environment = facts.environment
     found = []
     for framework in tried(environment):
-        if environment is None or not failed(framework) or framework.cpu_only:
+        if environment is None or not failed(framework) or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
             meant = told_apart(line, text, facts.snapshot, facts.tables)
-            quoted = Evidence(what=f"{SAID_HERE} {framework.name}", value=text[:SHOWN], source="trial")
-            found.append(MetInTrial(meant, FrameworkSubject(environment, framework), (quoted,)))
+            found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
     return tuple(found)
 
 

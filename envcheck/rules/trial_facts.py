@@ -8,6 +8,8 @@ from envcheck.checks import Evidence
 from envcheck.rules.api import Facts
 from envcheck.snapshot import Environment, Framework, Gpu, Loaded
 
+SAID_HERE = "said here by"
+"""How the evidence begins that quotes a framework's own error."""
 SHOWN = 200
 """Characters of a printed line that are quoted."""
 
@@ -68,6 +70,11 @@ def proof_of(framework: Framework) -> tuple[Evidence, ...]:
     took = f" in {trial.seconds:g} s" if trial.seconds is not None else ""
     text = f"{trial.device or 'GPU'}{took}: {trial.proof}" if trial.proof else f"{trial.device or 'GPU'}{took}"
     return (Evidence(what=f"{framework.name} ran on", value=text, source="trial"),)
+
+
+def said_here(framework: Framework, text: str) -> tuple[Evidence]:
+    """The framework's own words, as evidence."""
+    return (Evidence(what=f"{SAID_HERE} {framework.name}", value=text[:SHOWN], source="trial"),)
 
 
 def what_it_printed(framework: Framework, most: int = 4) -> Iterator[Evidence]:

@@ -67,7 +67,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
     tried = failed(framework)
     return Outcome(
-        status="fail" if leads(framework) and (tried or any(each.stops for each in found)) else "warn",
+        status="fail" if leads(framework, facts.tables) and (tried or any(each.stops for each in found)) else "warn",
         title=f"{names}: {named(framework)} {does}"[:_TITLE],
         message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
         evidence=(*(as_set(each) for each in variables), *(line for _, quoted in met for line in quoted)),

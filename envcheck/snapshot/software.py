@@ -103,6 +103,23 @@ class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What the library answered, where it was asked."""
 
 
+class TrialFile(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that the failure of a trial names."""
+
+    path: str
+    """Absolute. A library's bare name, or a module's name with slashes, where nothing that is installed has it."""
+    role: Literal["error", "frame", "module"]
+    """``error``: the message is about it. ``frame``: it was being run. ``module``: it is what the import did not find.
+    """
+    line: int | None = None
+    owner: str | None = None
+    """The distribution whose RECORD lists it, as ``numpy==2.4.0``; None: no RECORD does."""
+    state: Literal["as installed", "differs", "gone", "unreadable"] | None = None
+    """None: there is nothing that it could be compared with, or it was not compared."""
+    detail: str | None = None
+    """How it differs: ``it is empty``."""
+
+
 class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What happened when a framework was imported in a process of its own and put to work on the GPU."""
 
@@ -122,6 +139,14 @@ class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """How it is known where it ran: ``the result's pointer is device memory``."""
     error: str | None = None
     """What went wrong: the exact line that was raised, with its type, or how the process died."""
+    files: tuple[TrialFile, ...] | None = None
+    """Files that the error and its traceback name, the nearest to the cause first; None: nothing was raised."""
+    as_found: bool | None = None
+    """Whether the package that was imported is the one that the files let expect; None: that cannot be told."""
+    path: str | None = None
+    """The file of the package that was imported; None: it is not known, or a package without one (a namespace)."""
+    version: str | None = None
+    """The version that the imported package says; None: it says none."""
     warnings: tuple[str, ...] = ()
     """Lines that it printed and that name a problem."""
     libraries: tuple[Loaded, ...] | None = None
@@ -201,6 +226,11 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the distribution: ``torch``; of the several that hold one package, the one that is there."""
     version: str | None = None
     path: str | None = None
+    led_by: str | None = None
+    """What puts its folder on Python's search path, where that is no site folder of the environment itself:
+    ``PYTHONPATH``, ``user site`` or the path of a ``.pth`` file."""
+    instead_of: tuple[str, ...] = ()
+    """Paths of what the same import would take otherwise: packages, or the metadata of installed ones."""
     extends: str | None = None
     """The framework that it is an extension of: ``torch`` for torchvision, flash-attn …"""
     built_for: dict[str, str] = {}
@@ -250,6 +280,19 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.name,)
 
 
+class Startup(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A line of a ``.pth`` file that changes Python's search path by code, at every start of the interpreter."""
+
+    path: str
+    line: str
+    module: str | None = None
+    """The file whose code does it, where the line only imports that."""
+    folders: tuple[str, ...] = ()
+    """Existing folders that the code names."""
+    shadows: tuple[str, ...] = ()
+    """Packages in them that the site folders have too."""
+
+
 class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """A Python environment, examined as files: nothing of it was started."""
 
@@ -276,6 +319,8 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """Presence and size of the files that decide whether its frameworks can be imported. None: nobody looked."""
     verified: Shipped | None = None
     """The hashes of all their files (``--verify``). None: nobody looked."""
+    startup: tuple[Startup, ...] | None = None
+    """Lines of ``.pth`` files that change the search path by code; None: nobody looked."""
     frameworks: Listing[Framework] | None = None
     problem: str | None = None
     """Why it cannot be examined, or cannot run: ``its base interpreter /usr/bin/python3.9 is gone``."""

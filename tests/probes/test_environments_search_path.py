@@ -40,7 +40,7 @@ def test_a_virtual_environment_sees_its_own_folder_only(tree: Tree) -> None:
     site = tree.venv("/a", tree.base("/usr", "3.11.2", site="dist-packages"))
     tree.link("/a/lib64", "lib")
     tree.at(USER).mkdir(parents=True)
-    assert searched(tree, "/a") == SearchPath((site,), 0, complete=True)
+    assert searched(tree, "/a") == SearchPath((site,), 0, complete=True, led_by=("",))
 
 
 def test_system_packages_bring_the_user_and_the_base(tree: Tree) -> None:
@@ -94,7 +94,8 @@ def test_python_path_comes_first_and_an_empty_part_is_the_current_folder(tree: T
     tree.at("/x").mkdir()
     tree.at("/home/me/lib").mkdir(parents=True)
     found = searched(tree, "/a", PYTHONPATH="/x:lib:/gone::/x")
-    assert found == SearchPath(("/x", "/home/me/lib", "/home/me", site), 3, complete=True)
+    led_by = ("PYTHONPATH", "PYTHONPATH", "PYTHONPATH", "")
+    assert found == SearchPath(("/x", "/home/me/lib", "/home/me", site), 3, complete=True, led_by=led_by)
 
 
 def test_plain_lines_of_path_files_only(tree: Tree) -> None:
@@ -135,6 +136,58 @@ def test_a_path_file_that_is_no_text_costs_only_itself(tree: Tree) -> None:
     tree.link(f"{site}/b.pth", "b.pth")
     tree.file(f"{site}/c.pth", "/src\n")
     assert folders(tree, "/a") == [site, "/src"]
+
+
+def test_what_leads_to_each_folder_is_told(tree: Tree) -> None:
+    tree.base("/opt/py")
+    user = "/home/me/.local/lib/python3.11/site-packages"
+    tree.at(user).mkdir(parents=True)
+    tree.at("/src").mkdir()
+    tree.file(f"{user}/a.pth", "/src\n")
+    found = searched(tree, "/opt/py", PYTHONUSERBASE="/home/me/.local")
+    led_by = dict(zip(found.folders, found.led_by, strict=True))
+    assert led_by == {user: "user site", "/src": f"{user}/a.pth", "/opt/py/lib/python3.11/site-packages": ""}
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("import sys; sys.path.insert(0, '/other')", True),
+        ("import sys; sys.path[0:0] = ['/other']", True),
+        ("import sys as s; s.path.append('/other')", True),
+        ("import site; site.addsitedir('/other')", True),
+        ("import moves", True),
+        ("import sys; sys.__plen = len(sys.path)", False),
+        ("import os; var = 'X'; enabled = os.environ.get(var); enabled and __import__('_distutils_hack')", False),
+        ("import sys, types, os; p = os.path.join('/a', 'b'); m = sys.modules.get('b'); m.__path__.append(p)", False),
+        ("import sys; exec('import os')", False),
+        ("import _virtualenv", False),
+        ("# import sys; sys.path.insert(0, '/other')", False),
+    ],
+)
+def test_a_line_of_code_that_changes_the_search_path_is_told(tree: Tree, line: str, told: bool) -> None:  # noqa: FBT001
+    site = tree.venv("/a", tree.base("/opt/py"))
+    tree.at("/other/torch").mkdir(parents=True)
+    tree.at(f"{site}/torch").mkdir(parents=True)
+    tree.file(f"{site}/moves.py", "import sys\nsys.path.insert(0, '/other')\n")
+    tree.file(f"{site}/_virtualenv.py", "import sys\nsys.meta_path.insert(0, object())\n")
+    tree.file(f"{site}/z.pth", f"{line}\n")
+    found = searched(tree, "/a").startup
+    if not told:
+        assert found == ()
+        return
+    (record,) = found
+    module = {"module": f"{site}/moves.py"} if line == "import moves" else {}
+    path = f"{site}/z.pth"
+    places = {"folders": ["/other"], "shadows": ["torch"]}
+    assert record == {"path": path, "line": line, "source": f"file {path}", **module, **places}
+
+
+@pytest.mark.parametrize("name", ["easy-install.pth", "__editable__.foo-1.0.pth"])
+def test_setuptools_own_lines_are_no_change(tree: Tree, name: str) -> None:
+    site = tree.venv("/a", tree.base("/opt/py"))
+    tree.file(f"{site}/{name}", "import sys; new=sys.path[sys.__plen:]; del sys.path[sys.__plen:]; sys.path[0:0]=new\n")
+    assert searched(tree, "/a").startup == ()
 
 
 def test_an_unknown_version_leaves_the_list_incomplete(tree: Tree) -> None:

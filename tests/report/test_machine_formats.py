@@ -51,7 +51,7 @@ def test_json_has_the_keys_of_the_contract() -> None:
     assert set(content["summary"]) == {"pass", "note", "warn", "fail", "unknown", "skipped"}
     assert set(content["checks"][0]) == {
         *("id", "rule", "scope", "layer", "subject", "status", "title", "message", "evidence", "decided_by"),
-        *("confidence", "missing", "explained_by", "location", "ignored", "fixes", "action", "sources"),
+        *("confidence", "missing", "explained_by", "location", "ignored", "fixes", "action", "sources", "frameworks"),
     }
     assert content["checks"][0]["explained_by"] is None
     assert set(content["checks"][0]["subject"]) == {

@@ -12,7 +12,7 @@ from envcheck.compat.complete import complete
 from envcheck.compat.load import tables
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.cause import primary
-from envcheck.rules.evaluate import evaluate
+from envcheck.rules.evaluate import evaluate, framework_importance
 from envcheck.snapshot import (
     ApiResult,
     Clocks,
@@ -98,7 +98,7 @@ def open_fails(snapshot: Snapshot) -> list[str]:
 
 def cause(snapshot: Snapshot) -> str | None:
     """The root cause."""
-    found = primary(judge(snapshot))
+    found = primary(judge(snapshot), framework_importance(snapshot, tables()))
     return found.rule if found else None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.snapshot import Snapshot
 from tests.rules import (
+    test_redirection,
     test_rules_container,
     test_rules_hardware,
     test_rules_libraries,
@@ -26,6 +27,7 @@ from tests.rules.test_rules_speed import eight, measured, run
 from tests.rules.test_whole_machines import BROKEN, HEALTHY
 
 MODULES = (
+    test_redirection,
     test_rules_container,
     test_rules_hardware,
     test_rules_libraries,

@@ -14,7 +14,7 @@ from envcheck.compat.load import tables
 from envcheck.observed_loads import observed_loads
 from envcheck.rules.api import Facts
 from envcheck.rules.trial_facts import failed, gpus_it_ran_on, imported, loaded, ran_on_gpu
-from envcheck.snapshot import Framework, Load, Loaded, Snapshot, Trial
+from envcheck.snapshot import Damaged, Framework, Load, Loaded, Snapshot, Trial, TrialFile
 from tests.rules.machines import (
     VENV,
     but,
@@ -359,7 +359,91 @@ def test_facts_about_a_trial() -> None:
     assert not failed(torch(trial=trial(error="timed out")))
 
 
+def file(path: str = f"{SITE}/numpy/__init__.py", **changes: Any) -> TrialFile:
+    return but(TrialFile(source="trial", path=path, role="error", owner="numpy==2.4.0", state="differs"), **changes)
+
+
+def stopped(*files: TrialFile, name: str = "torch", error: str = "SyntaxError: invalid syntax") -> Framework:
+    failing = trial(imported=False, error=error, files=files)
+    return (
+        torch(trial=failing) if name == "torch" else Framework(source="file", name=name, version="1.0", trial=failing)
+    )
+
+
+def test_a_failed_trial_starts_with_the_damaged_file_that_it_names() -> None:
+    found = tried(stopped(file(line=7, detail="it has 9 bytes, 7 were installed")))
+    check = check_of("file-stops-framework", found)
+    assert check.title == "numpy/__init__.py of numpy was changed after installation"
+    assert check.message.startswith(f"{SITE}/numpy/__init__.py, line 7 (installed by numpy==2.4.0): it has 9 bytes")
+    assert check.fixes[0].command[-4:] == ("install", "--force-reinstall", "numpy==2.4.0", "--no-deps")
+    assert check_of("framework-import-fails", found).explained_by == check.id
+    assert cause(found) == "file-stops-framework"
+
+
+def test_one_file_that_stops_five_frameworks_is_told_once() -> None:
+    names = ("torch", "jax", "cupy-cuda12x", "numba", "onnxruntime-gpu")
+    gone = file(role="module", state="gone", detail="No such file or directory")
+    found = tried(*(stopped(gone, name=name) for name in names))
+    check = check_of("file-stops-framework", found)
+    assert check.frameworks == ("torch", "jax", "onnxruntime-gpu", "cupy-cuda12x", "numba")
+    assert {each.explained_by for each in checks_of("framework-import-fails", found)} == {check.id}
+    assert check.title == "numpy/__init__.py of numpy is missing"
+    assert cause(found) == "file-stops-framework"
+
+
+def test_a_library_that_is_cut_off_is_not_taken_for_a_missing_one() -> None:
+    path = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+    damaged = file(path, owner="nvidia-cudnn-cu12==9.1.0.70", detail="it is empty")
+    found = tried(stopped(damaged, error=f"ImportError: {path}: file too short"))
+    assert check_of("file-stops-framework", found).title == "libcudnn.so.9 of nvidia-cudnn-cu12 is damaged"
+    assert cause(found) == "file-stops-framework"
+    assert "cudnn-missing" not in {check.rule for check in judge(found) if check.status == "fail"}
+
+
+def test_a_file_of_nobody_that_the_loader_refuses() -> None:
+    path = "/usr/local/cuda/lib64/libcusparse.so.12"
+    refused = file(path, owner=None, state=None)
+    found = tried(stopped(refused, error=f"ImportError: {path}: invalid ELF header"))
+    check = check_of("file-stops-framework", found)
+    assert check.title == "libcusparse.so.12 is damaged"
+    assert path in check.fixes[0].text
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        (file(state="as installed"),),
+        (file(owner=None, state="gone"),),
+        (file(role="frame", state="as installed"), file(role="frame", owner=None, state=None)),
+        (file("libcudart.so.11.0", owner=None, state=None),),
+        (),
+    ],
+)
+def test_files_that_are_as_installed_are_no_cause(files: tuple[TrialFile, ...]) -> None:
+    found = tried(stopped(*files))
+    assert checks_of("file-stops-framework", found) == ()
+    assert cause(found) == "framework-import-fails"
+
+
+def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
+    frame = file(f"{SITE}/jax/core.py", role="frame", owner="jax==0.5.0", state="as installed")
+    found = tried(stopped(file("ml_dtypes", role="module", owner=None, state=None), frame, name="jax", error="x"))
+    check = check_of("file-stops-framework", found)
+    assert check.title == "No installed package provides the module ml_dtypes"
+    assert check.message.startswith("jax==0.5.0 imports ml_dtypes")
+
+
+def test_damage_that_another_finding_lists_is_told_there() -> None:
+    listed = Damaged(source="file", path=f"{SITE}/numpy-2.4.0.dist-info", problem="files of numpy==2.4.0 are gone")
+    environment = venv(stopped(file()), damaged=(listed,))
+    found = with_venv(machine(), environment)
+    assert check_of("file-stops-framework", found).explained_by == f"damaged-distribution@{VENV}"
+    other = with_venv(machine(), but(environment, damaged=(but(listed, path=f"{SITE}/six.dist-info", problem="x"),)))
+    assert check_of("file-stops-framework", other).explained_by is None
+
+
 CASES: list[tuple[str, str, Snapshot, str]] = [
+    ("file-stops-framework", "an edited file", tried(stopped(file())), "fail"),
     (
         "framework-import-fails",
         "a symbol of another release",

@@ -1,0 +1,86 @@
+"""Which finding is told first where several frameworks of one environment fail, and which explains which."""
+
+from __future__ import annotations
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.rules.evaluate import framework_importance
+from envcheck.rules.framework_facts import importance, leads
+from envcheck.session import Request
+from envcheck.session import judge as report_on
+from envcheck.snapshot import Framework, Snapshot, Trial
+from tests.rules.machines import VENV, but, cause, checks_of, machine, not_loaded, torch, venv, with_venv
+from tests.rules.packages_here import dist
+
+NUMPY_ERROR = "ImportError: Numba needs NumPy 2.3 or less. Got NumPy 2.4. (in a kernel compiled on the spot)"
+IMPORT_FAILS = Trial(source="trial", imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar")
+
+
+def numba(**changes: object) -> Framework:
+    return but(
+        Framework(source="file", name="numba-cuda", version="0.20.0", extends="numba", cpu_only=False), **changes
+    )
+
+
+def beside_numba(*frameworks: Framework, snapshot: Snapshot | None = None) -> Snapshot:
+    """Numba-cuda, which NumPy is too new for, beside other frameworks."""
+    failing = Trial(source="trial", imported=True, ran_on_gpu=False, error=NUMPY_ERROR)
+    environment = venv(*frameworks, numba(trial=failing))
+    installed = (*(environment.distributions or ()), dist("numpy", "2.4.0"))
+    return with_venv(snapshot or machine(), but(environment, distributions=installed))
+
+
+def test_a_compilers_numpy_message_is_never_told_before_the_failure_of_pytorch() -> None:
+    found = beside_numba(torch(trial=IMPORT_FAILS))
+    assert cause(found) == "framework-import-fails"
+    fails = next(check for check in checks_of("framework-import-fails", found) if check.id.endswith(":torch"))
+    assert fails.explained_by is None, "Numba's NumPy does not explain PyTorch"
+    (mismatch,) = checks_of("numpy-abi-mismatch", found)
+    assert mismatch.frameworks == ("numba-cuda",)
+
+
+def test_alone_it_is_the_cause_of_what_it_stops() -> None:
+    found = beside_numba(torch())
+    assert cause(found) == "numpy-abi-mismatch"
+    symptom = next(check for check in checks_of("framework-cannot-use-gpu", found) if "numba" in check.id)
+    assert symptom.explained_by == f"numpy-abi-mismatch@{VENV}"
+
+
+def test_the_machine_comes_before_its_software() -> None:
+    assert cause(beside_numba(torch(trial=IMPORT_FAILS), snapshot=not_loaded())) == "driver-not-loaded"
+
+
+@pytest.mark.parametrize(
+    ("failing", "helper"), [("torch", "cupy-cuda12x"), ("jax", "numba"), ("vllm", "cupy-cuda12x"), ("cupy", "numba")]
+)
+def test_what_people_came_for_is_told_before_its_helpers(failing: str, helper: str) -> None:
+    names = sorted((failing, helper), reverse=failing < helper)
+    found = with_venv(
+        machine(), venv(*(Framework(source="file", name=name, version="1.0", trial=IMPORT_FAILS) for name in names))
+    )
+    report = report_on(found, Request())
+    assert report.primary_check == f"framework-import-fails@{VENV}:{failing}"
+
+
+def test_a_cause_is_no_milder_than_what_it_explains() -> None:
+    """The import of a compiler fails: what its error names is a warning in itself, and the reason of a failure."""
+    refused = numba(trial=Trial(source="trial", imported=False, error=NUMPY_ERROR))
+    environment = venv(torch(), refused)
+    found = but(environment, distributions=(*(environment.distributions or ()), dist("numpy", "2.4.0")))
+    report = report_on(with_venv(machine(), found), Request())
+    lead = report.check(report.primary_check)
+    assert lead is not None
+    assert (report.verdict, report.exit_code, lead.rule, lead.status) == ("fail", 1, "numpy-abi-mismatch", "fail")
+
+
+def test_the_roles_of_the_matrix() -> None:
+    known = tables()
+    of = {name: Framework(source="file", name=name) for name in ("torch", "cupy-cuda12x", "numba", "unheard-of")}
+    assert [importance(each, known) for each in of.values()] == [0, 1, 2, 2]
+    assert [leads(each, known) for each in of.values()] == [True, True, False, False]
+    serving = Framework(source="file", name="vllm", extends="torch")
+    assert (importance(serving, known), leads(serving, known)) == (0, False)
+    extension = Framework(source="file", name="torchvision", extends="torch")
+    assert (importance(extension, known), leads(extension, known)) == (2, False)
+    assert framework_importance(Snapshot(), known) == {}
