@@ -348,6 +348,19 @@ class FlawRow(Row, frozen=True, kw_only=True):
         return f"flaw/{self.name}/{self.versions}" + (f"/{'+'.join(self.os)}" if self.os else "")
 
 
+class CondaRow(Row, frozen=True, kw_only=True):
+    """A package that conda-forge has under another name than PyPI."""
+
+    name: str
+    """On PyPI, without the CUDA major behind it: ``nvidia-cublas``."""
+    package: str
+    """On conda-forge: ``libcublas``."""
+
+    @property
+    def id(self) -> str:
+        return f"conda/{self.name}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -364,6 +377,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
     flaws: tuple[FlawRow, ...] = ()
+    conda: tuple[CondaRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""
