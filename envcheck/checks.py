@@ -5,6 +5,7 @@ These structs are the report's JSON contract: field names here are keys there, u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -51,8 +52,23 @@ class Evidence(Part, frozen=True, kw_only=True):
     source: str = ""
 
 
+class Changes(Part, frozen=True, kw_only=True):
+    """What a fix does to the packages of the judged environment."""
+
+    removes: tuple[str, ...] = ()
+    """Normalised names; they are removed before anything is installed."""
+    installs: tuple[str, ...] = ()
+    """Requirement lines (PEP 508)."""
+    alone: bool = False
+    """Whether only these are installed, and nothing that they require."""
+    again: bool = False
+    """Whether they are installed even where the same version is installed already."""
+    newest: bool = False
+    """Whether the newest releases replace what is installed and admitted."""
+
+
 class Fix(Part, frozen=True, kw_only=True):
-    """Something that mends it. Printed, never run."""
+    """One step that fixes the problem, or a part of it. Printed, never run."""
 
     text: str
     command: tuple[str, ...] = ()
@@ -60,6 +76,21 @@ class Fix(Part, frozen=True, kw_only=True):
     who: Literal["user", "root", "cluster-admin"] = "user"
     risk: str = ""
     """What it may break or cost, in words; empty when nothing."""
+    continues: bool = False
+    """Whether it is the next step after the fix before it; else it is a way of its own."""
+    changes: Changes | None = None
+    """None where it changes no packages of the judged environment, or nobody can tell which."""
+
+
+def ways(fixes: Sequence[Fix]) -> tuple[tuple[Fix, ...], ...]:
+    """The alternatives, each with its steps in order."""
+    found: list[list[Fix]] = []
+    for fix in fixes:
+        if fix.continues and found:
+            found[-1].append(fix)
+        else:
+            found.append([fix])
+    return tuple(map(tuple, found))
 
 
 class Subject(Part, frozen=True, kw_only=True):

@@ -55,6 +55,10 @@ def judge(
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request)
     found = evaluate(snapshot, knowledge, rules, request.scopes)
+    if any(fix.changes for check in found for fix in check.fixes):
+        from envcheck.rules.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
+
+        found = offer(found, snapshot, knowledge, all_rules())
     held = require(snapshot, knowledge, request.require)
     report = conclude(
         snapshot,

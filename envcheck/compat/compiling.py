@@ -27,6 +27,7 @@ FIELDS = {
     "flaw": "flaws",
     "variable": "variables",
     "role": "roles",
+    "conda": "conda",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

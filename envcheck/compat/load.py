@@ -16,6 +16,7 @@ from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder
 from envcheck.compat.tables import (
     ArchitectureRow,
     CapabilityRow,
+    CondaRow,
     CudaRow,
     DriverBranchRow,
     EfficiencyRow,
@@ -47,6 +48,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "flaw": FlawRow,
     "variable": VariableRow,
     "role": RoleRow,
+    "conda": CondaRow,
 }
 
 _ONE_AT_A_TIME = RLock()

@@ -14,6 +14,7 @@ from envcheck.compat.question.question import Question
 from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
 from envcheck.compat.tables import Machine, Os, ReleaseRow, Tables
+from envcheck.compat.torch_python import torch_row
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -22,6 +23,13 @@ _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "n
 _LONGEST = 1000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SEPARATORS = re.compile(r"[-_.]+")
+_WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
+_WHEELS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl"}
+"""Components that are distributions under another name, with the CUDA major behind it."""
+_NO_PACKAGES = frozenset(
+    {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
+)
+"""Components that no installer of Python packages brings."""
 
 
 def release_rows(
@@ -79,7 +87,31 @@ def _cover(spec: str, met: Version) -> Cover:
 def requirement_name(line: str) -> str:
     """The normalised name of the distribution that a requirement line asks for."""
     match = _NAME.match(line)
-    return _SEPARATORS.sub("-", match[1]).lower() if match else ""
+    return normalised(match[1]) if match else ""
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as PyPI compares it."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+_STAND_IN = re.compile(
+    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
+    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
+    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
+)
+"""Distributions that fill the same package, each in the place of another."""
+
+
+def stands_for(name: str) -> str:
+    """The package that a distribution fills."""
+    match = _STAND_IN.fullmatch(name)
+    return match.lastgroup or name if match else name
+
+
+def same_package(one: str, other: str) -> bool:
+    """Whether both fill one package: then either meets what asks for the other."""
+    return one == other or stands_for(one) == stands_for(other)
 
 
 def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str | None:
@@ -88,7 +120,7 @@ def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str 
     ``marks`` are the environment markers of PEP 508 that are known; a line whose marker needs another is left out.
     """
     found = [line for line in lines if requirement_name(line) == name]
-    holding = [asked for line in found if (asked := _requirement(line)) and _holds(asked, marks)]
+    holding = [asked for line in found if (asked := read_requirement(line)) and holds(asked, marks)]
     return ",".join(filter(None, (str(asked.specifier) for asked in holding))) if holding else None
 
 
@@ -117,22 +149,46 @@ def same_minor(bounds: str, there: str) -> bool:
 
 
 @cache
-def _requirement(line: str) -> Requirement | None:
+def read_requirement(line: str) -> Requirement | None:
+    """A requirement line of metadata, in today's form or the old one: ``name (==1.2) ; marker``. None for what is none.
+
+    Every line is read here: what old releases wrote (``>=1.8.*``) is no longer PEP 440, and means ``>=1.8``.
+    """
     from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - few environments need it
 
-    try:
-        return Requirement(line) if len(line) <= _LONGEST else None
-    except InvalidRequirement:
+    if len(line) > _LONGEST:
         return None
+    for text in (line, _WILD.sub(r"\1", line)):
+        try:
+            return Requirement(text)
+        except InvalidRequirement:
+            continue
+    return None
 
 
-def _holds(asked: Requirement, marks: Mapping[str, str]) -> bool:
+def pinned_by(line: str) -> str | None:
+    """The one version that a requirement line admits; None where it admits several, or holds for an extra alone."""
+    asked = read_requirement(line)
+    if asked is None or of_an_extra(line):
+        return None
+    pins = [each.version for each in asked.specifier if each.operator in ("==", "===") and "*" not in each.version]
+    return pins[0] if len(pins) == 1 else None
+
+
+def of_an_extra(line: str) -> bool:
+    """Whether a requirement line only holds for an extra."""
+    asked = read_requirement(line)
+    return asked is not None and asked.marker is not None and "extra" in _named(str(asked.marker))
+
+
+def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool:
+    """Whether the marker of a requirement holds here, for this extra."""
     if asked.marker is None:
-        return True
+        return not extra
     text = str(asked.marker)
     if not _named(text) <= marks.keys() | {"extra"}:
         return False
-    return asked.marker.evaluate({"extra": "", **marks})
+    return asked.marker.evaluate({"extra": extra, **marks})
 
 
 def _named(text: str) -> set[str]:
@@ -160,9 +216,19 @@ def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, s
 
 
 def release_for(
-    tables: Tables, name: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
+    tables: Tables,
+    name: str,
+    other: str,
+    there: str,
+    os: Os = "linux",
+    machine: Machine = "x86_64",
+    *,
+    python: str | None = None,
 ) -> str | None:
-    """The newest releases of ``name`` that are tied to release ``there`` of ``other``, as bounds: ``==0.20.1``."""
+    """The newest releases of ``name`` that are tied to release ``there`` of ``other``, as bounds: ``==0.20.1``.
+
+    With ``python``, those for that Python alone.
+    """
     met = parse_version(there, scheme(canonical(other)))
     if met is None:
         return None
@@ -175,5 +241,47 @@ def release_for(
         and (not row.os or os in row.os or (os == "wsl" and "linux" in row.os))
         and (not row.machine or machine in row.machine)
         and "|" not in row.versions
+        and runs_on(row, python)
     ]
     return found[-1] if found else None
+
+
+def runs_on(row: ReleaseRow, python: str | None) -> bool:
+    """Whether a release has wheels for a Python, as far as both are known."""
+    met = parse_version(python or "", scheme("python"))
+    return met is None or "python" not in row.needs or parse_specifier(row.needs["python"]).cover(met) != "none"
+
+
+def needed_of(
+    tables: Tables, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> tuple[str, ...]:
+    """What a release requires by the matrix, as requirement lines; empty where no row tells."""
+    if name == "torch":
+        return _pins_of_torch(tables, version)
+    lines: dict[str, None] = {}
+    for row in release_rows(tables, name, version, os, machine):
+        major = (row.cuda or "").partition(".")[0]
+        for component, spec in row.needs.items():
+            wheel = _WHEELS.get(component)
+            if component in _NO_PACKAGES or component.startswith("driver-") or (wheel and not major) or "|" in spec:
+                continue
+            asked = f"{wheel}-cu{major}" if wheel else component
+            lines[f"{asked}{','.join(map(_bound, spec.split(',')))}"] = None
+    return tuple(lines)
+
+
+def _bound(text: str) -> str:
+    """A bound of the matrix, which compares by leading numbers, in PEP 440."""
+    bare = text if text[:1] in "=<>!~" else f"=={text}"
+    return f"{bare}.*" if bare.startswith("==") and bare.count(".") < 2 and not bare.endswith(".*") else bare
+
+
+def _pins_of_torch(tables: Tables, version: str) -> tuple[str, ...]:
+    """The pins of the default build, which are the matrix's; other builds pin the wheels of another CUDA major."""
+    row, local = torch_row(tables, version), version.partition("+")[2]
+    cuda = (row.default_cuda or "") if row else ""
+    if row is None or not cuda or (local and local != f"cu{cuda.replace('.', '')}"):
+        return ()
+    major = cuda.partition(".")[0]
+    pins = ((f"nvidia-cudnn-cu{major}", row.cudnn), (f"nvidia-nccl-cu{major}", row.nccl), ("triton", row.triton))
+    return tuple(f"{name}=={pin}" for name, pin in pins if pin)

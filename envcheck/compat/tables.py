@@ -435,6 +435,19 @@ class RoleRow(Row, frozen=True, kw_only=True):
         return f"role/{self.name}"
 
 
+class CondaRow(Row, frozen=True, kw_only=True):
+    """A package that conda-forge has under another name than PyPI."""
+
+    name: str
+    """On PyPI, without the CUDA major behind it: ``nvidia-cublas``."""
+    package: str
+    """On conda-forge: ``libcublas``."""
+
+    @property
+    def id(self) -> str:
+        return f"conda/{self.name}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -453,6 +466,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     flaws: tuple[FlawRow, ...] = ()
     variables: tuple[VariableRow, ...] = ()
     roles: tuple[RoleRow, ...] = ()
+    conda: tuple[CondaRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

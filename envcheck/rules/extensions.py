@@ -134,10 +134,11 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
 
 
 def _again(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
+    if framework.name == "bitsandbytes":
+        text = "Install the newest release, which has libraries for more CUDA versions"
+        return install(facts, (framework.name,), text, How(newest=True))
     public = (framework.version or "").partition("+")[0]
-    wanted = f"{framework.name}=={public}" if public else framework.name
     compiled = framework.name.startswith(("flash-attn", "transformer-engine"))
-    options = ("--no-deps", "--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
-    newest = framework.name == "bitsandbytes"
-    text = "Install a release that has a library for this CUDA" if newest else f"Install {framework.name} again, whole"
-    return install(facts, (framework.name if newest else wanted,), text, How(options=options, again=True))
+    build = ("--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
+    wanted = f"{framework.name}=={public}" if public else framework.name
+    return install(facts, (wanted,), f"Install {framework.name} again, whole", How(build=build, alone=True, again=True))

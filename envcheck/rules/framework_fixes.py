@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 
 from envcheck.checks import Fix
+from envcheck.compat.package_needs import release_rows
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts
 from envcheck.rules.driver_facts import runs
-from envcheck.rules.framework_facts import named, of, shown
+from envcheck.rules.framework_facts import machine, named, of, shown
 from envcheck.rules.install import How, install
 from envcheck.rules.torch_fixes import INDEX, install_fitting_build
 from envcheck.snapshot import Distribution, Framework
@@ -30,6 +31,7 @@ _PAGES = {
 }
 """Where the builds of a framework are listed, by the start of its name."""
 
+_ORT_GPU = "onnxruntime-gpu"
 _LABEL = re.compile(r"\+.*")
 _EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
 _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
@@ -74,14 +76,14 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     tag = f"cu{cuda.major}{cuda.minor}"
     text = f"Install {named(framework).partition('+')[0]} built for {tag}, as torch is"
     wanted = f"{framework.name}{same_version(framework)}"
-    how = How(options=("--no-deps", "--index-url", f"{INDEX}{tag}"), again=True)
+    how = How(index=f"{INDEX}{tag}", alone=True, again=True)
     return install(facts, (wanted,), text, how)
 
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package in place of all others: they fill one folder, and the one installed last wins."""
     there = tuple(dist.name for dist in _distributions(facts) if dist.name.startswith("onnxruntime"))
-    wanted = _newest_that_runs(facts, "onnxruntime-gpu", "cuda,cudnn")
+    wanted = _listed_that_runs(facts, _ORT_GPU) or _newest_that_runs(facts, _ORT_GPU, "cuda,cudnn")
     text = (
         f"Install {wanted} in place of {framework.name}; where CUDA's libraries come from wheels, call "
         "onnxruntime.preload_dlls() before the first session"
@@ -124,7 +126,7 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     wanted = f"{framework.name}{same_version(framework)}"
     text = f"Compile {wanted} anew, for CUDA; this needs a CUDA toolkit with nvcc"
-    how = How(options=("--no-cache-dir",), variables=("CMAKE_ARGS=-DGGML_CUDA=on",), again=True)
+    how = How(build=("--no-cache-dir",), variables=("CMAKE_ARGS=-DGGML_CUDA=on",), again=True)
     return install(facts, (wanted,), text, how)
 
 
@@ -147,6 +149,16 @@ def _newest_that_runs(facts: Facts, name: str, extras: str) -> str:
     if not fitting or fitting[-1] is rows[-1] or not _is_plain(fitting[-1]):
         return f"{name}[{extras}]"
     return f"{name}[{extras}]{fitting[-1].versions}"
+
+
+def _listed_that_runs(facts: Facts, name: str) -> str | None:
+    """The release that is in the list, pinned, where the driver runs its CUDA or nobody knows that."""
+    for each in _distributions(facts):
+        if each.name == name and _PLAIN.fullmatch(each.version):
+            rows = release_rows(facts.tables, name, each.version, facts.driver_os, machine(facts))
+            needed = [cuda for row in rows if (cuda := CudaVersion.parse(row.cuda))]
+            return f"{name}=={each.version}" if all(runs(facts, cuda) for cuda in needed) else None
+    return None
 
 
 def _is_plain(row: ReleaseRow) -> bool:

@@ -1,4 +1,9 @@
-"""Commands that install packages into the judged environment, in the words of its own manager: printed, never run."""
+"""Commands that change the packages of the judged environment, in the words of its own manager: printed, never run.
+
+A command moves nothing but what it names: where a package is installed again in the same version, pip's
+``--force-reinstall`` alone would also bring its requirements to their newest releases. So it goes with ``--no-deps``,
+and what the package then still lacks is a second step.
+"""
 
 from __future__ import annotations
 
@@ -6,53 +11,210 @@ from collections.abc import Sequence
 
 import msgspec
 
-from envcheck.checks import Fix
+from envcheck.checks import Changes, Fix
+from envcheck.compat.package_needs import (
+    admits,
+    holds,
+    normalised,
+    pinned_by,
+    read_requirement,
+    release_for,
+    same_package,
+)
 from envcheck.rules.api import Facts
-from envcheck.snapshot import Environment
+from envcheck.rules.conda import conda_installs, is_condas
+from envcheck.rules.framework_facts import machine
+from envcheck.snapshot import Distribution, Environment
 
 _VENV = ".venv"
+_PIP_ONLY_BUILDS = "--no-cache-dir"
 
 
 class How(msgspec.Struct, frozen=True):
     """How packages are installed."""
 
-    options: tuple[str, ...] = ()
-    """Of pip, and of uv where it has none of its own: ``("--index-url", ADDRESS)``."""
-    uv_options: tuple[str, ...] | None = None
+    index: str = ""
+    """Address of the index to take them from, in place of the usual one."""
+    build: tuple[str, ...] = ()
+    """Options for what is compiled: ``("--no-build-isolation",)``."""
+    torch_backend: str = ""
+    """uv's own word for an index of PyTorch."""
     variables: tuple[str, ...] = ()
     """What must be set for it: ``("CMAKE_ARGS=-DGGML_CUDA=on",)``."""
     again: bool = False
     """Also where the same version is there already."""
-    risk: str = "replaces what is installed, and what it needs"
+    alone: bool = False
+    """Only these, without what they require."""
+    newest: bool = False
+    """The newest releases, whatever is there; what they require moves only where it must."""
+    owner: str = ""
+    """The distribution for whose sake it is: where conda installed that one, conda installs these."""
+    risk: str = ""
 
 
 def install(
     facts: Facts, requirements: Sequence[str], text: str, how: How | None = None, *, remove: Sequence[str] = ()
 ) -> tuple[Fix, ...]:
-    """Install ``requirements``, after removing ``remove``; in a virtual environment where the system forbids pip."""
+    """One way, in steps: remove ``remove``, install ``requirements``, install what those then still lack."""
     way, environment = how or How(), facts.environment
+    if environment is not None and is_condas(environment, requirements, way.owner):
+        found = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
+        if found:
+            return found
     if environment is not None and environment.externally_managed:
-        why = "The system forbids pip to install here: make a virtual environment first"
-        make = Fix(text=why, command=(environment.executable or "python3", "-m", "venv", _VENV))
-        command = (*_set(way), f"{_VENV}/bin/python", "-m", "pip", "install", *requirements, *way.options)
-        return (make, Fix(text=text, command=command))
-    prefix = _uvs_prefix(environment)
-    if prefix:
-        again = ("--reinstall",) if way.again else ()
-        options = way.options if way.uv_options is None else way.uv_options
-        command = ("uv", "pip", "install", "--python", prefix, *again, *requirements, *options)
+        return _in_a_virtual_environment(environment, requirements, text, way)
+    steps = [*_bring_pip(environment), *([_removal(environment, remove)] if remove else [])]
+    kept = [line for line in requirements if "[" not in line and _stands(line, environment, remove)]
+    if way.again and kept:
+        steps += _again(facts, requirements, kept, text, way)
     else:
-        again = ("--force-reinstall",) if way.again else ()
-        command = (_python(environment), "-m", "pip", "install", *again, *requirements, *way.options)
-    fix = Fix(text=text, command=(*_set(way), *command), risk=way.risk)
-    return (*((_removed(environment, remove),) if remove else ()), fix)
+        steps.append(_installation(environment, requirements, text, msgspec.structs.replace(way, again=False)))
+        if way.alone:
+            steps += _lacking_step(facts, requirements)
+    return in_steps(steps)
 
 
-def _removed(environment: Environment | None, names: Sequence[str]) -> Fix:
-    prefix = _uvs_prefix(environment)
+def _bring_pip(environment: Environment | None) -> tuple[Fix, ...]:
+    """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
+    if environment is None or not environment.distributions_complete or uvs_prefix(environment):
+        return ()
+    told = any(each.installer for each in environment.distributions or ())
+    if environment.manager == "conda" or not told or installed(environment, "pip"):
+        return ()
+    command = (_python(environment), "-m", "ensurepip")
+    return (Fix(text="Install pip, which this environment does not have", command=command),)
+
+
+def install_release_for(name: str, component: str, environment: Environment, facts: Facts) -> tuple[Fix, ...]:
+    """The newest release of a package that the matrix knows to work with what is installed of ``component``."""
+    there = installed(environment, component)
+    met = there.version if there else ""
+    os, processor = facts.driver_os, machine(facts)
+    known = release_for(facts.tables, name, component, met, os, processor, python=environment.python) if met else None
+    text = f"Upgrade {name} to a release for {component} {met}".rstrip()
+    return install(facts, (f"{name}{known}",), text) if known else (Fix(text=text),)
+
+
+def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
+    """All of them as one way, in this order."""
+    first, rest = fixes[:1], fixes[1:]
+    return (*first, *(msgspec.structs.replace(fix, continues=True) for fix in rest))
+
+
+def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
+    """Remove these packages."""
+    return msgspec.structs.replace(_removal(facts.environment, names), text=text)
+
+
+def _in_a_virtual_environment(
+    environment: Environment, requirements: Sequence[str], text: str, way: How
+) -> tuple[Fix, ...]:
+    why = "The system forbids pip to install here: create a virtual environment first"
+    make = Fix(text=why, command=(environment.executable or "python3", "-m", "venv", _VENV))
+    command = (*_set(way), f"{_VENV}/bin/python", "-m", "pip", "install", *requirements, *way.build, *_index(way))
+    risk = "programs must then be started with that environment's Python"
+    return in_steps((make, Fix(text=text, command=command, risk=risk)))
+
+
+def _again(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
+    """What is there in the right version once more, file by file; then the rest."""
+    environment = facts.environment
+    exactly = [_exactly(line, environment) if line in kept else line for line in requirements]
+    if uvs_prefix(environment):  # uv moves nothing that it was not asked for
+        return [
+            _installation(environment, exactly, text, way),
+            *(_lacking_step(facts, requirements) if way.alone else ()),
+        ]
+    first = [_exactly(line, environment) for line in kept]
+    steps = [_installation(environment, first, text, msgspec.structs.replace(way, alone=True))]
+    rest = [line for line in requirements if line not in kept]
+    if rest:
+        once = msgspec.structs.replace(way, again=False)
+        steps.append(_installation(environment, rest, "Install what goes with it", once))
+    return [*steps, *_lacking_step(facts, kept)]
+
+
+def _exactly(line: str, environment: Environment | None) -> str:
+    """The requirement, pinned to the release that is there: the newest that it admits may be another one."""
+    asked = read_requirement(line)
+    there = installed(environment, normalised(asked.name)) if asked else None
+    if asked is None or there is None or pinned_by(line):
+        return line
+    extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
+    return f"{asked.name}{extras}=={there.version.partition('+')[0]}"
+
+
+def _lacking_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
+    wanted = lacking(facts, requirements)
+    if not wanted:
+        return []
+    names = ", ".join(normalised(asked.name) for line in wanted if (asked := read_requirement(line)))
+    return [_installation(facts.environment, wanted, f"Install what it requires and is missing: {names}", How())]
+
+
+def lacking(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
+    """What these require, by the metadata of the installed release, and is not installed."""
+    environment = facts.environment
+    installed = {each.name: each for each in (environment.distributions or ())} if environment else {}
+    named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
+    found: dict[str, None] = {}
+    for name in named:
+        owner = installed.get(name)
+        for line in (owner.requires or ()) if owner and owner.channel != "conda" else ():
+            asked = read_requirement(line)
+            wanted = normalised(asked.name) if asked else ""
+            there = any(same_package(wanted, other) for other in (*installed, *named))
+            if asked is not None and not there and holds(asked, facts.marks):
+                extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
+                found[f"{wanted}{extras}{asked.specifier}"] = None
+    return tuple(found)
+
+
+def _stands(line: str, environment: Environment | None, remove: Sequence[str]) -> bool:
+    """Whether an installer would find nothing to do: the package is there in a version that is admitted, and stays."""
+    asked = read_requirement(line)
+    name = normalised(asked.name) if asked else ""
+    there = installed(environment, name)
+    if asked is None or there is None or name in remove:
+        return False
+    return not str(asked.specifier) or admits(str(asked.specifier), there.version) is not False
+
+
+def installed(environment: Environment | None, name: str) -> Distribution | None:
+    """The distribution of that normalised name."""
+    found = (environment.distributions or ()) if environment else ()
+    return next((each for each in found if each.name == name), None)
+
+
+def _installation(environment: Environment | None, requirements: Sequence[str], text: str, way: How) -> Fix:
+    prefix = uvs_prefix(environment)
+    options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
+    named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
+    if prefix:
+        kept = [name for name in named if installed(environment, name)] if way.again else []
+        options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))
+        again = tuple(word for name in kept for word in ("--reinstall-package", name))
+        build = tuple("--no-cache" if option == _PIP_ONLY_BUILDS else option for option in way.build)
+        index = (f"--torch-backend={way.torch_backend}",) if way.torch_backend else _index(way)
+        command = ("uv", "pip", "install", "--python", prefix, *options, *again, *requirements, *build, *index)
+    else:
+        again = ("--force-reinstall",) if way.again else ("--upgrade",) if way.newest else ()
+        pip = (_python(environment), "-m", "pip", "install")
+        command = (*pip, *again, *options, *requirements, *way.build, *_index(way))
+    changes = Changes(installs=tuple(requirements), alone=way.alone, again=way.again, newest=way.newest)
+    return Fix(text=text, command=(*_set(way), *command), risk=way.risk, changes=changes)
+
+
+def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
+    prefix = uvs_prefix(environment)
     pip = (_python(environment), "-m", "pip", "uninstall", "--yes")
     command = ("uv", "pip", "uninstall", "--python", prefix) if prefix else pip
-    return Fix(text=f"Remove {' and '.join(names)}, whose files are in the way", command=(*command, *names))
+    removes = tuple(map(normalised, names))
+    return Fix(text=f"Remove {' and '.join(names)}", command=(*command, *names), changes=Changes(removes=removes))
+
+
+def _index(way: How) -> tuple[str, ...]:
+    return ("--index-url", way.index) if way.index else ()
 
 
 def _set(how: How) -> tuple[str, ...]:
@@ -63,6 +225,10 @@ def _python(environment: Environment | None) -> str:
     return (environment.executable if environment else None) or "python"
 
 
-def _uvs_prefix(environment: Environment | None) -> str | None:
-    """The prefix of an environment that uv manages."""
-    return environment.prefix if environment is not None and environment.manager == "uv" else None
+def uvs_prefix(environment: Environment | None) -> str | None:
+    """The prefix of an environment that uv made, or installs into where there is no pip."""
+    if environment is None:
+        return None
+    filled = environment.distributions_complete and not installed(environment, "pip")
+    by_uv = filled and any(each.installer == "uv" for each in environment.distributions or ())
+    return environment.prefix if environment.manager == "uv" or by_uv else None

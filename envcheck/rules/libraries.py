@@ -237,7 +237,7 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     if distribution is None:
         return install_framework_again(subject, facts)
     text = f"Install {named(framework)} again, whole"
-    return install(facts, (f"{framework.name}=={distribution.version}",), text, How(options=("--no-deps",), again=True))
+    return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
 
 
 def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:

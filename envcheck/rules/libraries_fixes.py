@@ -11,7 +11,6 @@ from envcheck.rules.framework_fixes import install_gpu_build, same_version
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_names import LibraryName
 from envcheck.rules.libraries_requirements import PLAIN_NAME, declared, requirements
-from envcheck.rules.libraries_wheels import family_of_wheel, wheel_holding
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
@@ -29,10 +28,7 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     text = f"Install what holds the missing libraries for {named(framework)}"
     if framework.looks_in_wheels is False:
         text += ", then check again for what leads it there: by itself it does not look into wheels"
-    listed = {family_of_wheel(each.name) for each in subject.environment.distributions or ()}
-    again = any(family_of_wheel(wheel) in listed for name in names if (wheel := wheel_holding(name.family)))
-    risk = "adds packages, and what they need"
-    return install(facts, wanted, text, How(again=again, risk=risk))  # again: else the installer finds nothing to do
+    return install(facts, wanted, text, How(again=True, owner=framework.name))
 
 
 def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
@@ -40,7 +36,8 @@ def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[F
     wanted = declared(framework, family)
     if wanted is None:
         return ()
-    return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", How(again=True))
+    how = How(again=True, owner=framework.name)
+    return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", how)
 
 
 def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
@@ -50,7 +47,7 @@ def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fi
     if framework.name == "torch" or not PLAIN_NAME.fullmatch(framework.name) or not version:
         return install_gpu_build(facts, framework)
     text = f"Install {framework.name} {version.removeprefix('==')} again, with the libraries that it asks for"
-    return install(facts, (f"{framework.name}{version}",), text, How(again=True))
+    return install(facts, (f"{framework.name}{version}",), text, How(again=True, owner=framework.name))
 
 
 def without_variable(name: str, folders: Iterable[str]) -> tuple[Fix, ...]:
@@ -130,4 +127,4 @@ def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:
     text = f"Install {what} as a wheel for the CUDA major of the framework"
     if cuda is None:
         return (Fix(text=f"{text}: {base}-cu…"),)
-    return install(facts, (f"{base}-cu{cuda.major}",), text, How(risk="adds the package, or replaces its release"))
+    return install(facts, (f"{base}-cu{cuda.major}",), text, How())

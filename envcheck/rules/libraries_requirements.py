@@ -6,38 +6,63 @@ import re
 from collections.abc import Sequence
 
 from envcheck.compat.libraries import toolkit_wheels
+from envcheck.compat.package_needs import admits, normalised, of_an_extra, read_requirement
 from envcheck.rules.api import Facts
 from envcheck.rules.framework_fixes import same_version
 from envcheck.rules.libraries_names import LibraryName
-from envcheck.rules.libraries_wheels import toolkit_extra, wheel_holding
+from envcheck.rules.libraries_wheels import serves, toolkit_extra, wheel_holding
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_REQUIREMENT = re.compile(r"(nvidia-[a-z0-9-]+|tensorrt[a-z0-9-]*)(?:\[[^\]]*\])?\s*((?:[=<>!~]=?[0-9.*]+,?)*)")
-_TOOLKIT = re.compile(r"cuda-toolkit\[([^\]]*)\]")
+_TOOLKIT = "cuda-toolkit"
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 
 
 def requirements(names: Sequence[LibraryName], framework: Framework, facts: Facts) -> tuple[str, ...]:
-    """What brings these libraries: an extra of the framework's own, else the wheels that its metadata asks for, else
-    those for the CUDA of its build. Wheels of the toolkit come by its distribution: their versions are not CUDA's.
+    """What brings these libraries: a wheel that is installed and has lost its library, that very wheel again; else an
+    extra of the framework's own, else the wheels that its metadata asks for, else those for the CUDA of its build.
+    Wheels of the toolkit come by its distribution: their versions are not CUDA's.
     """
-    own = dict.fromkeys(extra for name in names if (extra := _own_extra(framework, name.family)))
+    listed = {name: line for name in names if name.number and (line := _listed(name, framework, facts))}
+    rest = [name for name in names if name not in listed]
+    again = tuple(dict.fromkeys(listed.values()))
+    own = dict.fromkeys(extra for name in rest if (extra := _own_extra(framework, name.family)))
     if own:  # it brings what else belongs to them, as a compiler
-        return (f"{framework.name}[{','.join(own)}]{same_version(framework)}",)
+        return (*again, f"{framework.name}[{','.join(own)}]{same_version(framework)}")
     extras: dict[str, None] = {}
     wanted: dict[str, None] = {}
-    for name in (name for name in names if name.number):
+    for name in (name for name in rest if name.number):
         extra = toolkit_extra(name.family)
         found = declared(framework, name.family)
         if found is None and extra:
             extras[extra] = None
         elif found := found or _of_its_own(name, framework):
             wanted[found] = None
+    release = _toolkit_release(framework, facts) if extras else None
+    toolkit = (f"{_TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
+    return tuple(dict.fromkeys((*toolkit, *again, *wanted)))
+
+
+def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None:
+    """The wheel that is installed and holds this library, in the release that is there, unless another is asked for."""
+    line = declared(framework, name.family)
+    asked = read_requirement(line) if line else None
+    for each in (facts.environment.distributions or ()) if facts.environment else ():
+        if each.channel != "conda" and serves(each, name, facts.tables):
+            fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
+            return f"{each.name}=={each.version}" if fits else line
+    return None
+
+
+def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
+    """The release of the toolkit's distribution: as the metadata asks for it, else for the CUDA of the build."""
+    for line in framework.requires:
+        asked = read_requirement(line)
+        if asked is not None and normalised(asked.name) == _TOOLKIT and str(asked.specifier) and not of_an_extra(line):
+            return str(asked.specifier)
     cuda = CudaVersion.parse(framework.cuda)
-    release = toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda and extras else None
-    return (*((f"cuda-toolkit[{','.join(extras)}]{release}",) if release else ()), *wanted)
+    return toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda else None
 
 
 def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
@@ -51,9 +76,9 @@ def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
 def declared(framework: Framework, family: str) -> str | None:
     """The wheel of a family, as the metadata asks for it."""
     for line in _lines_holding(framework, family):
-        match = _REQUIREMENT.match(line)
-        if match:
-            return f"{match[1]}{match[2].rstrip(',')}"
+        asked = read_requirement(line)
+        if asked is not None and normalised(asked.name) != _TOOLKIT:
+            return f"{normalised(asked.name)}{asked.specifier}"
     return None
 
 
@@ -70,7 +95,8 @@ def _lines_holding(framework: Framework, family: str) -> list[str]:
     wheel = re.compile(rf"{base}(?:-cu\d+)?")
     found = []
     for line in framework.requires if base else ():
-        match, toolkit = _REQUIREMENT.match(line), _TOOLKIT.match(line)
-        if (match and wheel.fullmatch(match[1])) or (toolkit and extra in toolkit[1].split(",")):
+        asked = read_requirement(line)
+        name = normalised(asked.name) if asked else ""
+        if wheel.fullmatch(name) or (asked is not None and name == _TOOLKIT and extra in asked.extras):
             found.append(line)
     return found

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from envcheck.compat.libraries import cuda_majors, same_major
+from envcheck.compat.tables import Tables
+from envcheck.rules.libraries_names import LibraryName
 from envcheck.snapshot import Distribution
 
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
@@ -73,6 +76,12 @@ def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
     return first.name in _SAME_FILES or (first.name == "cudnn" and same_soname)
 
 
+def shares_its_folder(distribution: Distribution) -> bool:
+    """Whether its files have the names, and the folder, of those for another CUDA major."""
+    wheel = wheel_of(distribution.name)
+    return wheel is not None and (wheel.name in _SAME_FILES or wheel.name == "cudnn")
+
+
 def wheel_holding(family: str) -> str | None:
     """The name, without a suffix, of the wheel that holds a family of libraries: ``nvidia-cublas`` for ``cublasLt``."""
     name = _name_holding(family)
@@ -87,6 +96,26 @@ def toolkit_extra(family: str) -> str | None:
     if name is None or name in _OF_THEIR_OWN:
         return None
     return "cudart" if name == "cuda-runtime" else name.removeprefix("cuda-")
+
+
+def serves(distribution: Distribution, name: LibraryName, tables: Tables) -> bool:
+    """Whether a wheel holds the library of that name, as far as its version is known."""
+    wheel, base = wheel_of(distribution.name), _name_holding(name.family)
+    if wheel is None or wheel.name != base:
+        return False
+    number = name.number.partition(".")[0]
+    if base in _OF_THEIR_OWN:
+        return not number or not distribution.version or same_major(distribution.version, number) is not False
+    cuda, majors = cuda_of_wheel(distribution), cuda_majors(tables, name.family, name.number)
+    return not majors or not cuda or not cuda.isdecimal() or int(cuda) in majors
+
+
+def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
+    """The names under which a wheel of the toolkit may be on PyPI for a CUDA major, by its extra: with the major behind
+    it, or, as the newer ones, without.
+    """
+    name = next((name for name in _FAMILIES if toolkit_extra(_FAMILIES[name]) == extra), None)
+    return (f"nvidia-{name}-cu{cuda}", f"nvidia-{name}") if name else ()
 
 
 def _name_holding(family: str) -> str | None:

@@ -209,12 +209,12 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
         return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch))
     public = package.version.partition("+")[0]
     text = f"Build {package.name} anew, against the torch that is there (or take its build for torch {there})"
-    how = How(options=("--no-build-isolation", "--no-deps", "--no-cache-dir"), again=True)
+    how = How(build=("--no-build-isolation", "--no-cache-dir"), alone=True, again=True)
     return install(facts, (f"{package.name}=={public}",), text, how)
 
 
 def _from_index(package: Package, torch: Framework) -> How:
     cuda = CudaVersion.parse(torch.cuda)
     if cuda is None or "." not in (torch.cuda or "") or package.name not in ("torchvision", "torchaudio", "xformers"):
-        return How(options=("--no-deps",), again=True)
-    return How(options=("--no-deps", "--index-url", f"{INDEX}cu{cuda.major}{cuda.minor}"), again=True)
+        return How(alone=True, again=True)
+    return How(index=f"{INDEX}cu{cuda.major}{cuda.minor}", alone=True, again=True)

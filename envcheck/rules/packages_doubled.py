@@ -8,13 +8,15 @@ from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule, seen
+from envcheck.rules.driver_facts import runs
 from envcheck.rules.framework_facts import of
 from envcheck.rules.framework_fixes import install_gpu_build
-from envcheck.rules.install import How, install
+from envcheck.rules.install import install
 from envcheck.rules.libraries_fixes import without_variable
 from envcheck.rules.observed import quoted_error
 from envcheck.rules.trial_facts import failed, ran_on_gpu
 from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.versions import CudaVersion
 
 _ORT = re.compile(
     r"(?:onnxruntime|ort-nightly)(?:-(?:gpu|directml|openvino|training|training-gpu|rocm|migraphx|qnn|silicon|cann))?"
@@ -25,6 +27,7 @@ _NOT_BUILT_IN = re.compile(
     r"CUDAExecutionProvider\b.*not in available (?:execution )?providers",
     re.IGNORECASE,
 )
+_CUDA_OF_CUPY = re.compile(r"cupy-cuda(\d{2})x")
 _CUPY = re.compile(r"(?:amd-)?cupy(?:-(?:cuda\d{2,3}x?|rocm(?:-\d-\d)?))?")
 
 
@@ -189,12 +192,9 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
     """
     found, framework = _doubled(environment, _CUPY), _framework(environment, _CUPY)
-    keep = framework.name if framework is not None else found[-1].name
-    kept = next((each for each in found if each.name == keep), found[-1])
-    text = f"Install the one that fits the CUDA in use, such as {keep}"
-    fixes: tuple[Fix, ...] = install(
-        facts, (f"{keep}=={kept.version}",), text, How(again=True), remove=[each.name for each in found]
-    )
+    kept = _kept(found, framework, facts)
+    text = f"Install {kept.name} alone, for a CUDA that the driver runs"
+    fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])
     works = framework is not None and ran_on_gpu(framework)
     status: Status = "note" if works else "fail" if framework is not None and failed(framework) else "warn"
     return Outcome(
@@ -205,3 +205,11 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         decided_by="declared",
         fixes=fixes,
     )
+
+
+def _kept(found: tuple[Distribution, ...], framework: Framework | None, facts: Facts) -> Distribution:
+    """The package for the newest CUDA that the driver runs; else the one whose files are there."""
+    majors = [(int(match[1]), each) for each in found if (match := _CUDA_OF_CUPY.fullmatch(each.name))]
+    running = [(major, each) for major, each in majors if runs(facts, CudaVersion(major, 0))]
+    there = next((each for each in found if framework is not None and each.name == framework.name), found[-1])
+    return max(running, key=lambda pair: pair[0], default=(0, there))[1]

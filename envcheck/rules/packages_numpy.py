@@ -10,7 +10,7 @@ from envcheck.compat.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import machine, of
-from envcheck.rules.install import How, install
+from envcheck.rules.install import install, install_release_for
 from envcheck.rules.trial_facts import imported, ran_on_gpu
 from envcheck.snapshot import Distribution, Environment, Framework
 
@@ -39,8 +39,8 @@ def _has_numpy(environment: Environment, _facts: Facts) -> bool:
 
 
 def _match_numpy(_facts: Facts) -> tuple[Fix, ...]:
-    text = "Install the NumPy that the package named in the error was made for, or a release of it for this NumPy"
-    return (Fix(text=f"{text}; for what was compiled with NumPy 1, one below 2.0"),)
+    text = "Install a compatible NumPy (below 2.0 for packages built against NumPy 1), or upgrade the package"
+    return (Fix(text=text),)
 
 
 @rule(
@@ -91,7 +91,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
         evidence=(seen(_NUMPY, numpy, "version"), *(part for each in wrong[:8] for part in each.evidence)),
         sources=tuple(dict.fromkeys(source for each in wrong for source in each.sources)),
         decided_by="declared",
-        fixes=_fixes(wrong, facts),
+        fixes=_fixes(wrong, environment, facts),
         frameworks=tuple(dict.fromkeys(each.name for each in wrong)),
     )
 
@@ -155,12 +155,21 @@ def _other_major(wanted: str, there: str) -> bool:
     return not any(admits(wanted.replace("|", ","), end) for end in ends)
 
 
-def _fixes(wrong: list[_Wrong], facts: Facts) -> tuple[Fix, ...]:
-    bounds = ",".join(dict.fromkeys(part for each in wrong for part in each.wanted.split(",") if "|" not in part))
-    text = f"Install a NumPy that {' and '.join(dict.fromkeys(each.name for each in wrong))} admit"
-    names = ", ".join(dict.fromkeys(each.name for each in wrong))
-    newer = Fix(text=f"Or install a release of {names} that was made for this NumPy")
-    return (
-        *install(facts, (f"numpy{bounds}",), text, How(risk="other packages may want the NumPy that is there")),
-        newer,
-    )
+def _fixes(wrong: list[_Wrong], environment: Environment, facts: Facts) -> tuple[Fix, ...]:
+    """The NumPy that all who ask for one admit; else releases of the packages for the NumPy that is there."""
+    asked = (*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong))
+    parts = (part.strip() for bounds in asked for part in bounds.split(","))
+    bounds = ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
+    names = list(dict.fromkeys(each.name for each in wrong))
+    text = f"Install a NumPy that {' and '.join(names)} can use"
+    newer = (fix for name in names for fix in install_release_for(name, _NUMPY, environment, facts))
+    return (*install(facts, (f"{_NUMPY}{bounds}",), text), *newer)
+
+
+def _bounds_on_numpy(environment: Environment, facts: Facts) -> Iterator[str]:
+    """Which NumPy is asked for, by all metadata that was read."""
+    records: list[Framework | Distribution] = [*of(environment), *(environment.distributions or ())]
+    for each in records:
+        bounds = bounds_on(each.requires or (), _NUMPY, facts.marks)
+        if bounds:
+            yield bounds

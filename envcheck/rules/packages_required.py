@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from envcheck.checks import Evidence, Status
-from envcheck.compat.package_needs import admits, bounds_on, requirement_name
+from envcheck.compat.package_needs import admits, bounds_on, requirement_name, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.install import How, install
@@ -26,12 +26,6 @@ _Broken: TypeAlias = tuple[str, str, Distribution | None]
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """What most programs run without, although it is required."""
 _OF_EXTRA = re.compile(r";.*\bextra\b")
-_STAND_IN = re.compile(
-    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
-    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
-    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
-)
-"""Distributions that fill the same package, each in the place of another."""
 
 
 def _declares(subject: FrameworkSubject, _facts: Facts) -> bool:
@@ -55,14 +49,9 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     lines = [line for line in _lines(subject) if not _OF_EXTRA.search(line)]
     lacking = [name for name in dict.fromkeys(map(requirement_name, lines)) if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines, name, facts.marks)) is not None]
-    stand_ins = set(map(_stands_for, there)) if wanted else there
+    stand_ins = set(map(stands_for, there)) if wanted else there
     left_out = (*_SPOKEN_OF_STARTS, *_NOT_TO_RUN)
-    return [found for found in wanted if _stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
-
-
-def _stands_for(name: str) -> str:
-    match = _STAND_IN.fullmatch(name)
-    return match.lastgroup or name if match else name
+    return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
 
 
 def _asked(subject: FrameworkSubject) -> Iterator[str]:
@@ -118,7 +107,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         message=f"{named(framework)} requires {said}.",
         evidence=(*lines, *there),
         decided_by="declared",
-        fixes=install(facts, wanted, text, How(risk="other packages may want the versions that are there")),
+        fixes=install(facts, wanted, text, How(owner=framework.name)),
     )
 
 

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from envcheck.checks import Fix
+from envcheck.compat.package_needs import release_for, requirement_name
 from envcheck.compat.tables import TorchBuild, TorchRow
 from envcheck.compat.torch_builds import builds_that_fit
 from envcheck.rules.api import Facts
+from envcheck.rules.conda import by_conda, conda_command
 from envcheck.rules.driver_facts import runs, speaks, speaks_natively
-from envcheck.rules.framework_facts import machine
+from envcheck.rules.framework_facts import machine, of
 from envcheck.rules.install import How, install
+from envcheck.rules.libraries_wheels import cuda_of_wheel, shares_its_folder
 from envcheck.snapshot import Environment, Framework
 from envcheck.versions import ComputeCapability, CudaVersion
 
 INDEX = "https://download.pytorch.org/whl/"
 SELECTOR = "https://pytorch.org/get-started/locally/"
 
+_EXACT = re.compile(r"==[0-9.]+")
 _COMPANIONS = ("torchvision", "torchaudio")
 """Packages that are built for one build of torch and must be installed with it."""
 
@@ -77,16 +82,36 @@ def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
     task = f"Install torch {choice.version} built for {choice.tag}{_to_what_it_fits(choice, facts)}"
     if environment is not None and _is_conda_package(environment):
-        return (Fix(text=f"{task} (newest on conda-forge)", command=_conda(environment, choice)),)
+        cuda = CudaVersion.from_tag(choice.tag)
+        command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
+        return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
     managed = environment is not None and environment.externally_managed
     packages = ("torch",) if managed else ("torch", *_installed_companions(environment))
+    labelled = machine(facts) == "x86_64"
     how = How(
-        options=("--index-url", f"{INDEX}{choice.tag}"),
-        uv_options=(f"--torch-backend={choice.tag}",),
-        again=True,
+        index=f"{INDEX}{choice.tag}",
+        torch_backend=choice.tag,
+        again=not labelled,
         risk="replaces the installed torch and what it pins",
     )
-    return install(facts, _pinned(packages, choice), task, how)
+    wanted = _pinned(packages, choice, facts, label=f"+{choice.tag}" if labelled else "")
+    return install(facts, wanted, task, how, remove=() if managed else _in_the_way(environment, choice))
+
+
+def _in_the_way(environment: Environment | None, choice: Choice) -> tuple[str, ...]:
+    """NVIDIA's wheels for another CUDA major that only torch asked for, where both would write into one folder."""
+    if environment is None:
+        return ()
+    major = str(CudaVersion.from_tag(choice.tag)).partition(".")[0]
+    needed = {requirement_name(line) for each in of(environment) if each.name != "torch" for line in each.requires}
+    return tuple(
+        each.name
+        for each in environment.distributions or ()
+        if shares_its_folder(each)
+        and each.name not in needed
+        and cuda_of_wheel(each) not in (None, major)
+        and not by_conda(each)
+    )
 
 
 def _to_what_it_fits(choice: Choice, facts: Facts) -> str:
@@ -97,22 +122,22 @@ def _to_what_it_fits(choice: Choice, facts: Facts) -> str:
     return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
 
 
-def _conda(environment: Environment, choice: Choice) -> tuple[str, ...]:
-    place = ("--prefix", environment.prefix) if environment.prefix else ()
-    cuda = CudaVersion.from_tag(choice.tag)
-    return ("conda", "install", *place, "--channel", "conda-forge", "pytorch-gpu", f"cuda-version={cuda}")
+def _pinned(packages: Sequence[str], choice: Choice, facts: Facts, *, label: str) -> tuple[str, ...]:
+    """Torch in the chosen build, and its companions in the releases that belong to it.
 
-
-def _pinned(packages: Sequence[str], choice: Choice) -> tuple[str, ...]:
-    return tuple(f"{name}=={choice.version}" if name == "torch" else name for name in packages)
+    The label makes it that very build: without one, an installer takes the build that is there for the one asked for.
+    """
+    found = [f"torch=={choice.version}{label}"]
+    for name in packages[1:]:
+        bounds = release_for(facts.tables, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
+        found.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
+    return tuple(found)
 
 
 def _is_conda_package(environment: Environment) -> bool:
     """Whether conda, not pip, installed PyTorch here (or would: a conda environment without it)."""
     found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
-    if found:
-        return all(dist.channel == "conda" for dist in found)
-    return environment.manager == "conda"
+    return all(map(by_conda, found)) if found else environment.manager == "conda"
 
 
 def _installed_companions(environment: Environment | None) -> tuple[str, ...]:

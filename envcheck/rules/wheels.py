@@ -7,6 +7,7 @@ from itertools import combinations
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.libraries import is_older, same_version
+from envcheck.compat.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.framework_facts import of
 from envcheck.rules.install import How, install
@@ -110,8 +111,9 @@ def _weight(pair: tuple[Distribution, Distribution]) -> Status:
 
 def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
     """The one that a framework's metadata, or its CUDA, asks for; else the one for the newer CUDA."""
-    lines = [line for framework in of(environment) for line in framework.requires if "extra" not in line]
-    asked = [each for each in pair if any(line.startswith(each.name) for line in lines)]
+    lines = [line for framework in of(environment) for line in framework.requires if not of_an_extra(line)]
+    names = set(map(requirement_name, lines))
+    asked = [each for each in pair if each.name in names]
     majors = {(framework.cuda or "").partition(".")[0] for framework in of(environment)}
     fitting = [each for each in pair if cuda_of_wheel(each) in majors]
     return next(iter(asked or fitting), max(pair, key=lambda each: each.name))
@@ -120,7 +122,7 @@ def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment
 def _one_of(pair: tuple[Distribution, Distribution], wanted: Distribution, facts: Facts) -> tuple[Fix, ...]:
     requirement = f"{wanted.name}=={wanted.version}"
     names = [each.name for each in pair]
-    return install(facts, (requirement,), f"Install {requirement} alone", How(again=True), remove=names)
+    return install(facts, (requirement,), f"Install {requirement} alone", How(alone=True, again=True), remove=names)
 
 
 def _wheels_claiming(library: Library) -> tuple[str, ...]:
@@ -141,7 +143,7 @@ def _claimed(library: Library, facts: Facts) -> Outcome:
             facts,
             (owners[-1],),
             f"Install {owners[-1]} alone",
-            How(again=True),
+            How(alone=True, again=True),
             remove=[each.partition("==")[0] for each in owners],
         ),
     )
@@ -154,7 +156,7 @@ def _altered(library: Library, facts: Facts) -> Outcome:
         title=f"A library is not the file that {owner.partition('==')[0]} installed"[:_TITLE],
         message=f"{library.path} has another size than {owner} recorded: something wrote over it.",
         evidence=(_file(library),),
-        fixes=install(facts, (owner,), f"Install {owner} again", How(again=True)) if "==" in owner else (),
+        fixes=install(facts, (owner,), f"Install {owner} again", How(alone=True, again=True)) if "==" in owner else (),
     )
 
 
@@ -162,13 +164,13 @@ def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution,
     """Wheels that are older than the release that a framework pins; newer ones serve."""
     for framework in of(environment):
         for line in framework.requires:
-            requirement, _, condition = line.partition(";")
-            name, _, pinned = requirement.partition("==")
-            if "extra" in condition or not wheel_of(name.strip()) or not pinned:
+            name = requirement_name(line)
+            pinned = pinned_by(line) if wheel_of(name) else None
+            if pinned is None:
                 continue
             for each in environment.distributions or ():
-                if each.name == name.strip() and is_older(each.version, pinned.strip()):
-                    yield each, framework, pinned.strip()
+                if each.name == name and is_older(each.version, pinned):
+                    yield each, framework, pinned
 
 
 def _replaced(wheel: Distribution, framework: Framework, pinned: str, facts: Facts) -> Outcome:
@@ -181,7 +183,7 @@ def _replaced(wheel: Distribution, framework: Framework, pinned: str, facts: Fac
             _listed(wheel),
             Evidence(what=f"pinned by {framework.name}", value=requirement, source=framework.source_of("requires")),
         ),
-        fixes=install(facts, (requirement,), f"Install {requirement}", How(again=True)),
+        fixes=install(facts, (requirement,), f"Install {requirement}", How(alone=True, again=True)),
         decided_by="declared",
     )
 

@@ -148,7 +148,7 @@ PIP = (f"{VENV}/bin/python", "-m", "pip")
 def test_onnxruntime_is_removed_before_onnxruntime_gpu_is_installed() -> None:
     removed, installed = commands("onnxruntime", "595.10", ONNX)
     assert removed == (*PIP, "uninstall", "--yes", "onnxruntime")
-    assert installed == (*PIP, "install", "--force-reinstall", "onnxruntime-gpu[cuda,cudnn]")
+    assert installed == (*PIP, "install", "onnxruntime-gpu[cuda,cudnn]")
 
 
 def test_an_older_driver_gets_a_release_that_it_runs() -> None:
@@ -175,7 +175,7 @@ def test_jax_whose_metadata_names_no_plugin_gets_a_page() -> None:
 def test_tensorflow_for_the_cpu_is_replaced() -> None:
     removed, installed = commands("tensorflow-cpu", "550.54.14", TF_CPU)
     assert removed[-1] == "tensorflow-cpu"
-    assert installed == (*PIP, "install", "--force-reinstall", "tensorflow[and-cuda]==2.21.0")
+    assert installed == (*PIP, "install", "tensorflow[and-cuda]==2.21.0")
 
 
 def test_llama_cpp_is_compiled_anew() -> None:
@@ -187,7 +187,7 @@ def test_llama_cpp_is_compiled_anew() -> None:
 def test_torchvision_comes_from_the_index_of_torchs_cuda() -> None:
     (command,) = commands("torchvision", "550.54.14", VISION_CPU, CUDA_TORCH)
     index = "https://download.pytorch.org/whl/cu124"
-    assert command == (*PIP, "install", "--force-reinstall", "torchvision==0.20.1", "--no-deps", "--index-url", index)
+    assert command == (*PIP, "install", "--force-reinstall", "--no-deps", "torchvision==0.20.1", "--index-url", index)
 
 
 def test_where_pip_may_not_install_an_environment_is_made_first() -> None:

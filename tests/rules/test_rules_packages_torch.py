@@ -49,7 +49,7 @@ def test_torchvision_of_another_release_that_misses_symbols() -> None:
     assert check.evidence[0].value == SYMBOL
     assert check.evidence[1].value == f"{SITE}/torchvision/_C.so"
     assert check.fixes[0].command == (
-        f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "torchvision==0.20.1", "--no-deps",
+        f"{VENV}/bin/python", "-m", "pip", "install", "--no-deps", "torchvision==0.20.1",
         "--index-url", "https://download.pytorch.org/whl/cu124",
     )  # fmt: skip
 
