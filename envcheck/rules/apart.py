@@ -67,7 +67,7 @@ def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framew
     by_name = {each.name: each for each in of(environment)} if environment else {}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
-    return [by_name[name] for name in names if leads(by_name[name]) and by_name[name].version]
+    return [by_name[name] for name in names if leads(by_name[name], facts.tables) and by_name[name].version]
 
 
 def _create(facts: Facts, place: str) -> tuple[str, ...]:

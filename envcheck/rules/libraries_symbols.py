@@ -53,7 +53,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     more = f" and {len(symbols) - 1} more" if len(symbols) > 1 else ""
     release = f" ({first.version})" if first.version else ""
     return Outcome(
-        status="note" if ran_on_gpu(subject.framework) else weight(subject),
+        status="note" if ran_on_gpu(subject.framework) else weight(subject, facts),
         title=f"{named(subject.framework)} is given a {first.name} that lacks functions"[:_TITLE],
         message=f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{more}, which {first.path}{release} lacks.",
         evidence=(*asked(found), *(_lacking(load) for load in found)),

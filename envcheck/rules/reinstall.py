@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from envcheck.checks import Fix
+from envcheck.checks import Changes, Fix
 from envcheck.rules.torch_fixes import INDEX
 from envcheck.snapshot import Distribution, Environment
 
@@ -51,7 +51,8 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
         listed = all(each.record is not False for each in wheels)
         again = ("--force-reinstall" if listed else "--ignore-installed", "--no-deps")
         command = (environment.executable or "python", "-m", "pip", "install", *again, *pins, *options)
-    return [Fix(text=task, command=command, risk=_RISK)]
+    changes = Changes(installs=pins, alone=True, again=True)
+    return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
 
 
 def _by_conda(environment: Environment, packages: Sequence[Distribution], text: str) -> list[Fix]:

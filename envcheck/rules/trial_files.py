@@ -12,7 +12,8 @@ from envcheck.compat.package_needs import requirement_name
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.error_lines import named_by
 from envcheck.rules.framework_facts import importance, named
-from envcheck.rules.install import How, install
+from envcheck.rules.install import install
+from envcheck.rules.reinstall import reinstall
 from envcheck.rules.trial_facts import failed, said_here, tried
 from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
 
@@ -169,17 +170,10 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
 
 
 def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
-    name, _, version = owner.partition("==")
-    found = next((each for each in _distributions(facts) if each.name == name), None)
-    pinned, text = f"{name}=={found.version if found else version}", f"Install {name} again, in the same version"
-    prefix = facts.environment.prefix if facts.environment else None
-    if found is not None and found.channel == "conda" and prefix:
-        command = ("conda", "install", "--prefix", prefix, "--force-reinstall", f"{name}={found.version}")
-        return (Fix(text=text, command=command),)
-    if "+" in pinned:
-        return (Fix(text=f"{text}: {pinned}, from the index that has this build"),)
-    risk = f"overwrites changes made in the files of {name}"
-    return install(facts, (pinned,), text, How(options=("--no-deps",), again=True, risk=risk))
+    found = next((each for each in _distributions(facts) if each.name == owner.partition("==")[0]), None)
+    if facts.environment is None or found is None:
+        return (Fix(text=f"Install {owner} again, in the same version"),)
+    return reinstall(facts.environment, (found,))
 
 
 def _distributions(facts: Facts) -> tuple[Distribution, ...]:

@@ -8,8 +8,7 @@ from envcheck.checks import Evidence
 from envcheck.compat.variables import effects, said_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.framework_facts import built_for_cuda, leads, named
-from envcheck.rules.trial_errors import SAID_HERE
-from envcheck.rules.trial_facts import SHOWN, failed, ran_on_gpu
+from envcheck.rules.trial_facts import SAID_HERE, SHOWN, failed, ran_on_gpu
 from envcheck.rules.variables_facts import Fault, as_set, fault, of_framework, unset
 
 _TITLE = 80
