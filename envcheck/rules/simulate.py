@@ -29,7 +29,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.framework_facts import machine
 from envcheck.rules.libraries_names import name_of
 from envcheck.rules.libraries_wheels import family_of_wheel, serves, wheels_of_extra
-from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
+from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -229,6 +229,8 @@ class _Installer:
             damaged=tuple(each for each in before.damaged or () if not self._is_replaced(each.path, each.name))
             if before.damaged is not None
             else None,
+            shipped=self._whole(before.shipped),
+            verified=self._whole(before.verified),
             frameworks=msgspec.structs.replace(frameworks, items=tuple(self._frameworks(frameworks.items)))
             if frameworks and changed
             else frameworks,
@@ -240,6 +242,13 @@ class _Installer:
             return False
         replaced = distribution.name in self.fresh | self.removed
         return now is distribution if replaced else True
+
+    def _whole(self, looked: Shipped | None) -> Shipped | None:
+        """The files of what is installed anew are those that were shipped."""
+        if looked is None:
+            return None
+        kept = tuple(file for file in looked.damaged if file.package not in self.fresh | self.removed)
+        return msgspec.structs.replace(looked, damaged=kept)
 
     def _is_replaced(self, path: str, name: str | None) -> bool:
         owner = next((each.name for each in self.known.values() if each.path == path), name)
