@@ -21,14 +21,9 @@ from envcheck.rules.libraries_facts import (
     own_loads,
     version_at,
 )
-from envcheck.rules.libraries_fixes import (
-    bring_library,
-    install_declared,
-    install_framework_again,
-    see_loader,
-    without_variable,
-)
+from envcheck.rules.libraries_fixes import bring_library, see_loader, without_variable
 from envcheck.rules.libraries_jitlink import jitlink_fits
+from envcheck.rules.libraries_symbols import take_away
 from envcheck.rules.libraries_wheels import family_of_wheel
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Library, Load
@@ -187,13 +182,12 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         return None
     first, name = old[0], name_in(old[0])
     least = wanted[name.family] if name else ""
-    declared = install_declared(framework, name.family, facts) if name else ()
     return Outcome(
         status="note" if ran_on_gpu(framework) else "warn",
         title=f"{named(framework)} is given a {first.name} that is too old"[:_TITLE],
         message=f"It asks for {least} or newer, and would be given {first.version}: {first.path}.",
         evidence=(*asked(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
-        fixes=declared or install_framework_again(subject, facts),
+        fixes=take_away(first, subject, facts),
     )
 
 

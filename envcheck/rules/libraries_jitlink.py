@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
-from envcheck.checks import Fix
 from envcheck.compat.fit import Fit
 from envcheck.compat.libraries import nvjitlink_serves
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.fits import does_not_fit
 from envcheck.rules.framework_facts import named
-from envcheck.rules.libraries_facts import VARIABLES, asked, followed, loads_of, name_in, own_loads
-from envcheck.rules.libraries_fixes import install_declared, install_framework_again, see_loader, without_variable
+from envcheck.rules.libraries_facts import asked, followed, loads_of, name_in, own_loads
+from envcheck.rules.libraries_fixes import see_loader
+from envcheck.rules.libraries_symbols import take_away
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Load
 
@@ -58,14 +57,11 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return passed("libnvJitLink is as new as what links with it") if known else None
     load, fit = wrong[0]
     jitlink = loads_of(framework, "nvJitLink")[0]
-    folder = str(PurePosixPath(jitlink.path or "").parent)
-    variable = jitlink.found_by if jitlink.found_by in VARIABLES else None
-    drop: tuple[Fix, ...] = without_variable(variable, [folder]) if variable else ()
     return does_not_fit(
         f"{named(framework)} is given an older libnvJitLink",
         fit,
         evidence=asked([jitlink, load]),
-        fixes=drop or install_declared(framework, "nvJitLink", facts) or install_framework_again(subject, facts),
+        fixes=take_away(jitlink, subject, facts),
     )
 
 

@@ -58,7 +58,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         message=f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{more}, which {first.path}{release} lacks.",
         evidence=(*asked(found), *(_lacking(load) for load in found)),
         decided_by="declared",
-        fixes=_fixes(first, subject, facts),
+        fixes=take_away(first, subject, facts),
     )
 
 
@@ -66,7 +66,8 @@ def _lacking(load: Load) -> Evidence:
     return Evidence(what=f"not in {load.path}", value=" ".join(load.missing_symbols or ()), source=load.source)
 
 
-def _fixes(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+def take_away(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Let the right copy be found: take this one off a variable, or a stray one out of the way, else install it."""
     if load.path and load.found_by in VARIABLES:
         return without_variable(load.found_by, [str(PurePosixPath(load.path).parent)])
     if load.path and load.owner is None and load.others:

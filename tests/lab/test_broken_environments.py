@@ -218,6 +218,69 @@ def test_a_library_that_a_variable_puts_before_the_bundled_one(broken: Broken) -
     assert f"{broken.site}/nvidia/cuda_runtime/lib/libcudart.so.12" in evidence(check)
 
 
+PINS = ("nvidia-cusparse-cu12==12.3.1.170", "nvidia-nvjitlink-cu12==12.4.127")
+JITLINK = "libnvJitLink.so.12"
+
+
+@pytest.fixture
+def linked(broken: Broken) -> Broken:
+    """The real cuSPARSE and nvJitLink of PyTorch 2.5.1, under a stand-in for its own libraries."""
+    compiler = shutil.which("gcc") or pytest.skip("there is no gcc here")
+    broken.install(*PINS)
+    own = broken.site / "torch" / "lib"
+    about = broken.site / "torch-2.5.1.dist-info"
+    own.mkdir(parents=True)
+    about.mkdir()
+    (own.parent / "__init__.py").touch()
+    (own.parent / "version.py").write_text('__version__ = "2.5.1+cu124"\ncuda = "12.4"\nhip = None\n', encoding="utf-8")
+    lines = "".join(f"Requires-Dist: {pin}\n" for pin in PINS)
+    (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: 2.5.1\n{lines}", encoding="utf-8")
+    folders = {name: broken.site / "nvidia" / name / "lib" for name in ("nvjitlink", "cusparse")}
+    needed = (str(folders["nvjitlink"] / JITLINK), str(folders["cusparse"] / "libcusparse.so.12"))
+    for name in ("lib/libtorch_global_deps.so", "lib/libtorch_cuda.so", "_C.so"):
+        words = ("-shared", "-Wl,--no-as-needed", "-Wl,--allow-shlib-undefined", *needed)
+        paths = "-Wl,--enable-new-dtags,-rpath," + ":".join(map(str, ("$ORIGIN", own, *folders.values())))
+        command = [compiler, "-o", str(own.parent / name), "-x", "c", "/dev/null", "-x", "none", *words, paths]
+        subprocess.run(command, check=True, capture_output=True)
+    broken.judge()
+    assert broken.bad() & {"library-shadowed", "library-lacks-symbols", "nvjitlink-mismatch"} == set()
+    return broken
+
+
+def older_jitlink(broken: Broken) -> Path:
+    """Of a release that has no call for its version; nothing but its functions tell what it is."""
+    found = broken.beside("nvidia-nvjitlink-cu12==12.1.105") / "nvidia" / "nvjitlink" / "lib" / JITLINK
+    bare = broken.folder / "bare"
+    bare.mkdir()
+    return Path(shutil.copy(found, bare / JITLINK))
+
+
+def test_an_older_nvjitlink_by_its_bare_soname_on_a_variable(linked: Broken) -> None:
+    older = older_jitlink(linked)
+    linked.variables["LD_LIBRARY_PATH"] = str(older.parent)
+    report = linked.judge()
+    check = linked.found("library-shadowed")
+    assert (check["status"], f"{older} (12.1)" in check["message"]) == ("fail", True)
+    assert str(older.parent) in check["fixes"][0]["text"]
+    lacking = linked.found("library-lacks-symbols")
+    assert "__nvJitLink" in lacking["message"]
+    assert lacking["explained_by"]
+    assert report["verdict"] == "fail"
+
+
+def test_an_older_nvjitlink_beside_the_framework(linked: Broken) -> None:
+    """RPATH leads to the framework's own folder first."""
+    stray = linked.site / "torch" / "lib" / JITLINK
+    shutil.copy(older_jitlink(linked), stray)
+    linked.judge()
+    check = linked.found("nvjitlink-mismatch")
+    assert check["fixes"][0]["command"][:2] == ["mv", str(stray)]
+    assert str(stray) in evidence(linked.found("library-lacks-symbols"))
+    stray.unlink()
+    linked.judge()
+    assert linked.bad() & {"library-lacks-symbols", "nvjitlink-mismatch"} == set()
+
+
 OLD_LIBRARY = """
 #include <stddef.h>
 void *_Znwm(size_t n) { return 0; }
