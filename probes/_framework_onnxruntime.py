@@ -35,6 +35,7 @@ _PROVIDERS = {
 _ON_NVIDIA = frozenset({"CUDA", "TensorRT", "NvTensorRTRTX"})
 _ON_OTHERS = frozenset({"ROCM", "MIGraphX"})
 _NAMED = re.compile(r"""CDLL\(\s*["'](lib[\w.+-]{2,60}\.so[.0-9]{0,12})["']""")
+_PRELOADS = re.compile(r"^def preload_dlls\(", re.MULTILINE)
 _GPU_BUILD = re.compile(r"onnxruntime-gpu|ort-(?:nightly-)?gpu|onnxruntime-training")
 
 
@@ -52,6 +53,8 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
         facts.add(wheel["source"], version=wheel["version"])
     add_declared(facts, here)
     _add_kind(facts, here, _providers(here))
+    if _PRELOADS.search(here.text("__init__.py") or ""):  # from 1.21 on
+        facts.add(f"file {here.path}/__init__.py", preload_call="onnxruntime.preload_dlls()")
     _add_parts(facts, here)
     cuda_by_loads(facts)
     return [facts.record([*problems(_with_first(here, wheel), said, _INFO, ("capi",)), *_mixed(here, wheel)])]

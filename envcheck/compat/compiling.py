@@ -28,6 +28,7 @@ FIELDS = {
     "variable": "variables",
     "role": "roles",
     "conda": "conda",
+    "product": "products",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

@@ -23,6 +23,7 @@ from envcheck.compat.tables import (
     FlawRow,
     GpuRow,
     LinkRow,
+    ProductRow,
     RateRow,
     ReleaseRow,
     RoleRow,
@@ -49,6 +50,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "variable": VariableRow,
     "role": RoleRow,
     "conda": CondaRow,
+    "product": ProductRow,
 }
 
 _ONE_AT_A_TIME = RLock()

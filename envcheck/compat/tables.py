@@ -448,6 +448,19 @@ class CondaRow(Row, frozen=True, kw_only=True):
         return f"conda/{self.name}"
 
 
+class ProductRow(Row, frozen=True, kw_only=True):
+    """A framework whose documentation pages are cited; its source is the page on installing it."""
+
+    names: tuple[str, ...]
+    """How titles of pages call it."""
+    frameworks: tuple[str, ...]
+    """How the names of its distributions begin."""
+
+    @property
+    def id(self) -> str:
+        return f"product/{self.names[0]}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -467,6 +480,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     variables: tuple[VariableRow, ...] = ()
     roles: tuple[RoleRow, ...] = ()
     conda: tuple[CondaRow, ...] = ()
+    products: tuple[ProductRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

@@ -20,6 +20,7 @@ from envcheck.rules.framework_facts import importance, leads
 from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
+from envcheck.rules.pages import pages
 from envcheck.rules.trial_errors import MetInTrial, problems_met_in_trials
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
@@ -180,14 +181,14 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         missing=outcome.missing,
         fixes=outcome.fixes or (rule.remedy(facts) if bad and rule.remedy else ()),
         action=outcome.action,
-        sources=_with_a_page(outcome.sources, rule) if telling else outcome.sources,
+        sources=_with_a_page(outcome.sources, pages(rule, subject, facts.tables)) if telling else outcome.sources,
     )
 
 
-def _with_a_page(cited: tuple[Source, ...], rule: Rule) -> tuple[Source, ...]:
+def _with_a_page(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[Source, ...]:
     """What the outcome cites, and the rule's own pages where that has no page to open (a package's metadata)."""
     readable = any(source.address.startswith("https://") for source in cited)
-    return cited if readable else (*cited, *rule.sources)
+    return cited if readable else (*cited, *own)
 
 
 def framework_importance(snapshot: Snapshot, tables: Tables) -> dict[str, int]:

@@ -84,10 +84,9 @@ def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package in place of all others: they fill one folder, and the one installed last wins."""
     there = tuple(dist.name for dist in _distributions(facts) if dist.name.startswith("onnxruntime"))
     wanted = _listed_that_runs(facts, _ORT_GPU) or _newest_that_runs(facts, _ORT_GPU, "cuda,cudnn")
-    text = (
-        f"Install {wanted} in place of {framework.name}; where CUDA's libraries come from wheels, call "
-        "onnxruntime.preload_dlls() before the first session"
-    )
+    text = f"Install {wanted} in place of {framework.name}"
+    if wanted.endswith("]"):  # the newest release; older ones may not have the call
+        text += "; where CUDA's libraries come from wheels, call onnxruntime.preload_dlls() before the first session"
     return install(facts, (wanted,), text, How(again=True), remove=there)
 
 

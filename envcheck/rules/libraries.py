@@ -156,8 +156,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     How to fix
         Install the library as a wheel into the environment, where the framework looks; where the
         framework does not look into the wheel that is there (a fault of its release), or the copy is
-        another's, name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime finds wheels
-        only after `onnxruntime.preload_dlls()`, or when torch was imported first.
+        another's, name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime (1.21 and newer)
+        finds wheels after `onnxruntime.preload_dlls()`; any release does when torch was imported first.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -168,6 +168,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     if not found:
         return None
     framework, first = subject.framework, found[0]
+    if framework.preload_call and all(_is_brought(load, subject, facts) for load in found):
+        return _after_a_call(subject, found)
     elsewhere = next((load for load in found if load.unfound), None)
     there = tuple(
         Evidence(what=f"copy of {load.name}", value=path, source=f"file {path}")
@@ -229,6 +231,18 @@ def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> 
     return next((each for each in own if each.version == version), None)
 
 
+def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome:
+    """Its wheels are installed as its makers say; whether a program makes the call cannot be seen from files."""
+    framework, call = subject.framework, subject.framework.preload_call
+    return Outcome(
+        status="note",
+        title=f"{named(framework)} uses the GPU only after {call}"[:_TITLE],
+        message=f"Its libraries ({', '.join(load.name for load in found)}) are in wheels, where it looks only then.",
+        evidence=asked(found),
+        fixes=(Fix(text=f"Call {call} before the first session, or import torch first where its CUDA is the same"),),
+    )
+
+
 def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Install the framework's own release again, where a file of its own is damaged."""
     framework = subject.framework
@@ -241,9 +255,8 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
 
 
 def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
-    if not subject.framework.name.startswith("onnxruntime"):
-        return ()
-    return (Fix(text="Call onnxruntime.preload_dlls() before the first session, where the copies are of wheels"),)
+    call = subject.framework.preload_call
+    return (Fix(text=f"Call {call} before the first session, where the copies are of wheels"),) if call else ()
 
 
 @rule(

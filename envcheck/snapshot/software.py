@@ -267,6 +267,9 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     looks_in_wheels: bool | None = None
     """Whether it looks for CUDA's libraries where NVIDIA's wheels lay them: by preloading, or by a search path of its
     parts."""
+    preload_call: str | None = None
+    """The call by which a program lets it look there, where its own code has one: ``onnxruntime.preload_dlls()``. None:
+    it has none, or nobody looked."""
     unresolved: tuple[str, ...] | None = None
     """Undefined symbols of its parts that no library of the framework it extends defines (some, as they stand)."""
     trial: Trial | None = None

@@ -57,6 +57,18 @@ def test_the_cpu_package(tree: Frameworks) -> None:
     assert found.binaries == (f"{SITE}/{STATE}",)
 
 
+@pytest.mark.parametrize(
+    ("code", "call"),
+    [
+        ("def preload_dlls(cuda: bool = True):\n    pass\n", "onnxruntime.preload_dlls()"),
+        ("# def preload_dlls(): not in this release\n", None),
+    ],
+)
+def test_the_call_that_loads_libraries_of_wheels(tree: Frameworks, code: str, call: str | None) -> None:
+    tree.package({**gpu_files(), "onnxruntime/__init__.py": code}, "onnxruntime-gpu", "1.31.1")
+    assert tree.only().preload_call == call
+
+
 def test_the_gpu_package(tree: Frameworks) -> None:
     tree.package(gpu_files(), "onnxruntime-gpu", "1.31.1")
     found = tree.only()

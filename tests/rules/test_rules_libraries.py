@@ -245,6 +245,23 @@ def test_what_a_wheel_laid_where_the_loader_does_not_look_is_not_installed_again
     assert "cufft" in " ".join(check.fixes[0].command)
 
 
+def test_onnxruntime_is_told_of_its_call_only_where_it_has_one() -> None:
+    """From 1.21 on; before, nothing but a search path leads it to wheels."""
+    solver = f"{VENV}/nvidia/cublas/lib/libcublas.so.12"
+    ours = copy(solver, "cublas", "12.4.5", cuda="12.4", owner="nvidia-cublas-cu12==12.4.5.8")
+    older = Framework(
+        source="elf", name="onnxruntime-gpu", version="1.20.1", cuda="12.4", cpu_only=False,
+        loads=(load("libcublas.so.12", unfound=(solver,)),), loads_complete=True,
+    )  # fmt: skip
+    newer = but(older, version="1.21.0", preload_call="onnxruntime.preload_dlls()")
+    for framework, libraries, status in ((older, ours, "fail"), (newer, ours, "note"), (newer, None, "fail")):
+        known = but(ours, environment="/other") if libraries is None else ours
+        (check,) = checks_of("library-not-found", having(framework, libraries=(known,)))
+        assert check.status == status
+        said = [check.title, *(fix.text for fix in check.fixes)]
+        assert any("preload_dlls" in text for text in said) is (framework is newer)
+
+
 def test_a_file_of_the_framework_itself_that_is_cut_off() -> None:
     own = load("libtorch_cuda.so", f"{VENV}/lib/libtorch_cuda.so", refused=CUT)
     (check,) = checks_of("library-not-found", having(pytorch(own)))
