@@ -156,8 +156,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     How to fix
         Install the library as a wheel into the environment, where the framework looks; where the
         framework does not look into the wheel that is there (a fault of its release), or the copy is
-        another's, name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime (1.21 and newer)
-        finds wheels after `onnxruntime.preload_dlls()`; any release does when torch was imported first.
+        another's, name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime 1.21 and newer
+        finds wheels after `onnxruntime.preload_dlls()`; any release, when torch was imported first.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
