@@ -49,8 +49,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
         Unset the variable, or correct its value.
 
     Sources
-        PyTorch, memory management:
-            https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf
+        PyTorch, memory management: https://docs.pytorch.org/docs/stable/notes/cuda.html
         JAX, configuration options: https://docs.jax.dev/en/latest/config_options.html
         OpenXLA, flags: https://openxla.org/xla/flags_guidance
     """

@@ -21,6 +21,7 @@ from tests.rules.machines import (
     eight,
     judge,
     machine,
+    statuses,
     torch,
     venv,
     with_venv,
@@ -228,10 +229,10 @@ def test_a_program_and_a_flag_that_lead_nowhere() -> None:
         ("NCCL_DEBUG", "TRACE", "variable-costs-speed", "warn"),
         ("NCCL_DEBUG", "WARN", "variable-costs-speed", None),
         ("NCCL_IB_DISABLE", "1", "variable-costs-speed", "note"),
-        ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", "note"),
-        ("NVSHMEM_DISABLE_NVLS", "1", "variable-costs-speed", "note"),
+        ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", None),
+        ("NVSHMEM_DISABLE_NVLS", "1", "variable-costs-speed", None),
         ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", "variable-costs-speed", "warn"),
-        ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", "note"),
+        ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", None),
         ("CUDA_CACHE_DISABLE", "1", "variable-costs-speed", "warn"),
         ("CUDA_DISABLE_PTX_JIT", "1", "variable-changes-results", "warn"),
         ("OMP_NUM_THREADS", "1", "variable-costs-speed", "note"),
@@ -253,3 +254,20 @@ def test_what_is_about_several_gpus_is_not_told_of_one() -> None:
 def test_a_masked_value_is_not_judged() -> None:
     snapshot = with_variables(holding("torch", "2.11.0"), PYTORCH_CUDA_ALLOC_CONF="***")
     assert not checks_of("variable-stops-framework", snapshot)
+
+
+TORCH = holding("torch", "2.11.0")
+NOT_STARTED = machine(driver=driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None))
+Case = tuple[str, str, Snapshot, tuple[str, ...]]
+CASES: list[Case] = [
+    ("variable-stops-cuda", "an unknown order", with_variables(NOT_STARTED, CUDA_DEVICE_ORDER="x"), ("fail",)),
+    ("variable-stops-framework", "no setting", with_variables(TORCH, PYTORCH_CUDA_ALLOC_CONF="x"), ("fail",)),
+    ("variable-leads-nowhere", "no file", with_variables(TORCH, {"/x": "nothing"}, LD_PRELOAD="/x"), ("warn",)),
+    ("variable-costs-speed", "blocking", with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), ("warn",)),
+    ("variable-changes-results", "TF32", with_variables(TORCH, NVIDIA_TF32_OVERRIDE="1"), ("warn",)),
+]
+
+
+@pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[0] for case in CASES])
+def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected, what
