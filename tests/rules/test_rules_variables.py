@@ -19,8 +19,10 @@ from tests.rules.machines import (
     checks_of,
     driver,
     eight,
+    error,
     judge,
     machine,
+    open_fails,
     statuses,
     torch,
     venv,
@@ -271,3 +273,35 @@ CASES: list[Case] = [
 @pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected, what
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "F1122 22:56:28.004755    4005 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus_flag=1",
+        "ValueError: Unrecognized key 'bogus' in CUDA allocator config.",
+        "RuntimeError: Unrecognized CachingAllocator option: expandable_segments",
+        "ValueError: invalid truth value 'maybe' for environment 'JAX_DEBUG_NANS'",
+    ],
+)
+def test_a_pasted_error_names_the_variable(line: str) -> None:
+    assert cause(error(line)) == "variable-stops-framework"
+    assert check_of("variable-stops-framework", error(line)).fixes
+
+
+def test_words_that_others_print_too_name_no_variable_that_is_not_set() -> None:
+    assert not checks_of("variable-stops-framework", error("ValueError: could not convert string to float: 'abc'"))
+
+
+SAYS_CPU = (
+    "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu."
+)
+
+
+def test_jax_with_its_part_for_cuda_is_no_build_for_the_cpu() -> None:
+    """JAX prints the same line when its part for CUDA is there, and CUDA does not start."""
+    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="no GPU", warnings=(SAYS_CPU,))
+    refused = driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None)
+    snapshot = with_variables(but(holding("jax", "0.8.1", failed), driver=refused), CUDA_VISIBLE_DEVICES="0,0")
+    assert cause(snapshot) == "gpu-hidden"
+    assert open_fails(snapshot) == ["gpu-hidden"]
