@@ -98,8 +98,8 @@ def test_long_values_are_bounded() -> None:
 # --- machines -------------------------------------------------------------------------------------------------------
 
 
-def with_variables(snapshot: Snapshot, paths: dict[str, str] | None = None, **values: str) -> Snapshot:
-    told: Any = tuple(VariablePath(path=path, leads_to=kind) for path, kind in (paths or {}).items())  # type: ignore[arg-type]
+def with_variables(snapshot: Snapshot, paths: dict[str, str] | None = None, /, **values: str) -> Snapshot:
+    told: Any = tuple(VariablePath(path=path, leads_to=kind) for path, kind in (paths or {}).items())
     return but(snapshot, variables=Variables(source="process", values=values, complete=True, paths=told))
 
 
