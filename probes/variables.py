@@ -122,9 +122,9 @@ def _shown(name: str, value: str) -> str:
 
 
 def _paths_in(value: str) -> Iterator[str]:
-    """What may be a path: the whole value, and its parts between the usual separators."""
+    """What may be a path: the whole value, which may hold blanks, and its parts between the usual separators."""
     value = value[:_LONGEST]
-    parts = [value, *_SEPARATORS.split(value)]
+    parts = [*([] if ":" in value else [value]), *_SEPARATORS.split(value)]
     yield from (part for part in parts if part.startswith(("/", "./", "../")))
 
 

@@ -407,7 +407,9 @@ class VariableRow(Row, frozen=True, kw_only=True):
     codes: tuple[int, ...] = ()
     """What cuInit answers then."""
     said: tuple[str, ...] = ()
-    """Regular expressions for what the reader says then; only of words that nothing else prints."""
+    """Regular expressions for what the reader says then: words that nothing else prints."""
+    hinted: tuple[str, ...] = ()
+    """The same for words that other causes print too: they count only where the variable is set."""
     effects: tuple[VariableEffect, ...] = ()
     gpus: int = 1
     """The least number of visible GPUs for which it matters."""

@@ -81,9 +81,9 @@ def effects(row: VariableRow, value: str, kinds: Sequence[str]) -> tuple[Variabl
     return tuple(each for each in row.effects if each.on in kinds and _matches(each.values, value[:_LONGEST]))
 
 
-def said_by(row: VariableRow, text: str) -> bool:
+def said_by(row: VariableRow, text: str, *, is_set: bool = True) -> bool:
     """Whether the text is what the reader says of an invalid value."""
-    return any(_compiled(pattern).search(text[:_LONGEST]) for pattern in row.said)
+    return any(_compiled(pattern).search(text[:_LONGEST]) for pattern in (*row.said, *(row.hinted if is_set else ())))
 
 
 def shown(value: str) -> str:

@@ -44,7 +44,7 @@ _WORDS = (
     r"(?:hangs?|hung|stuck|deadlock\w*|frozen|freezes|crash(?:es|ed)?)\b|file (?:exists|too short)\b",
     r"dev/shm",
     r"was(?: not|n't) build\b|multiple \w+ packages\b|no ffi handler\b|already exists\b|built for:",
-    r"no device\b|invalid (?:literal|device)\b",
+    r"no device\b|invalid (?:literal|device)\b|unknown flags?\b",
     r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
 )
 """In lower case; each begins a word."""

@@ -142,7 +142,6 @@ def _gpus_matter(_snapshot: Snapshot, facts: Facts) -> bool:
         "driver-not-installed",
         "driver-not-loaded",
         "driver-too-old",
-        "gpu-code-missing",
         "gpu-init-failed",
         "no-gpu-visible",
         "stub-library-loaded",

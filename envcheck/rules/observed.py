@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
 from envcheck.compat.tables import Tables
+from envcheck.compat.variables import said_by
 from envcheck.rules.error_line import ErrorLine
 from envcheck.rules.error_lines import XIDS, named_by
 from envcheck.rules.libraries_told_apart import told_apart
@@ -29,7 +30,7 @@ def problems_met(snapshot: Snapshot, tables: Tables | None = None) -> tuple[Met,
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
     for error in snapshot.observed_errors:
-        line = named_by(error.text)
+        line = named_by(error.text) or (_about_a_variable(error.text, tables) if tables else None)
         if line is None:
             continue
         line = told_apart(line, error.text, snapshot, tables) if tables else line
@@ -40,6 +41,14 @@ def problems_met(snapshot: Snapshot, tables: Tables | None = None) -> tuple[Met,
         if shown not in evidence:
             evidence.append(shown)
     return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())
+
+
+def _about_a_variable(text: str, tables: Tables) -> ErrorLine | None:
+    """The line as that of a framework which does not accept a variable's value."""
+    for row in tables.variables:
+        if said_by(row, text, is_set=False):
+            return ErrorLine("variable-stops-framework", row.name, "framework-ran")
+    return None
 
 
 def quoted_error(error: ObservedError, what: str = "error line") -> Evidence:

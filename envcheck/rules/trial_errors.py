@@ -8,10 +8,11 @@ from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.error_line import ErrorLine
 from envcheck.rules.error_lines import named_by
+from envcheck.rules.framework_facts import for_cuda, of
 from envcheck.rules.libraries_told_apart import told_apart
 from envcheck.rules.trial_facts import failed, said_here, tried
 from envcheck.rules.trial_files import culprit_of
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Environment, Framework
 
 
 class MetInTrial(NamedTuple):
@@ -34,9 +35,17 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
         if environment is None or not failed(framework) or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
+            if line.problem == "cpu-only-build" and _has_cuda(framework, environment):
+                continue  # JAX says so too where its part for CUDA is there and does not start
             meant = told_apart(line, text, facts.snapshot, facts.tables)
             found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
     return tuple(found)
+
+
+def _has_cuda(framework: Framework, environment: Environment) -> bool:
+    """Whether its files, or those of its part for CUDA, say that it is a build for CUDA."""
+    parts = [each for each in of(environment) if each.extends == framework.name]
+    return any(for_cuda(each) for each in (framework, *parts))
 
 
 def _named(framework: Framework) -> dict[str, tuple[ErrorLine, str]]:

@@ -107,7 +107,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
-        Python, environment variables: https://docs.python.org/3/using/cmdline.html#environment-variables
+        Python, environment variables: https://docs.python.org/3/using/cmdline.html
     """
     found = [each for variable in of_everything(facts) if (each := _lost(variable, facts))]
     once = list({each.variable.name: each for each in found}.values())

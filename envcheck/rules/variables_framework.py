@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence
+from envcheck.checks import Evidence, Fix
 from envcheck.compat.variables import effects, said_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.framework_facts import built_for_cuda, leads, named
@@ -24,11 +24,18 @@ def _reads_some(subject: FrameworkSubject, facts: Facts) -> bool:
     return built_for_cuda(subject, facts) and any(True for _ in of_framework(subject.framework, facts))
 
 
+def _unset_it(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="Unset the variable that the error is about, or correct its value", command=("envcheck", "check")),
+    )
+
+
 @rule(
     layer="framework",
     scope="env",
     per="framework",
     arises=_reads_some,
+    remedy=_unset_it,
     explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
 )
 def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -48,8 +55,7 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
         Unset the variable, or correct its value.
 
     Sources
-        PyTorch, memory management:
-            https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-alloc-conf
+        PyTorch, memory management: https://docs.pytorch.org/docs/stable/notes/cuda.html
         JAX, configuration options: https://docs.jax.dev/en/latest/config_options.html
         OpenXLA, flags: https://openxla.org/xla/flags_guidance
     """

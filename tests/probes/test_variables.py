@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -75,3 +76,39 @@ def test_too_many_of_them_are_not_called_complete(run_probe: RunProbe) -> None:
 def test_undecodable_and_terminal_codes_stay_data(run_probe: RunProbe) -> None:
     found = look(run_probe, CUDA_HOME="/opt/\udcff\udcfe", NCCL_DEBUG="\x1b[2J\n")
     assert found.values == {"CUDA_HOME": "/opt/??", "NCCL_DEBUG": "\x1b[2J\n"}
+
+
+def test_what_paths_in_values_lead_to(run_probe: RunProbe, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    program = tmp_path / "program"
+    program.write_text("")
+    program.chmod(0o755)
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    values = {
+        "CUDA_HOME": "/folder",
+        "TRITON_PTXAS_PATH": "/program",
+        "LD_PRELOAD": "/file:/gone.so ./file",
+        "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/gone/cuda --xla_dump_to=/loop",
+        "PATH": "/not/looked/at",
+        "NCCL_SECRET": "/secret",
+    }
+    request = {"root": str(tmp_path), "cwd": "/", "variables": values}
+    snapshot, _ = run_probe("variables", request)
+    assert snapshot.variables
+    assert {each.path: each.leads_to for each in snapshot.variables.paths or ()} == {
+        "/folder": "folder",
+        "/program": "program",
+        "/file": "file",
+        "./file": "file",
+        "/gone.so": "nothing",
+        "/gone/cuda": "nothing",
+        "/loop": "unknown",
+    }
+
+
+def test_a_path_with_a_blank_is_looked_at_whole(run_probe: RunProbe, tmp_path: Path) -> None:
+    (tmp_path / "my cuda").mkdir()
+    snapshot, _ = run_probe("variables", {"root": str(tmp_path), "cwd": "/", "variables": {"CUDA_HOME": "/my cuda"}})
+    assert snapshot.variables
+    assert ("/my cuda", "folder") in [(each.path, each.leads_to) for each in snapshot.variables.paths or ()]

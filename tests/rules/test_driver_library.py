@@ -149,3 +149,16 @@ def test_a_compiler_of_another_release_is_named() -> None:
     check = check_of("driver-compiler-mismatch", snapshot)
     assert (check.status, check.fixes[0].command) == ("warn", ("env", "-u", "LD_LIBRARY_PATH", "python"))
     assert checks_of("driver-compiler-mismatch", machine()) == ()
+
+
+Case = tuple[str, str, Snapshot, tuple[str, ...]]
+CASES: list[Case] = [
+    ("driver-library-unusable", "an empty NVML", with_first(first(NVML, refused="it is empty"), nvml=None), ("fail",)),
+    ("driver-library-unusable", "an empty compiler", with_first(first(JIT, refused="it is empty")), ("warn",)),
+    ("driver-compiler-mismatch", "an older one", with_first(first(JIT, version=OTHER, kind="driver")), ("warn",)),
+]
+
+
+@pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[1] for case in CASES])
+def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected, what

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.snapshot import Snapshot
 from tests.rules import (
+    test_driver_library,
     test_redirection,
     test_rules_container,
     test_rules_hardware,
@@ -17,6 +18,7 @@ from tests.rules import (
     test_rules_platforms_systems,
     test_rules_software,
     test_rules_trial,
+    test_rules_variables,
 )
 from tests.rules.machines import error, h200, judge, machine, with_venv
 from tests.rules.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
@@ -27,6 +29,7 @@ from tests.rules.test_rules_speed import eight, measured, run
 from tests.rules.test_whole_machines import BROKEN, HEALTHY
 
 MODULES = (
+    test_driver_library,
     test_redirection,
     test_rules_container,
     test_rules_hardware,
@@ -38,6 +41,7 @@ MODULES = (
     test_rules_platforms_systems,
     test_rules_software,
     test_rules_trial,
+    test_rules_variables,
 )
 FINDINGS = ("fail", "warn", "note")
 FINDS_NOTHING = {"text-not-read-whole"}

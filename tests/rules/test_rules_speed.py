@@ -10,7 +10,7 @@ from envcheck.checks import Check
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed import MEASURED
 from envcheck.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
-from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine
+from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.measurements import (
     conditions,
     figure,
@@ -374,3 +374,12 @@ def test_each_rule_has_its_page(name: str) -> None:
     for heading in ("What it checks", "Why it matters", "How to fix", "Sources"):
         assert f"\n{heading}\n" in rule.documentation
     assert rule.scope == "node"
+
+
+def test_a_variable_that_lowers_a_figure_is_named_beside_it() -> None:
+    slow = measured(gemm("tf32", value=50e12))
+    assert "NVIDIA_TF32_OVERRIDE" not in check_of("slow-gemm", slow).message
+    found = check_of("slow-gemm", but(slow, variables=variables(NVIDIA_TF32_OVERRIDE="0"))).message
+    assert "Likely cause: NVIDIA_TF32_OVERRIDE=0: cuBLAS" in found
+    other = but(measured(memory_copy(1e12)), variables=variables(NVIDIA_TF32_OVERRIDE="0"))
+    assert "NVIDIA_TF32_OVERRIDE" not in check_of("slow-gpu-memory", other).message

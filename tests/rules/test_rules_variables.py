@@ -19,8 +19,11 @@ from tests.rules.machines import (
     checks_of,
     driver,
     eight,
+    error,
     judge,
     machine,
+    open_fails,
+    statuses,
     torch,
     venv,
     with_venv,
@@ -95,8 +98,8 @@ def test_long_values_are_bounded() -> None:
 # --- machines -------------------------------------------------------------------------------------------------------
 
 
-def with_variables(snapshot: Snapshot, paths: dict[str, str] | None = None, **values: str) -> Snapshot:
-    told: Any = tuple(VariablePath(path=path, leads_to=kind) for path, kind in (paths or {}).items())  # type: ignore[arg-type]
+def with_variables(snapshot: Snapshot, paths: dict[str, str] | None = None, /, **values: str) -> Snapshot:
+    told: Any = tuple(VariablePath(path=path, leads_to=kind) for path, kind in (paths or {}).items())
     return but(snapshot, variables=Variables(source="process", values=values, complete=True, paths=told))
 
 
@@ -228,10 +231,10 @@ def test_a_program_and_a_flag_that_lead_nowhere() -> None:
         ("NCCL_DEBUG", "TRACE", "variable-costs-speed", "warn"),
         ("NCCL_DEBUG", "WARN", "variable-costs-speed", None),
         ("NCCL_IB_DISABLE", "1", "variable-costs-speed", "note"),
-        ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", "note"),
-        ("NVSHMEM_DISABLE_NVLS", "1", "variable-costs-speed", "note"),
+        ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", None),
+        ("NVSHMEM_DISABLE_NVLS", "1", "variable-costs-speed", None),
         ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", "variable-costs-speed", "warn"),
-        ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", "note"),
+        ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", None),
         ("CUDA_CACHE_DISABLE", "1", "variable-costs-speed", "warn"),
         ("CUDA_DISABLE_PTX_JIT", "1", "variable-changes-results", "warn"),
         ("OMP_NUM_THREADS", "1", "variable-costs-speed", "note"),
@@ -253,3 +256,52 @@ def test_what_is_about_several_gpus_is_not_told_of_one() -> None:
 def test_a_masked_value_is_not_judged() -> None:
     snapshot = with_variables(holding("torch", "2.11.0"), PYTORCH_CUDA_ALLOC_CONF="***")
     assert not checks_of("variable-stops-framework", snapshot)
+
+
+TORCH = holding("torch", "2.11.0")
+NOT_STARTED = machine(driver=driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None))
+Case = tuple[str, str, Snapshot, tuple[str, ...]]
+CASES: list[Case] = [
+    ("variable-stops-cuda", "an unknown order", with_variables(NOT_STARTED, CUDA_DEVICE_ORDER="x"), ("fail",)),
+    ("variable-stops-framework", "no setting", with_variables(TORCH, PYTORCH_CUDA_ALLOC_CONF="x"), ("fail",)),
+    ("variable-leads-nowhere", "no file", with_variables(TORCH, {"/x": "nothing"}, LD_PRELOAD="/x"), ("warn",)),
+    ("variable-costs-speed", "blocking", with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), ("warn",)),
+    ("variable-changes-results", "TF32", with_variables(TORCH, NVIDIA_TF32_OVERRIDE="1"), ("warn",)),
+]
+
+
+@pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[0] for case in CASES])
+def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected, what
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "F1122 22:56:28.004755    4005 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus_flag=1",
+        "ValueError: Unrecognized key 'bogus' in CUDA allocator config.",
+        "RuntimeError: Unrecognized CachingAllocator option: expandable_segments",
+        "ValueError: invalid truth value 'maybe' for environment 'JAX_DEBUG_NANS'",
+    ],
+)
+def test_a_pasted_error_names_the_variable(line: str) -> None:
+    assert cause(error(line)) == "variable-stops-framework"
+    assert check_of("variable-stops-framework", error(line)).fixes
+
+
+def test_words_that_others_print_too_name_no_variable_that_is_not_set() -> None:
+    assert not checks_of("variable-stops-framework", error("ValueError: could not convert string to float: 'abc'"))
+
+
+SAYS_CPU = (
+    "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu."
+)
+
+
+def test_jax_with_its_part_for_cuda_is_no_build_for_the_cpu() -> None:
+    """JAX prints the same line when its part for CUDA is there, and CUDA does not start."""
+    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="no GPU", warnings=(SAYS_CPU,))
+    refused = driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None)
+    snapshot = with_variables(but(holding("jax", "0.8.1", failed), driver=refused), CUDA_VISIBLE_DEVICES="0,0")
+    assert cause(snapshot) == "gpu-hidden"
+    assert open_fails(snapshot) == ["gpu-hidden"]
