@@ -76,10 +76,10 @@ def gone(request: Request, dist_info: str, package: str) -> list[str]:
     return [each.path[len(site) + 1 :] for each in missing]
 
 
-def differing(request: Request, item: Fields, recorded: Recorded, python: str | None, **said: Any) -> Fields:
-    """A ``DamagedFile``: a file of a distribution, how it differs, and why it cannot be used, where that is so."""
-    problem = None if said.get("kind") == "missing" else _unusable(request, recorded.path, python)
-    return {**_whose(item), "path": printable(recorded.path), **said, **({"problem": problem} if problem else {})}
+def differing(request: Request, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
+    """A ``DamagedFile`` of a distribution: what is ``said`` of it, and why the file there cannot be used, if so."""
+    problem = None if said["kind"] == "missing" else _unusable(request, path, python)
+    return {**_whose(item), "path": printable(path), **said, **({"problem": problem} if problem else {})}
 
 
 def comparable(record: Fields) -> list[Fields]:
