@@ -49,7 +49,7 @@ class Installed:
             pytest.skip(f"{' '.join(command[-3:])}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
 
     def imports(self, name: str) -> bool:
-        command = [self.prefix / "bin/python", "-B", "-c", f"import {name}"]
+        command = [str(self.prefix / "bin/python"), "-B", "-c", f"import {name}"]
         return subprocess.run(command, capture_output=True, check=False, timeout=SECONDS).returncode == 0
 
     def judged(self, *options: str) -> dict[str, Any]:
