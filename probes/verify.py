@@ -155,8 +155,9 @@ def collect(request: Request, out: Out) -> None:
     tasks.sort(key=lambda task: -task.size)
     work, complete = _hashed(request, tasks, out)
     python = judged.get("python")
+    kept: dict[str, bytes] = {}
     for task, said in work.differing:
-        if not is_anothers(request, judged["distributions"], task.item, task.recorded, said["found"]):
+        if not is_anothers(request, judged["distributions"], task.item, task.recorded, kept, said["found"]):
             damaged.append(differing(request, task.item, task.recorded.path, python, said))
     record = {
         "source": "wheel metadata",

@@ -164,4 +164,5 @@ def compared(environment: Environment) -> str:
     looked = environment.verified or environment.shipped
     if looked is None or not looked.files:
         return ""
-    return f"{looked.files:,} files checked by {'hash' if environment.verified else 'size'}"
+    rest = "" if looked.complete else ", others left out"
+    return f"{looked.files:,} files checked by {'hash' if environment.verified else 'size'}{rest}"
