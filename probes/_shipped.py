@@ -20,7 +20,7 @@ from ._framework_pins import requirement_name
 from ._kit import Request, below
 from ._links import resolve
 from ._loading_heads import head_of
-from ._owner_wheels import RECORD_LIMIT, Recorded, decisive, is_native, recorded_by
+from ._owner_wheels import Recorded, decisive, recorded_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -29,6 +29,8 @@ Fields = dict[str, Any]
 
 PACKAGES = 500
 _DAMAGED = 200
+_KEPT_LIMIT = 8 << 20
+"""Bytes of one list in which a file's further owners are looked for."""
 _HEADS = 1 << 16
 """Bytes of METADATA in which requirements are looked for first; its description, mostly long, follows them."""
 _HEAD_LIMIT = 1 << 20
@@ -48,7 +50,8 @@ def shipped(request: Request, distributions: Sequence[Fields], roots: frozenset[
     names = {item["name"] for item in required}
     cuda = [item for item in _listed(distributions) if item["name"] not in names and _has_libraries(request, item)]
     record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
-    complete = True
+    complete = len(required) < PACKAGES
+    kept: dict[str, bytes] = {}
     for item in [*required, *cuda]:
         if not _is_comparable(request, item):
             record["unlisted"].append(item["name"])
@@ -58,8 +61,12 @@ def shipped(request: Request, distributions: Sequence[Fields], roots: frozenset[
         record["files"] += len(files)
         complete = complete and all_there and len(record["damaged"]) < _DAMAGED
         for recorded in files:
-            damage = _compared(request, recorded, sized=item.get("installer") != "conda", python=python)
-            if damage and not is_anothers(request, distributions, item, recorded):
+            try:
+                damage = _compared(request, recorded, sized=item.get("installer") != "conda", python=python)
+            except OSError:
+                complete = False
+                continue
+            if damage and not is_anothers(request, distributions, item, recorded, kept):
                 record["damaged"].append({**_whose(item), **damage})
                 if len(record["damaged"]) >= _DAMAGED:
                     break
@@ -71,15 +78,21 @@ def gone(request: Request, dist_info: str, package: str) -> list[str]:
     site = dist_info.rpartition("/")[0]
     start = f"{site}/{package}/"
     files = (each for each in decisive(request, dist_info)[0] if each.path.startswith(start))
-    wanted = (each for each in files if is_native(each.path) or each.path == f"{start}__init__.py")
-    missing = (each for each in wanted if _state(request, each.path) is None)
-    return [each.path[len(site) + 1 :] for each in missing]
+    wanted = (each for each in files if _is_library(each.path) or each.path == f"{start}__init__.py")
+    return [each.path[len(site) + 1 :] for each in wanted if _is_gone(request, each.path)]
 
 
-def differing(request: Request, item: Fields, recorded: Recorded, python: str | None, **said: Any) -> Fields:
-    """A ``DamagedFile``: a file of a distribution, how it differs, and why it cannot be used, where that is so."""
-    problem = None if said.get("kind") == "missing" else _unusable(request, recorded.path, python)
-    return {**_whose(item), "path": printable(recorded.path), **said, **({"problem": problem} if problem else {})}
+def _is_gone(request: Request, path: str) -> bool:
+    try:
+        return _state(request, path) is None
+    except OSError:
+        return False  # it may be there
+
+
+def differing(request: Request, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
+    """A ``DamagedFile`` of a distribution: what is ``said`` of it, and why the file there cannot be used, if so."""
+    problem = None if said["kind"] == "missing" else _unusable(request, path, python)
+    return {**_whose(item), "path": printable(path), **said, **({"problem": problem} if problem else {})}
 
 
 def comparable(record: Fields) -> list[Fields]:
@@ -148,11 +161,11 @@ def _requirements(request: Request, dist_info: str) -> list[str]:
 
 
 def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
-    """How a file differs in presence and size, or cannot be loaded; ``sized``: its size says something."""
-    try:
-        found = _state(request, recorded.path)
-    except OSError:
-        return None  # it may be there
+    """How a file differs in presence and size, or cannot be loaded; ``sized``: its size says something.
+
+    Raises OSError where it cannot be told whether it is there.
+    """
+    found = _state(request, recorded.path)
     if found is None:
         # A folder without an empty __init__.py is imported all the same.
         return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
@@ -174,10 +187,15 @@ def _differs(recorded: Recorded, kind: str) -> Fields:
 
 
 def is_anothers(
-    request: Request, distributions: Sequence[Fields], item: Fields, recorded: Recorded, digest: str | None = None
+    request: Request,
+    distributions: Sequence[Fields],
+    item: Fields,
+    recorded: Recorded,
+    kept: dict[str, bytes],
+    digest: str | None = None,
 ) -> bool:
     """Whether another distribution lists the file with the size (and ``digest``, where that is known) that it has: it
-    was installed over this one.
+    was installed over this one. ``kept`` are the lists read for earlier files.
     """
     site = item["path"].rpartition("/")[0]
     start = recorded.path[len(site) + 1 :].encode("utf-8", "surrogateescape")
@@ -188,7 +206,9 @@ def is_anothers(
     for other in _listed(distributions) if item["channel"] == "pip" else ():
         if found is None or other is item or other["path"].rpartition("/")[0] != site:
             continue
-        data = b"\n" + (read_start(request, f"{other['path']}/RECORD", RECORD_LIMIT) or b"")
+        if other["path"] not in kept:
+            kept[other["path"]] = b"\n" + (read_start(request, f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
+        data = kept[other["path"]]
         at = data.find(b"\n%s," % start)
         line = data[at + 1 : at + 1 + len(start) + 200].partition(b"\n")[0].strip() if at >= 0 else b""
         fits = digest is None or b",%s," % digest.encode() in line

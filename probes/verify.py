@@ -155,9 +155,10 @@ def collect(request: Request, out: Out) -> None:
     tasks.sort(key=lambda task: -task.size)
     work, complete = _hashed(request, tasks, out)
     python = judged.get("python")
+    kept: dict[str, bytes] = {}
     for task, said in work.differing:
-        if not is_anothers(request, judged["distributions"], task.item, task.recorded, said["found"]):
-            damaged.append(differing(request, task.item, task.recorded, python, **said))
+        if not is_anothers(request, judged["distributions"], task.item, task.recorded, kept, said["found"]):
+            damaged.append(differing(request, task.item, task.recorded.path, python, said))
     record = {
         "source": "wheel metadata",
         "packages": list(dict.fromkeys(item["name"] for item in items)),
@@ -185,7 +186,7 @@ def _sort_out(request: Request, item: Fields, recorded: Recorded, tasks: list[_T
         found = os.stat(_inside(request, recorded.path))
     except (FileNotFoundError, NotADirectoryError):
         if len(damaged) <= _DAMAGED and _is_missed(recorded):
-            damaged.append(differing(request, item, recorded, None, kind="missing"))
+            damaged.append(differing(request, item, recorded.path, None, {"kind": "missing"}))
     except (OSError, ValueError):
         pass
     else:

@@ -44,9 +44,9 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     """Installed packages are damaged, or installed twice.
 
     What it checks
-        That the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that no package
-        has two of them in one folder, and that no interrupted installation left anything behind
-        (`~orch`). That the frameworks and the packages they require still have their libraries,
+        That the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that no
+        package has two of them in one folder, and that no interrupted installation left anything
+        behind (`~orch`). That the frameworks and the packages they require still have their libraries,
         programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
         the hash of every file they installed matches. A framework that cannot be imported because of
         it is a failure; a module that was edited and can still be read is a warning. Files of tests,
@@ -60,9 +60,9 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         missed when it is loaded.
 
     How to fix
-        Install the damaged package again, in the same version, with the tool that installed it; no other
-        package needs to change. Where it is there twice, remove it
-        until nothing of it is left, then install it again. What an installation left behind can be
+        Install the damaged package again, in the same version, with the tool that installed it; no
+        other package needs to change. Where it is there twice, remove it until nothing of it is
+        left, then install it again. What an installation left behind can be
         deleted; if nothing else of the package is there, install it again.
 
     Sources

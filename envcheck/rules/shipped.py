@@ -32,7 +32,7 @@ class DamagedPackage(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """``numpy 2.4.6 is damaged: 44 files are missing``."""
+        """``numpy 2.1 is damaged: 44 files are missing``."""
         does = "is damaged" if self.fatal else "was changed after installation"
         first = self.files[0]
         name = posixpath.basename(first.path)[:40]
@@ -49,7 +49,7 @@ class DamagedPackage(msgspec.Struct, frozen=True):
 
     @property
     def told(self) -> str:
-        """``numpy 2.4.6, which cupy-cuda12x requires: numpy/__init__.py is missing``."""
+        """``numpy 2.1, which cupy requires: numpy/__init__.py is missing``."""
         own = self.distribution.name
         required = f", which {self.needed_by} requires" if self.needed_by not in ("", own) else ""
         shown = "; ".join(dict.fromkeys(f"{_place(file)} {_state(file)}" for file in self.files[:_SHOWN]))
@@ -164,4 +164,5 @@ def compared(environment: Environment) -> str:
     looked = environment.verified or environment.shipped
     if looked is None or not looked.files:
         return ""
-    return f"{looked.files:,} files checked by {'hash' if environment.verified else 'size'}"
+    rest = "" if looked.complete else ", others left out"
+    return f"{looked.files:,} files checked by {'hash' if environment.verified else 'size'}{rest}"

@@ -72,7 +72,7 @@ def test_every_quantity_can_be_asked_for(name: str, tmp_path: Path) -> None:
 def test_a_saved_report_cannot_be_measured(tmp_path: Path) -> None:
     result = envcheck("check", "--bench", "--from", "saved.json", cwd=tmp_path)
     assert result.status == 2
-    assert "--bench tries what is here" in result.err
+    assert "--bench examines what is here" in result.err
 
 
 def test_check_with_bench_says_why_nothing_was_measured(tmp_path: Path) -> None:

@@ -95,13 +95,25 @@ def test_probes_of_other_scopes_and_kinds_are_skipped(probes: Any) -> None:
     probes.add_healthy("a")
     probes.add("b", HANG, scopes=["env"])
     probes.add("c", HANG, kind="deep")
+    probes.add("e", HANG, kind="verify")
     probes.add_healthy("d", scopes=["env", "container"])
     runs = probes.run(scopes=["node", "container"])
     assert (runs["b"].status, runs["b"].detail) == ("skipped", "scope node, container does not need it")
     assert (runs["c"].status, runs["c"].detail) == ("skipped", "deep probes run only when they are asked for")
+    assert (runs["e"].status, runs["e"].detail) == ("skipped", "verify probes run only when they are asked for")
     assert (runs["b"].fills, runs["b"].title) == (("variables",), "Title of b")
     assert probes.events[0].probes == (("a", "Title of a"), ("d", "Title of d"))
     probes.assert_healthy("a", "d")
+
+
+def test_hashes_come_last_in_the_child_that_knows_the_environments(probes: Any) -> None:
+    probes.add_healthy("a_verify", kind="verify", scopes=["env"])
+    for name in ("environments", "libraries"):
+        probes.add_healthy(name, scopes=["env"])
+    probes.run(verify=True, scopes=["env"])
+    started = [event.name for event in probes.events if isinstance(event, events.ProbeStarted)]
+    assert started == ["environments", "libraries", "a_verify"]
+    probes.assert_healthy("environments", "libraries", "a_verify")
 
 
 def test_what_is_of_the_software_alone_has_a_child_beside_the_machines(probes: Any) -> None:

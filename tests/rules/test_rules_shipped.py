@@ -1,0 +1,150 @@
+"""Packages of which files are not those that were installed: what that costs whom, and what is installed again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.checks import Check
+from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework, Listing, Load, Shipped, Trial
+from tests.rules.machines import VENV, but, check_of, checks_of, machine, torch, venv, with_venv
+
+SITE = f"{VENV}/lib/python3.12/site-packages"
+UMATH = "numpy/_core/_multiarray_umath.so"
+PIP = (f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "--no-deps")
+
+
+def wheel(name: str, version: str, *requires: str, **changes: Any) -> Distribution:
+    path = f"{SITE}/{name}-{version}.dist-info"
+    known = Distribution(source="wheel metadata", name=name, version=version, path=path, channel="pip", record=True)
+    return but(known, requires=requires, **changes)
+
+
+def damaged(package: str, version: str, path: str, kind: str, **said: Any) -> DamagedFile:
+    source = f"file {SITE}/{package}-{version}.dist-info/RECORD"
+    whole = {"path": f"{SITE}/{path}", "package": package, "version": version, "kind": kind, "source": source, **said}
+    return DamagedFile(**whole)
+
+
+CUPY = Framework(source="x", name="cupy-cuda12x", version="14.2.0", path=f"{SITE}/cupy")
+WHEELS = (
+    wheel("cupy-cuda12x", "14.2.0", "numpy>=2.0", "scipy>=1.14; extra == 'all'", "tomli; python_version < '3'"),
+    wheel("numpy", "2.4.6"),
+    wheel("scipy", "1.17.0"),
+    wheel("tomli", "2.0"),
+    wheel("setuptools", "80.0"),
+)
+
+
+def judged(
+    *files: DamagedFile,
+    wheels: tuple[Distribution, ...] = WHEELS,
+    frameworks: tuple[Framework, ...] = (CUPY,),
+    **changes: Any,
+) -> Check:
+    shipped = Shipped(source="wheel metadata", packages=("numpy",), files=12, damaged=files, complete=True)
+    own: dict[str, Any] = {"shipped": shipped, "damaged": (), "distributions": wheels, "distributions_complete": True}
+    listing = Listing(items=frameworks, complete=True)
+    found: Environment = but(venv(), frameworks=listing, **{**own, **changes})
+    return check_of("damaged-distribution", with_venv(machine(), found))
+
+
+def test_all_is_as_it_was_installed() -> None:
+    assert judged().title == "The records of the 5 installed packages are whole; 12 files checked by size"
+    hashed = Shipped(source="wheel metadata", packages=("numpy",), files=19696, bytes=1 << 30, complete=True)
+    assert judged(verified=hashed).title.endswith("19,696 files checked by hash")
+
+
+def test_a_package_that_a_framework_requires_is_gone() -> None:
+    check = judged(*(damaged("numpy", "2.4.6", path, "missing") for path in ("numpy/__init__.py", UMATH)))
+    assert (check.status, check.title) == ("fail", "numpy 2.4.6 is damaged: 2 files are missing")
+    assert check.message.startswith("numpy 2.4.6, which cupy-cuda12x requires: numpy/__init__.py is missing; ")
+    assert [fix.command for fix in check.fixes] == [(*PIP, "numpy==2.4.6")]
+
+
+@pytest.mark.parametrize(
+    ("file", "status"),
+    [
+        (damaged("numpy", "2.4.6", UMATH, "size", problem="it is cut off: 5 of at least 9 bytes are there"), "fail"),
+        (damaged("numpy", "2.4.6", UMATH, "content", problem="it is no ELF file"), "fail"),
+        (damaged("numpy", "2.4.6", UMATH, "hash"), "fail"),
+        (damaged("numpy", "2.4.6", UMATH, "size"), "warn"),
+        (damaged("numpy", "2.4.6", "numpy/__init__.py", "size"), "warn"),
+        (damaged("numpy", "2.4.6", "numpy/__init__.py", "hash"), "warn"),
+        (damaged("numpy", "2.4.6", "numpy/__init__.py", "size", problem="it is empty"), "fail"),
+        (damaged("numpy", "2.4.6", "numpy/bin/program", "missing"), "warn"),
+        (damaged("scipy", "1.17.0", "scipy/__init__.py", "missing"), "warn"),
+        (damaged("tomli", "2.0", "tomli/__init__.py", "missing"), "warn"),
+        (damaged("setuptools", "80.0", "setuptools/__init__.py", "missing"), "warn"),
+    ],
+)
+def test_what_stops_an_import_is_a_failure(file: DamagedFile, status: str) -> None:
+    assert judged(file).status == status
+
+
+def test_what_a_framework_requires_through_another_counts() -> None:
+    wheels = (wheel("cupy-cuda12x", "14.2.0", "scipy"), wheel("scipy", "1.17.0", "numpy"), wheel("numpy", "2.4.6"))
+    assert judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).status == "fail"
+
+
+def test_a_framework_that_was_imported_can_be() -> None:
+    tried = but(CUPY, trial=Trial(source="trial", imported=True))
+    assert judged(damaged("numpy", "2.4.6", UMATH, "hash"), frameworks=(tried,)).status == "warn"
+
+
+def test_what_stops_a_framework_is_installed_first_and_together() -> None:
+    files = (
+        damaged("scipy", "1.17.0", "scipy/__init__.py", "size"),
+        damaged("numpy", "2.4.6", UMATH, "missing"),
+        damaged("cupy-cuda12x", "14.2.0", "cupy/__init__.py", "missing"),
+    )
+    check = judged(*files)
+    assert check.title == "numpy and 2 more packages are damaged"
+    assert [fix.command for fix in check.fixes] == [
+        (*PIP, "numpy==2.4.6", "cupy-cuda12x==14.2.0"),
+        (*PIP, "scipy==1.17.0"),
+    ]
+
+
+def test_a_build_of_pytorch_comes_from_its_own_index_and_uv_leaves_its_cache_alone() -> None:
+    lost = damaged("torch", "2.5.1+cu124", "torch/_C.so", "missing")
+    check = judged(lost, wheels=(wheel("torch", "2.5.1+cu124"),), frameworks=(torch(),), manager="uv")
+    assert check.fixes[0].command == (
+        "uv", "pip", "install", "--python", VENV, "--reinstall", "--no-deps", "--no-cache", "torch==2.5.1+cu124",
+        "--index-url", "https://download.pytorch.org/whl/cu124",
+    )  # fmt: skip
+
+
+def test_a_package_without_its_list_of_files_cannot_be_removed_first() -> None:
+    wheels = (WHEELS[0], wheel("numpy", "2.4.6", record=False))
+    fixes = judged(damaged("numpy", "2.4.6", UMATH, "missing"), wheels=wheels).fixes
+    assert "--ignore-installed" in fixes[0].command
+
+
+# --- A library that the loader gives up at ----------------------------------------------------------------------------
+
+CUBLAS = f"{SITE}/nvidia/cublas/lib/libcublasLt.so.12"
+LOADS = (
+    Load(source="elf x", name="libcublasLt.so.12", needed_by=f"{SITE}/torch/lib/libtorch_global_deps.so", path=CUBLAS,
+         refused="it is cut off: 5000 of at least 13448 bytes are there"),
+)  # fmt: skip
+
+
+def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gpu() -> None:
+    pytorch = but(torch(), loads=LOADS, loads_complete=True)
+    jax = Framework(
+        source="x", name="jax", version="0.6.0", path=f"{SITE}/jax", cuda="12.8", loads=(), loads_complete=True
+    )
+    file = damaged("nvidia-cublas-cu12", "12.4.5.8", CUBLAS[len(SITE) + 1 :], "size", problem=LOADS[0].refused)
+    found = but(
+        venv(),
+        distributions=(wheel("torch", "2.5.1"), wheel("nvidia-cublas-cu12", "12.4.5.8")),
+        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+        frameworks=Listing(items=(pytorch, jax), complete=True),
+    )
+    (check,) = (each for each in checks_of("library-not-found", with_venv(machine(), found)) if each.status != "pass")
+    assert check.subject.key == f"{VENV}:torch"
+    assert check.status == "fail"
+    assert "of nvidia-cublas-cu12 12.4.5.8 cannot be loaded: it is cut off" in check.message
+    assert [fix.command for fix in check.fixes] == [(*PIP, "nvidia-cublas-cu12==12.4.5.8")]
