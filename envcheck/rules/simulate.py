@@ -29,7 +29,7 @@ from envcheck.rules.api import Facts
 from envcheck.rules.framework_facts import machine
 from envcheck.rules.libraries_names import name_of
 from envcheck.rules.libraries_wheels import family_of_wheel, serves, wheels_of_extra
-from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
+from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -229,10 +229,20 @@ class _Installer:
             damaged=tuple(each for each in before.damaged or () if not self._is_replaced(each.path, each.name))
             if before.damaged is not None
             else None,
+            shipped=self._repaired(before.shipped),
+            verified=self._repaired(before.verified),
             frameworks=msgspec.structs.replace(frameworks, items=tuple(self._frameworks(frameworks.items)))
             if frameworks and changed
             else frameworks,
         )
+
+    def _repaired(self, compared: Shipped | None) -> Shipped | None:
+        """Without the files of packages that were installed again or removed."""
+        changed = self.fresh | self.removed
+        if compared is None or not changed:
+            return compared
+        damaged = tuple(each for each in compared.damaged if normalised(each.package) not in changed)
+        return msgspec.structs.replace(compared, damaged=damaged)
 
     def _stays(self, distribution: Distribution) -> bool:
         now = self.there.get(distribution.name)
@@ -312,6 +322,7 @@ class _Installer:
                     found_by="preloaded",
                     version=version,
                     owner=_pinned(wheel),
+                    missing_symbols=None,
                     refused=None,
                     unfound=(),
                 )
