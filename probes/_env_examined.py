@@ -154,6 +154,7 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "prefix": key,
         "base_prefix": layout.base,
         "manager": layout.manager,
+        "lock_file": layout.lock_file,
         "externally_managed": layout.externally_managed,
         "site_packages": list(path.folders),
         "distributions": distributions,

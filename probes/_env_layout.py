@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from . import _env_version as versions
 from ._env_interpreter import LIBRARY, Place, base_prefix, libraries
-from ._env_paths import inside, is_folder, is_program, is_there, name_of, parent, printable, real
+from ._env_paths import inside, is_file, is_folder, is_program, is_there, name_of, parent, printable, real
 from ._kit import Request, exists, read_text
 
+_LOCK_FILES = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock")
 _MANAGED = "EXTERNALLY-MANAGED"
 _UV_PYTHON = re.compile(r"(cpython|pypy|graalpy)-\d+\.\d+[^/]*-linux-[^/]*$")
 
@@ -30,6 +31,7 @@ class Layout(NamedTuple):
     version: str | None
     implementation: str | None
     manager: str
+    lock_file: str | None
     externally_managed: bool | None
     problem: str | None
 
@@ -55,6 +57,7 @@ def read_layout(request: Request, place: Place, prefix: str) -> Layout:
         version=versions.of_settings(settings) or versions.full(request, base, minor, program) or minor,
         implementation=_implementation(request, prefix, settings, program),
         manager=_manager(request, prefix, settings, virtual=virtual),
+        lock_file=_lock_file(request, prefix) if virtual else None,
         externally_managed=False if virtual else exists(request, f"{stdlib}/{_MANAGED}") if stdlib else None,
         problem=place.problem or base_gone or _outgrown(minor, program, virtual=virtual),
     )
@@ -108,6 +111,12 @@ def _library(request: Request, prefix: str, minor: str | None, landmark: str) ->
         if match and match.group(2) == minor:
             return path
     return None
+
+
+def _lock_file(request: Request, prefix: str) -> str | None:
+    """The lock file of the project that a virtual environment lies in."""
+    paths = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)
+    return next((printable(path) for path in paths if is_file(request, path)), None)
 
 
 def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str | None:

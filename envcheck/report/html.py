@@ -14,7 +14,7 @@ from envcheck.report.command import shell_line
 from envcheck.report.deaths import DIED, probe_name, probe_sentence
 from envcheck.report.essentials import distributions, made_at, made_by, versions
 from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import ACTIONS
+from envcheck.report.fixes import ACTIONS, in_order, steps
 from envcheck.report.head import evidence_text
 from envcheck.report.html_speed import figures
 from envcheck.report.html_style import STYLE
@@ -175,14 +175,14 @@ def _evidence(check: Check) -> Markup:
 
 
 def _fixes(check: Check) -> list[Markup]:
-    ordered = sorted(check.fixes, key=lambda fix: list(_WHO).index(fix.who))
+    ordered = in_order(check)
     if not ordered and check.action in ACTIONS:
         return [tag("p", ACTIONS[check.action].capitalize())]
-    return [part for fix in ordered for part in _fix(fix)]
+    return [part for way in ordered for step, fix in steps(way) for part in _fix(fix, step)]
 
 
-def _fix(fix: Fix) -> Iterable[Markup]:
-    yield tag("p", f"{_WHO[fix.who]}{fix.text}")
+def _fix(fix: Fix, step: str) -> Iterable[Markup]:
+    yield tag("p", f"{step}{_WHO[fix.who]}{fix.text}")
     if fix.command:
         line = shell_line(fix.command)
         # Half a command can do harm: it is shown whole or not at all.

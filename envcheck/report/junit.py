@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from envcheck.checks import LAYERS, Check, Fix, Report
+from envcheck.checks import LAYERS, Check, Fix, Report, ways
 from envcheck.report import Options
 from envcheck.report.clean import clean
 from envcheck.report.command import shell_line
+from envcheck.report.fixes import steps
 from envcheck.report.head import evidence_text
 
 _LONGEST = 4000
@@ -110,15 +111,15 @@ def _body(check: Check) -> str:
         check.message,
         *(f"seen: {evidence_text(found)}" for found in check.evidence),
         *(f"caused by: {cause}" for cause in filter(None, [check.explained_by])),
-        *(_fix(fix) for fix in check.fixes),
+        *(_fix(step, fix) for way in ways(check.fixes) for step, fix in steps(way)),
         *(f"docs: {source.title} {source.address}" for source in check.sources),
     ]
     return "\n".join(_text(line) for line in lines if line)
 
 
-def _fix(fix: Fix) -> str:
+def _fix(step: str, fix: Fix) -> str:
     who = "" if fix.who == "user" else f" ({fix.who})"
-    return f"fix{who}: {fix.text}" + (f": {shell_line(fix.command)}" if fix.command else "")
+    return f"fix{who}: {step}{fix.text}" + (f": {shell_line(fix.command)}" if fix.command else "")
 
 
 def _open(tag: str, attributes: dict[str, str | int]) -> str:

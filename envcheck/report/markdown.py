@@ -13,7 +13,7 @@ from envcheck.report import Options
 from envcheck.report.deaths import dead_probes, probe_sentence
 from envcheck.report.essentials import distributions, made_by, versions
 from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import ACTIONS
+from envcheck.report.fixes import ACTIONS, in_order, steps
 from envcheck.report.head import evidence_text
 from envcheck.report.marks import block, code, fence, prose
 from envcheck.report.markup import is_page
@@ -81,15 +81,15 @@ def _cause(outline: Outline) -> list[str]:
 
 
 def _fixes(check: Check) -> list[str]:
-    ordered = sorted(check.fixes, key=lambda fix: list(_WHO).index(fix.who))
+    ordered = in_order(check)
     if not ordered:
         action = ACTIONS.get(check.action)
         return [f"**Fix:** {action}"] if action else []
-    return [part for fix in ordered[:_FIXES] for part in _fix(fix)]
+    return [part for way in ordered[:_FIXES] for step, fix in steps(way) for part in _fix(fix, step)]
 
 
-def _fix(fix: Fix) -> list[str]:
-    words = prose(f"{_WHO[fix.who]}{fix.text}")
+def _fix(fix: Fix, step: str) -> list[str]:
+    words = prose(f"{step}{_WHO[fix.who]}{fix.text}")
     risk = f" (risk: {prose(fix.risk)})" if fix.risk else ""
     return [f"**Fix:** {words}{risk}", *([fence(fix.command, _LONGEST_COMMAND)] if fix.command else [])]
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from envcheck.checks import Check, Fix, Report
+from envcheck.checks import Check, Fix, Report, ways
 from envcheck.report import Options
 from envcheck.report.encode import encode
 from envcheck.report.inert import inert
@@ -86,8 +86,14 @@ def _check(check: Check) -> dict[str, Any]:
         "title": _cut(check.title, _TEXT),
         "message": _cut(check.message, _MESSAGE),
         "explained_by": None if check.explained_by is None else _cut(check.explained_by, _TEXT),
-        "fix": _fix(check.fixes[0]) if check.fixes else None,
+        "fix": _way(ways(check.fixes)[0]) if check.fixes else None,
     }
+
+
+def _way(way: Sequence[Fix]) -> dict[str, Any]:
+    """The first step, and those that must follow it."""
+    first, *rest = map(_fix, way)
+    return {**first, "then": rest} if rest else first
 
 
 def _fix(fix: Fix) -> dict[str, Any]:

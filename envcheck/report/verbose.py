@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import STATUSES, Check, Missing, Report, Source, Subject
+from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, Subject, ways
 from envcheck.report.deaths import DIED, probe_name, probe_sentence
 from envcheck.report.findings import Outline
-from envcheck.report.fixes import ACTIONS, one_fix
+from envcheck.report.fixes import ACTIONS, one_fix, steps
 from envcheck.report.head import evidence_text, verdict_lines
 from envcheck.report.lines import LABEL, labelled, title_lines
 from envcheck.report.pen import WORDS, Line, Pen, Span
@@ -84,12 +84,16 @@ def _check(checks: tuple[Check, ...], report: Report, pen: Pen) -> list[Line]:
         *_each("seen", (_sourced(evidence_text(found), found.source) for found in check.evidence), pen),
         *_each("lacks", (_lacking(lack) for lack in check.missing), pen),
         *_labelled("cause", check.explained_by or "", pen),
-        *(line for fix in check.fixes for line in one_fix(fix, pen, EVERYTHING)),
+        *(line for way in ways(check.fixes) for line in _way(way, pen)),
         *_labelled("act", ACTIONS.get(check.action, ""), pen),
         *_labelled("aside", _ignored(check), pen),
         *_labelled("by", "" if unjudged else _decided(check), pen),
         *(line for source in check.sources for line in _cited(source, pen)),
     ]
+
+
+def _way(way: tuple[Fix, ...], pen: Pen) -> list[Line]:
+    return [line for step, fix in steps(way) for line in one_fix(fix, pen, EVERYTHING, step=step)]
 
 
 def _labelled(label: str, text: str, pen: Pen) -> list[Line]:

@@ -9,6 +9,7 @@ import msgspec
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.install import bring_pip, in_steps
 from envcheck.rules.reinstall import reinstall
 from envcheck.rules.shipped import DamagedPackage, compared, damaged_packages
 from envcheck.rules.trial_facts import imported
@@ -27,6 +28,8 @@ class _Finding(msgspec.Struct, frozen=True):
     harmless: bool = False
     fatal: bool = False
     """A framework that cannot be imported so."""
+    left: str = ""
+    """What is to be deleted, and nothing else."""
 
 
 def _looked(environment: Environment, _facts: Facts) -> bool:
@@ -86,7 +89,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         title=_title(names) if serious else "An installation that was broken off left something behind",
         message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
-        fixes=tuple(dict.fromkeys(finding.fix for finding in (serious or found)[:_SHOWN])),
+        fixes=_all_of(environment, (), serious or found),
         decided_by="declared",
     )
 
@@ -108,9 +111,18 @@ def _not_as_installed(
         title=packages[0].title if len(packages) == 1 else _of_several(packages),
         message=". ".join(told) + ".",
         evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
-        fixes=tuple(dict.fromkeys([*fixes, *(finding.fix for finding in serious[:_SHOWN])])),
+        fixes=_all_of(environment, fixes, serious),
         decided_by="declared",
     )
+
+
+def _all_of(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
+    """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
+    left = tuple(dict.fromkeys(finding.left for finding in findings if finding.left))
+    others = [finding.fix for finding in findings[:_SHOWN] if not finding.left]
+    steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
+    by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
+    return in_steps((*(bring_pip(environment) if by_pip else ()), *steps))
 
 
 def _of_several(packages: Sequence[DamagedPackage]) -> str:
@@ -177,7 +189,7 @@ def _damaged(environment: Environment) -> Iterable[_Finding]:
                 lost = Distribution(source=record.source, name=record.name, version=record.version, channel="pip")
                 yield _Finding(record.name, evidence, _install_again(environment, lost))
             else:
-                yield _Finding(name, evidence, _delete(record.path), harmless=harmless)
+                yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
         elif distribution is not None:
             yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
         else:
@@ -193,8 +205,8 @@ def _is_installed(left: str, installed: set[str]) -> bool:
     return any(name[hidden:] == rest for name in installed)
 
 
-def _delete(path: str) -> Fix:
-    return Fix(text="Delete what is left of it", command=("rm", "-r", "--", path))
+def _delete(*paths: str) -> Fix:
+    return Fix(text="Delete what is left of it", command=("rm", "-r", "--", *paths))
 
 
 def _install_again(environment: Environment, distribution: Distribution, *, twice: bool = False) -> Fix:

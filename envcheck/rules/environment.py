@@ -7,8 +7,10 @@ from envcheck.compat.fit import Fit
 from envcheck.compat.package_needs import release_fits, release_rows
 from envcheck.compat.torch_python import python_runs_torch
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.conda import conda_command
 from envcheck.rules.fits import does_not_fit
 from envcheck.rules.framework_facts import leads, machine, named
+from envcheck.rules.rebuild import rebuild
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Environment
 
@@ -33,9 +35,10 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
         be judged: a report about it would be a report about nothing.
 
     How to fix
-        A broken environment: make it anew (`python3 -m venv`, `uv venv`, `conda create`) and install
-        into it again. A path that leads nowhere: give --python an interpreter, the folder of an
-        environment or a program on PATH, or leave (`deactivate`) an environment that is gone.
+        A virtual environment that lost its Python: link it to another Python of the same minor version,
+        which keeps what is installed; else create it again and install its packages again. A path
+        that leads nowhere: give --python an interpreter, the folder of an environment or a program on
+        PATH, or leave (`deactivate`) an environment that is gone.
 
     Sources
         Python, venv: https://docs.python.org/3/library/venv.html
@@ -78,9 +81,11 @@ def _name_another(environment: Environment) -> tuple[Fix, ...]:
 
 def _mend(environment: Environment) -> tuple[Fix, ...]:
     if environment.manager == "conda" and environment.executable is None and environment.prefix:
-        command = ("conda", "install", "--prefix", environment.prefix, "python")
+        command = conda_command(environment, ("python",))
         return (Fix(text="Install Python into the environment", command=command), _OTHER)
-    return (Fix(text="Make the environment anew on this system, and install into it what it needs"), _OTHER)
+    if "for Windows" in (environment.problem or ""):
+        return (Fix(text="Create an environment on this system, and install into it what it needs"), _OTHER)
+    return (*rebuild(environment), _OTHER)
 
 
 def _is_whole(environment: Environment, _facts: Facts) -> bool:

@@ -30,6 +30,15 @@ _VENV = ".venv"
 _PIP_ONLY_BUILDS = "--no-cache-dir"
 
 
+_LOCKED_BY = {
+    "uv.lock": ("uv add", "uv sync"),
+    "poetry.lock": ("poetry add", "poetry sync"),
+    "pdm.lock": ("pdm add", "pdm sync"),
+    "Pipfile.lock": ("pipenv install", "pipenv sync"),
+}
+"""The commands that add a package to a lock file, and that make an environment what it says."""
+
+
 class How(msgspec.Struct, frozen=True):
     """How packages are installed."""
 
@@ -63,7 +72,7 @@ def install(
             return found
     if environment is not None and environment.externally_managed:
         return _in_a_virtual_environment(environment, requirements, text, way)
-    steps = [*_bring_pip(environment), *([_removal(environment, remove)] if remove else [])]
+    steps = [*bring_pip(environment), *([_removal(environment, remove)] if remove else [])]
     kept = [line for line in requirements if "[" not in line and _stands(line, environment, remove)]
     if way.again and kept:
         steps += _again(facts, requirements, kept, text, way)
@@ -74,7 +83,7 @@ def install(
     return in_steps(steps)
 
 
-def _bring_pip(environment: Environment | None) -> tuple[Fix, ...]:
+def bring_pip(environment: Environment | None) -> tuple[Fix, ...]:
     """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
     if environment is None or not environment.distributions_complete or uvs_prefix(environment):
         return ()
@@ -202,7 +211,8 @@ def _installation(environment: Environment | None, requirements: Sequence[str], 
         pip = (_python(environment), "-m", "pip", "install")
         command = (*pip, *again, *options, *requirements, *way.build, *_index(way))
     changes = Changes(installs=tuple(requirements), alone=way.alone, again=way.again, newest=way.newest)
-    return Fix(text=text, command=(*_set(way), *command), risk=way.risk, changes=changes)
+    risk = "; ".join(filter(None, (way.risk, _not_in_the_lock_file(environment))))
+    return Fix(text=text, command=(*_set(way), *command), risk=risk, changes=changes)
 
 
 def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
@@ -211,6 +221,13 @@ def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
     command = ("uv", "pip", "uninstall", "--python", prefix) if prefix else pip
     removes = tuple(map(normalised, names))
     return Fix(text=f"Remove {' and '.join(names)}", command=(*command, *names), changes=Changes(removes=removes))
+
+
+def _not_in_the_lock_file(environment: Environment | None) -> str:
+    """What undoes it where a tool fills the environment by a lock file."""
+    folder, _, name = ((environment.lock_file if environment else None) or "").rpartition("/")
+    adds, syncs = _LOCKED_BY.get(name, ("", ""))
+    return f"{name} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
 
 
 def _index(way: How) -> tuple[str, ...]:

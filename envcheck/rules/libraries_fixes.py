@@ -8,7 +8,7 @@ from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.framework_fixes import install_gpu_build, same_version
-from envcheck.rules.install import How, install
+from envcheck.rules.install import How, in_steps, install
 from envcheck.rules.libraries_names import LibraryName
 from envcheck.rules.libraries_requirements import PLAIN_NAME, declared, requirements
 from envcheck.snapshot import Framework
@@ -26,9 +26,11 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
     if not wanted:
         return install_gpu_build(facts, framework)
     text = f"Install what holds the missing libraries for {named(framework)}"
+    found = install(facts, wanted, text, How(again=True, owner=framework.name))
     if framework.looks_in_wheels is False:
-        text += ", then check again for what leads it there: by itself it does not look into wheels"
-    return install(facts, wanted, text, How(again=True, owner=framework.name))
+        there = f"Lead the loader there, since {framework.name} does not look into wheels by itself"
+        return in_steps((*found, Fix(text=f"{there}: check again, which names the folders for LD_LIBRARY_PATH")))
+    return found
 
 
 def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:

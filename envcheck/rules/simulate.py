@@ -229,12 +229,20 @@ class _Installer:
             damaged=tuple(each for each in before.damaged or () if not self._is_replaced(each.path, each.name))
             if before.damaged is not None
             else None,
-            shipped=self._whole(before.shipped),
-            verified=self._whole(before.verified),
+            shipped=self._repaired(before.shipped),
+            verified=self._repaired(before.verified),
             frameworks=msgspec.structs.replace(frameworks, items=tuple(self._frameworks(frameworks.items)))
             if frameworks and changed
             else frameworks,
         )
+
+    def _repaired(self, compared: Shipped | None) -> Shipped | None:
+        """Without the files of packages that were installed again or removed."""
+        changed = self.fresh | self.removed
+        if compared is None or not changed:
+            return compared
+        damaged = tuple(each for each in compared.damaged if normalised(each.package) not in changed)
+        return msgspec.structs.replace(compared, damaged=damaged)
 
     def _stays(self, distribution: Distribution) -> bool:
         now = self.there.get(distribution.name)
@@ -242,13 +250,6 @@ class _Installer:
             return False
         replaced = distribution.name in self.fresh | self.removed
         return now is distribution if replaced else True
-
-    def _whole(self, looked: Shipped | None) -> Shipped | None:
-        """The files of what is installed anew are those that were shipped."""
-        if looked is None:
-            return None
-        kept = tuple(file for file in looked.damaged if file.package not in self.fresh | self.removed)
-        return msgspec.structs.replace(looked, damaged=kept)
 
     def _is_replaced(self, path: str, name: str | None) -> bool:
         owner = next((each.name for each in self.known.values() if each.path == path), name)
@@ -321,6 +322,7 @@ class _Installer:
                     found_by="preloaded",
                     version=version,
                     owner=_pinned(wheel),
+                    missing_symbols=None,
                     refused=None,
                     unfound=(),
                 )

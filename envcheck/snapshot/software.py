@@ -312,6 +312,9 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     prefix: str | None = None
     base_prefix: str | None = None
     manager: Literal["venv", "uv", "virtualenv", "conda", "pyenv", "system", "other"] | None = None
+    lock_file: str | None = None
+    """Path of the lock file beside a virtual environment, by which uv, Poetry, PDM or Pipenv fill it; None: there is
+    none, or nobody looked."""
     externally_managed: bool | None = None
     """PEP 668: the system forbids pip to install into it."""
     site_packages: tuple[str, ...] = ()

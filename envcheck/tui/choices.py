@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from envcheck.checks import Check, Report
+from envcheck.checks import Check, Report, ways
 from envcheck.errors import UsageError
 from envcheck.report.command import shell_line
 from envcheck.report.pen import WORDS, Line, Pen, Span
@@ -23,8 +23,9 @@ _GIB = 1 << 30
 
 
 def command_of(check: Check) -> str:
-    """The command of its first fix that has one, as a shell line; empty when none has."""
-    return next((shell_line(fix.command, ascii_only=False) for fix in check.fixes if fix.command), "")
+    """The commands of its first way that has any, one step after the other, as a shell line; empty when none has."""
+    found = ([shell_line(fix.command, ascii_only=False) for fix in way if fix.command] for way in ways(check.fixes))
+    return " && ".join(next(filter(None, found), []))
 
 
 def gpu_rows(report: Report, paint: Paint) -> list[Text]:

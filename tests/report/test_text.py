@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Subject, Summary
 from envcheck.report import Options, render
-from envcheck.report.room import LINES
+from envcheck.report.fixes import fix_lines
+from envcheck.report.pen import Pen
+from envcheck.report.room import LINES, ROOMS
 from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, ProbeRun
 from tests.report.examples import (
     EXAMPLES,
@@ -410,3 +412,30 @@ def test_any_text_anywhere_keeps_the_limits(data: st.DataObject) -> None:
     assert_safe(text)
     assert_page(text, whole)
     assert_safe(render(whole, "text", Options(verbose=True)))
+
+
+def test_steps_that_belong_together_are_shown_together_and_told_from_alternatives() -> None:
+    remove = Fix(text="Remove both", command=("pip", "uninstall", "a", "b"))
+    install = Fix(text="Install one", command=("pip", "install", "b"), continues=True)
+    other = Fix(text="Keep them apart", command=("python", "-m", "venv", "c"))
+    bad = check("onnxruntime-cpu-and-gpu", "fail", fixes=(remove, install, other))
+    page = build_machine((), None)
+    lines = render(report([bad], page, primary=bad), "text", PLAIN).splitlines()
+    assert lines[1:7] == [
+        "  fix   step 1 of 2: Remove both:",
+        "        pip uninstall a b",
+        "  fix   step 2 of 2: Install one:",
+        "        pip install b",
+        "  fix   Keep them apart:",
+        "        python -m venv c",
+    ]
+
+
+def test_the_tightest_page_has_every_step_of_the_first_way() -> None:
+    step = Fix(text="Remove both, " * 20, command=("pip", "uninstall", "a", "b"))
+    install = Fix(text="Install one", command=("pip", "install", "b"), continues=True)
+    other = Fix(text="Keep them apart", command=("python", "-m", "venv", "c"))
+    bad = check("onnxruntime-cpu-and-gpu", "fail", fixes=(step, install, other))
+    lines = ["".join(span.text for span in line) for line in fix_lines(bad, Pen(PLAIN), ROOMS[-1])]
+    said = [line.split("  ")[-1].strip() for line in lines]
+    assert said == ["pip uninstall a b", "pip install b", "+1 more fix (-v)"]

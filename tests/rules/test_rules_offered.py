@@ -292,3 +292,53 @@ def test_an_environment_without_findings_is_not_simulated(monkeypatch: pytest.Mo
     monkeypatch.setattr("envcheck.rules.offered.offer", lambda *_: pytest.fail("it was simulated"))
     report = judging.judge(on(having(distributions=(dist("numpy", "2.3.0"),))), Request(), lambda _: None, started=0.0)
     assert not [check for check in report.checks if check.status == "fail" and check.scope == "env"]
+
+
+# --- environments that lost their Python, or are filled by a lock file --------------------------------------------
+
+
+def lost(**changes: Any) -> tuple[tuple[Fix, ...], ...]:
+    known: dict[str, Any] = {
+        "problem": "its base interpreter /gone/bin/python3.12 is gone",
+        "distributions": (dist("torch", "2.5.1+cu124"), dist("numpy", "2.1.0"), dist("pip", "24.0")),
+    }
+    return ways(offered(on(but(having(torch()), **{**known, **changes})))["environment-broken"].fixes)
+
+
+def test_an_environment_that_lost_its_python_is_linked_to_another_one_or_built_again() -> None:
+    (unlink, link), (create, fill), _ = lost()
+    assert unlink.command[:3] == ("rm", "-f", "--")
+    assert f"{VENV}/bin/python3.12" in unlink.command
+    assert link.command == ("python3.12", "-m", "venv", "--upgrade", VENV)
+    assert create.command == ("python3.12", "-m", "venv", "--clear", VENV)
+    assert {"torch==2.5.1+cu124", "numpy==2.1.0"} <= set(fill.command)
+    assert fill.command[-2:] == ("--extra-index-url", "https://download.pytorch.org/whl/cu124")
+    assert not any(word.startswith("pip==") for word in fill.command)
+
+
+def test_uv_links_it_by_its_own_command() -> None:
+    (link,), (create, fill), _ = lost(manager="uv")
+    assert link.command == ("uv", "venv", "--allow-existing", "--python", "3.12", VENV)
+    assert create.command[:3] == ("uv", "venv", "--clear")
+    assert fill.command[:5] == ("uv", "pip", "install", "--python", VENV)
+
+
+def test_a_long_list_of_packages_is_cut_to_the_frameworks() -> None:
+    many = tuple(dist(f"package-{number}", "1.0") for number in range(200))
+    _, (_, fill), _ = lost(distributions=(*many, dist("torch", "2.5.1+cu124")))
+    assert [word for word in fill.command if "==" in word] == ["torch==2.5.1+cu124"]
+
+
+def test_no_hostile_name_or_version_reaches_the_command_that_fills_it() -> None:
+    bad = (dist("torch", "2.5.1; rm -rf ~"), dist("--index-url", "1"), dist("numpy", "2.1.0"))
+    _, (_, fill), _ = lost(distributions=bad)
+    assert [word for word in fill.command if "==" in word] == ["numpy==2.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "add"), [("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add")]
+)
+def test_a_lock_file_that_undoes_it_is_the_risk(name: str, add: str) -> None:
+    check = offered(lacking_cudnn(lock_file=f"/home/ada/p/{name}"))["cudnn-missing"]
+    assert name in check.fixes[0].risk
+    assert add in check.fixes[0].risk
