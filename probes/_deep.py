@@ -7,6 +7,7 @@ stage crash or hang.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
 import time
@@ -121,6 +122,7 @@ class _Attempt:
         except BaseException as error:
             tell(error)
             self._tell(imported=False, error=said(error), import_seconds=_since(started))
+            self._tell(**self._place(_file_of(name.partition(".")[0]), None))
             self._tell(files=self._files(error))
             return None
         self._tell(imported=True, import_seconds=_since(started), **self._place_of(module))
@@ -146,7 +148,9 @@ class _Attempt:
     def _place_of(self, module: Any) -> dict[str, Any]:
         """The package that was imported, its version, and whether it is the one that the files let expect."""
         top = sys.modules.get(self._subject.module.partition(".")[0], module)
-        path, version = getattr(top, "__file__", None), getattr(top, "__version__", None)
+        return self._place(getattr(top, "__file__", None), getattr(top, "__version__", None))
+
+    def _place(self, path: Any, version: Any) -> dict[str, Any]:
         expected = self._request["framework"].get("path")
         told: dict[str, Any] = {"version": version[:_LONGEST_ANSWER]} if isinstance(version, str) else {}
         if isinstance(path, str) and path:
@@ -213,6 +217,15 @@ class _Attempt:
         listing = {"items": [framework], "complete": False}
         environment = {"key": self._request["environment"], "source": SOURCE, "frameworks": listing}
         self._out.fact({"environments": {"items": [environment], "complete": False}})
+
+
+def _file_of(name: str) -> str | None:
+    """The file that the import of a top-level module begins with, where it was found at all."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception:
+        return None
+    return spec.origin if spec is not None and spec.has_location else None
 
 
 def same_package(file: str, expected: str) -> bool | None:
