@@ -14,7 +14,7 @@ import time
 from typing import Any, Callable, NamedTuple  # noqa: UP035  read by Python 3.8 too
 
 from ._deep_driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
-from ._deep_files import damaged, files_named
+from ._deep_files import cut_off, damaged, files_named
 from ._deep_loading import loading_told, packages_lost
 from ._deep_maps import loaded_libraries
 from ._deep_said import said, tell
@@ -117,7 +117,7 @@ class _Attempt:
         self._out.progress(f"importing {name}")
         started = time.perf_counter()
         try:
-            with loading_told(lambda path: self._out.progress(f"importing {name} (last library loaded: {path})")):
+            with loading_told(self._before_loading):
                 module = importlib.import_module(name)
         except BaseException as error:
             tell(error)
@@ -127,6 +127,11 @@ class _Attempt:
             return None
         self._tell(imported=True, import_seconds=_since(started), **self._place_of(module))
         return module
+
+    def _before_loading(self, path: str) -> None:
+        """Leave word of the library that may be the last one, and of what is wrong with it."""
+        self._out.progress(f"importing {self._subject.module} (last library loaded: {path})")
+        self._tell(files=cut_off(path))
 
     def _files(self, error: BaseException) -> list[dict[str, Any]]:
         """The files that a failed import names; where none is damaged, those that a package names that it asked for.
@@ -210,7 +215,9 @@ class _Attempt:
 
     def _tell(self, **trial: Any) -> None:
         kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
-        self._send({"trial": {"source": SOURCE, **{k: v for k, v in kept.items() if v not in (None, {}, "", [])}}})
+        told = {name: value for name, value in kept.items() if value not in (None, {}, "", [])}
+        if told:
+            self._send({"trial": {"source": SOURCE, **told}})
 
     def _send(self, part: dict[str, Any]) -> None:
         framework = {"name": self._request["framework"]["name"], "source": SOURCE, **part}
