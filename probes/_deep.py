@@ -7,13 +7,14 @@ stage crash or hang.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 import sys
 import time
 from typing import Any, Callable, NamedTuple  # noqa: UP035  read by Python 3.8 too
 
 from ._deep_driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
-from ._deep_files import damaged, files_named
+from ._deep_files import cut_off, damaged, files_named
 from ._deep_loading import loading_told, packages_lost
 from ._deep_maps import loaded_libraries
 from ._deep_said import said, tell
@@ -116,15 +117,21 @@ class _Attempt:
         self._out.progress(f"importing {name}")
         started = time.perf_counter()
         try:
-            with loading_told(lambda path: self._out.progress(f"importing {name} (last library loaded: {path})")):
+            with loading_told(self._before_loading):
                 module = importlib.import_module(name)
         except BaseException as error:
             tell(error)
             self._tell(imported=False, error=said(error), import_seconds=_since(started))
+            self._tell(**self._place(_file_of(name.partition(".")[0]), None))
             self._tell(files=self._files(error))
             return None
         self._tell(imported=True, import_seconds=_since(started), **self._place_of(module))
         return module
+
+    def _before_loading(self, path: str) -> None:
+        """Leave word of the library that may be the last one, and of what is wrong with it."""
+        self._out.progress(f"importing {self._subject.module} (last library loaded: {path})")
+        self._tell(files=cut_off(path))
 
     def _files(self, error: BaseException) -> list[dict[str, Any]]:
         """The files that a failed import names; where none is damaged, those that a package names that it asked for.
@@ -146,7 +153,9 @@ class _Attempt:
     def _place_of(self, module: Any) -> dict[str, Any]:
         """The package that was imported, its version, and whether it is the one that the files let expect."""
         top = sys.modules.get(self._subject.module.partition(".")[0], module)
-        path, version = getattr(top, "__file__", None), getattr(top, "__version__", None)
+        return self._place(getattr(top, "__file__", None), getattr(top, "__version__", None))
+
+    def _place(self, path: Any, version: Any) -> dict[str, Any]:
         expected = self._request["framework"].get("path")
         told: dict[str, Any] = {"version": version[:_LONGEST_ANSWER]} if isinstance(version, str) else {}
         if isinstance(path, str) and path:
@@ -206,13 +215,24 @@ class _Attempt:
 
     def _tell(self, **trial: Any) -> None:
         kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
-        self._send({"trial": {"source": SOURCE, **{k: v for k, v in kept.items() if v not in (None, {}, "", [])}}})
+        told = {name: value for name, value in kept.items() if value not in (None, {}, "", [])}
+        if told:
+            self._send({"trial": {"source": SOURCE, **told}})
 
     def _send(self, part: dict[str, Any]) -> None:
         framework = {"name": self._request["framework"]["name"], "source": SOURCE, **part}
         listing = {"items": [framework], "complete": False}
         environment = {"key": self._request["environment"], "source": SOURCE, "frameworks": listing}
         self._out.fact({"environments": {"items": [environment], "complete": False}})
+
+
+def _file_of(name: str) -> str | None:
+    """The file that the import of a top-level module begins with, where it was found at all."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception:
+        return None
+    return spec.origin if spec is not None and spec.has_location else None
 
 
 def same_package(file: str, expected: str) -> bool | None:

@@ -12,6 +12,7 @@ import csv
 import hashlib
 import os
 import re
+import struct
 import sys
 from typing import Any, Iterator, NamedTuple  # noqa: UP035  read by Python 3.8 too
 
@@ -47,6 +48,23 @@ def files_named(error: BaseException) -> list[dict[str, Any]]:
         found.setdefault(each.path, each)
     manifest = _Manifest()
     return [manifest.told(each) for each in list(found.values())[:_MOST]]
+
+
+def cut_off(path: str) -> list[dict[str, Any]]:
+    """The record of a library that ends before its own section headers; loading such a one may kill the process."""
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            head = file.read(64)
+    except OSError:
+        return []
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # what is no ELF file, the loader refuses in words
+        return []
+    (start,) = struct.unpack_from("<Q", head, 40)
+    length, count = struct.unpack_from("<HH", head, 58)
+    if start + length * count <= size:
+        return []
+    return [{"state": "differs", "detail": "it is cut off", **_Manifest().told(_Found(path, "error"))}]
 
 
 def damaged(files: list[dict[str, Any]]) -> list[dict[str, Any]]:

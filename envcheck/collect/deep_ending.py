@@ -19,17 +19,18 @@ def with_its_end(ended: Ended) -> Ended:
     about = ended.run
     if about.framework is None or about.environment is None or about.status in ("skipped", "absent"):
         return ended
-    sent = next((trial for part in ended.facts if (trial := _trial(part)) is not None), None)
+    sent = [trial for part in ended.facts if (trial := _trial(part)) is not None]
+    past_import = any(trial.imported is not None for trial in sent)
     record = Trial(source=SOURCE, warnings=ended.telling)
     if ended.death is not None:
         record = Trial(
             source=SOURCE,
             warnings=ended.telling,
-            imported=False if ended.death == "own" and sent is None else None,
-            ran_on_gpu=False if ended.death == "own" and sent is not None else None,
+            imported=False if ended.death == "own" and not past_import else None,
+            ran_on_gpu=False if ended.death == "own" and past_import else None,
             error=about.detail,
         )
-    elif sent is None:
+    elif not sent:
         return ended
     framework = Framework(source=SOURCE, name=about.framework, trial=record)
     part = Environment(source=SOURCE, key=about.environment, frameworks=Listing(items=(framework,)))

@@ -36,7 +36,7 @@ def groups(report: Report, machine: Sequence[Check]) -> list[Group]:
     common = worst(machine)
     found: dict[tuple[str, str | None, Status, tuple[str, ...], int], list[tuple[Gpu, list[Check]]]] = {}
     for gpu in gpus_of(report):
-        own = [check for identity in gpu.identities() for check in about.get(identity, ())]
+        own = [*{check.id: check for identity in gpu.identities() for check in about.get(identity, ())}.values()]
         status = worse(worst(own), common)
         concerning = (*machine, *own)
         troubles, unknown = _rules(concerning, ("fail", "warn")), _rules(concerning, ("unknown",))
@@ -55,7 +55,9 @@ def _checks_by_gpu(report: Report) -> dict[str, list[Check]]:
     about: dict[str, list[Check]] = {}
     for check in report.checks:
         if check.subject.kind == "gpu":
-            about.setdefault(check.subject.key, []).append(check)
+            subject = check.subject
+            for identity in dict.fromkeys((subject.key, subject.uuid, subject.pci_bus_id)):  # a figure has its own key
+                about.setdefault(identity or "", []).append(check)
     return about
 
 

@@ -96,12 +96,21 @@ def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:
 
 
 def _documented(check: Check, pen: Pen, room: Room) -> list[Line]:
-    """Where it is documented: the first page that the check cites, else the rule's own; an address is never cut."""
+    """Where it is documented: the first page that the check cites, which is the most relevant one.
+
+    An address is never cut: where that one is too long, another page of the same product stands in, else the rule's.
+    """
     pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
     own = f"envcheck rule {check.rule}"
-    shown = next((page for page in pages if width(page) <= pen.width - LABEL), own)
+    alike = [page for page in pages if _product(page) == _product(pages[0])]
+    shown = next((page for page in alike if width(page) <= pen.width - LABEL), own)
     asked_for = check.layer == "request"
     return labelled("docs", shown, pen, 1) if room.docs and not asked_for else []
+
+
+def _product(page: str) -> list[str]:
+    """The host and the folder that a page lies in: a host documents many products."""
+    return page.removeprefix("https://").split("/")[:3]
 
 
 def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:

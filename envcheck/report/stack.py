@@ -11,7 +11,7 @@ from envcheck.report.deaths import lost_with, probe_end
 from envcheck.report.gpus import group_text, groups
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.room import Room
-from envcheck.report.status import worse, worst
+from envcheck.report.status import severity, worse, worst
 from envcheck.report.subject import (
     environments_of,
     framework_title,
@@ -45,7 +45,7 @@ def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[R
     container = _container(report)
     return [
         *_gpu_rows(report, gpus, with_container=container is None),
-        _row("Driver", _in_layers(report, "driver", "kernel"), _driver_text(report), report, "driver"),
+        _driver_row(report),
         _row("Toolkit", _in_layers(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
         *([] if place_told else _python_rows(report)),
         *_framework_rows(report),
@@ -62,7 +62,26 @@ def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, 
     lost = lost_with(section, report)
     if lost is not None:
         return Row(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
-    return Row(label, worst(checks), "not looked at")
+    status = worst(checks)
+    return Row(label, "skipped" if status in ("pass", "note") else status, _found_at_all(checks))
+
+
+def _found_at_all(checks: Sequence[Check]) -> str:
+    """What was found about a part of which nothing else is known: an error line may speak of it."""
+    bad = sorted(
+        (check for check in checks if check.status in ("fail", "warn")), key=lambda each: severity(each.status)
+    )
+    return bad[0].title if bad else "not looked at"
+
+
+def _driver_row(report: Report) -> Row:
+    """The driver; one that is not installed, or not running, is not called ok."""
+    row = _row("Driver", _in_layers(report, "driver", "kernel"), _driver_text(report), report, "driver")
+    snapshot = report.snapshot or Snapshot()
+    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+    answers = driver is not None and driver.cuda_init is not None and driver.cuda_init.code == 0  # Tegra's is another
+    away = (driver is not None and driver.installed is False) or (module is not None and module.loaded is False)
+    return Row(row.label, "skipped", row.text) if away and not answers and row.status in ("pass", "note") else row
 
 
 def _row_lines(row: Row, pen: Pen, room: Room) -> list[Line]:
@@ -249,9 +268,10 @@ def _other_environment(environment: Environment) -> str:
 
 def _container(report: Report) -> Row | None:
     platform = report.snapshot.platform if report.snapshot else None
+    checks = _in_layers(report, "container")
     if platform is None or platform.container in (None, "none"):
-        return None
-    return Row("Container", worst(_in_layers(report, "container")), platform.container or "")
+        return Row("Container", worst(checks), _found_at_all(checks)) if worst(checks) in ("fail", "warn") else None
+    return Row("Container", worst(checks), platform.container or "")
 
 
 def _required(report: Report) -> list[Row]:

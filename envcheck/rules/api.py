@@ -190,6 +190,8 @@ class Rule(msgspec.Struct, frozen=True):
     environment, and whatever keeps CUDA from starting, accounts for it."""
     told_by: tuple[str, ...] = ()
     """Names of the rules whose findings tell the same, where they name the same packages: theirs are shown."""
+    yields_to: tuple[str, ...] = ()
+    """Names of the rules beside whose findings, on the same subject or the machine, it has nothing to say."""
     always: bool = False
     """Whether it is put whatever scopes are asked for and whatever rules: it tells what the others could not see."""
 
@@ -227,6 +229,7 @@ def rule(  # noqa: PLR0913
     proof: Proof | None = None,
     symptom: bool = False,
     told_by: tuple[str, ...] = (),
+    yields_to: tuple[str, ...] = (),
     always: bool = False,
 ) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
     """Declare the decorated function to be the rule of its name."""
@@ -247,6 +250,7 @@ def rule(  # noqa: PLR0913
             proof=proof,
             symptom=symptom,
             told_by=told_by,
+            yields_to=yields_to,
             always=always,
         )
 

@@ -35,7 +35,7 @@ def evaluate(snapshot: Snapshot, tables: Tables, rules: Iterable[Rule], scopes: 
     facts = Facts(snapshot, tables)
     chosen = [rule for rule in rules if rule.is_put_in(scopes)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
-    return explain(_heed_errors(found, chosen, facts), chosen)
+    return explain(_without_yielding(_heed_errors(found, chosen, facts), chosen), chosen)
 
 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
@@ -88,6 +88,19 @@ def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) ->
         if rule is not None:
             heeded = _with_trial(heeded, rule, said, facts)
     return heeded
+
+
+def _without_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]:
+    """Without what a rule says beside a finding that it yields to: a remark must not deny a failure."""
+    yielding = {rule.name: rule.yields_to for rule in rules if rule.yields_to}
+    bad = {(check.rule, check.subject.key) for check in found if check.status in _BAD}
+    return [
+        check
+        for check in found
+        if not any(
+            (name, key) in bad for name in yielding.get(check.rule, ()) for key in (check.subject.key, "machine")
+        )
+    ]
 
 
 def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Facts) -> list[Check]:

@@ -17,6 +17,11 @@ def not_known(title: str, fit: Fit) -> Outcome:
     return Outcome(status="unknown", title=title, message=fit.reason)
 
 
+def by_confidence(worst: Status, fit: Fit) -> Status:
+    """``worst``, of which a weak row leaves no more than a warning; it never makes anything worse."""
+    return "warn" if worst == "fail" and fit.confidence == "weak" else worst
+
+
 def does_not_fit(
     title: str,
     fit: Fit,
@@ -27,9 +32,9 @@ def does_not_fit(
     more: str = "",
     decided_by: DecidedBy = "inferred",
 ) -> Outcome:
-    """The components do not fit: ``worst``, or a warning where the rows that say so are weak."""
+    """The components do not fit: ``worst``, or at most a warning where the rows that say so are weak."""
     return Outcome(
-        status="warn" if fit.confidence == "weak" else worst,
+        status=by_confidence(worst, fit),
         title=title[:80],
         message=f"{sentence(fit.reason)}{more}",
         evidence=evidence,

@@ -156,6 +156,7 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
     per="framework",
     needs=("framework.cuda", "driver.release"),
     arises=_leads_beside_a_driver,
+    yields_to=("driver-too-old",),
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is older than a framework's CUDA version, and runs it all the same.

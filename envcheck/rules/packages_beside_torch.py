@@ -10,6 +10,7 @@ from envcheck.checks import Evidence, Fix, Source, Status
 from envcheck.compat.package_needs import admits, bounds_on, release_fits, release_for, same_minor
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, seen
+from envcheck.rules.fits import by_confidence
 from envcheck.rules.framework_facts import machine, of
 from envcheck.rules.install import How, install
 from envcheck.rules.torch_fixes import INDEX
@@ -168,7 +169,7 @@ def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     fit = release_fits(facts.tables, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
-    worst = "warn" if fit.confidence == "weak" else _worst(package, fit.nearest_change, there)
+    worst = by_confidence(_worst(package, fit.nearest_change, there), fit)
     return Misfit(package, fit.reason, _versions(package, torch), _weight(package, worst), fit.sources)
 
 

@@ -55,6 +55,11 @@ def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tup
     return tuple(shown)
 
 
+def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[str, ...]:
+    """What the frameworks may be called that it concerns."""
+    return tuple(dict.fromkeys((*(each.name for each in found), *((framework.name,) if framework else ()))))
+
+
 def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
     found = _doubled(environment, _ORT)
     return any(_ORT_CUDA.fullmatch(each.name) for each in found) or bool(_without_its_provider(environment, facts))
@@ -79,7 +84,7 @@ def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
     per="environment",
     arises=_two_onnxruntimes,
     remedy=_install_gpu_package,
-    explains=("cpu-only-build", "requirement-broken"),
+    explains=("cpu-only-build", "requirement-broken", "cuda-library-missing", "cudnn-missing"),
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other.
@@ -119,6 +124,7 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
         evidence=_evidence(found, framework),
         decided_by="declared",
         fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
+        frameworks=_names(found, framework),
     )
 
 
@@ -171,7 +177,7 @@ def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
     per="environment",
     arises=_several_cupys,
     remedy=_keep_one,
-    explains=("requirement-broken",),
+    explains=("requirement-broken", "cuda-library-missing", "cpu-only-build"),
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other.
@@ -204,6 +210,7 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         evidence=_evidence(found, framework),
         decided_by="declared",
         fixes=fixes,
+        frameworks=_names(found, framework),
     )
 
 

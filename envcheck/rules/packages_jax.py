@@ -10,6 +10,7 @@ from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.compat.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.fits import by_confidence
 from envcheck.rules.framework_facts import machine, of
 from envcheck.rules.install import How, install
 from envcheck.rules.trial_facts import ran_on_gpu
@@ -121,7 +122,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         return _Wrong(f"{name} {part.version} requires {other}{bounds}{_PAIR}{there.version}", (line, *evidence), worst)
     fit = release_fits(facts.tables, name, part.version, other, there.version, facts.driver_os, machine(facts))
     if fit is not None and fit.bad:
-        status: Status = "warn" if fit.confidence == "weak" else worst
+        status = by_confidence(worst, fit)
         return _Wrong(fit.reason, evidence, status, fit.sources)
     if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and _differ(part.version, there.version):
         reason = f"{name} {part.version} is built for jaxlib of its own version{_PAIR}{there.version}"

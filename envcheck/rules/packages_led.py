@@ -44,6 +44,7 @@ def _any_redirected(environment: Environment, _facts: Facts) -> bool:
         "gpu-code-missing",
         "cuda-library-missing",
         "cudnn-missing",
+        "jax-plugin-mismatch",
         "numpy-abi-mismatch",
         "python-unsupported",
     ),

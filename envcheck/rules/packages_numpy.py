@@ -9,6 +9,7 @@ from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.compat.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.fits import by_confidence
 from envcheck.rules.framework_facts import machine, of
 from envcheck.rules.install import install, install_release_for
 from envcheck.rules.trial_facts import imported, ran_on_gpu
@@ -131,7 +132,7 @@ def _held(
     if fit is None or not fit.bad:
         return None
     wanted = fit.nearest_change.removeprefix(_NUMPY)
-    status = "warn" if fit.confidence == "weak" else _weight(name, wanted, there, framework)
+    status = by_confidence(_weight(name, wanted, there, framework), fit)
     return _Wrong(name, fit.reason, wanted, (seen(name, record, "version"),), status, fit.sources)
 
 

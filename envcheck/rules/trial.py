@@ -10,6 +10,7 @@ from envcheck.rules.error_lines import named_by
 from envcheck.rules.framework_facts import extended, for_cuda, gives_the_gpu, leads, named, others_on_cuda, shown
 from envcheck.rules.machine import called, may_have_gpus
 from envcheck.rules.trial_facts import proof_of, tried, what_it_printed
+from envcheck.rules.trial_next import next_steps
 from envcheck.snapshot import Framework, Trial
 
 _NEEDS = "needs"
@@ -52,14 +53,21 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         return passed(f"{named(framework)} can be imported", decided_by="framework-ran")
     title = f"{named(framework)} cannot be imported"
     if trial.imported is None:
-        return _open(f"Whether {named(framework)} can be imported is not known", trial)
+        return _open(f"Whether {named(framework)} can be imported is not known", subject)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
     if _only_lacks_a_driver(trial) and not may_have_gpus(facts):
         text = f"it wants the driver's library, and there is no GPU here: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
     message = trial.error or "no reason was given"
-    return Outcome(status="fail", title=title, message=message, evidence=evidence, decided_by="framework-ran")
+    return Outcome(
+        status="fail",
+        title=title,
+        message=message,
+        evidence=evidence,
+        decided_by="framework-ran",
+        fixes=next_steps(subject),
+    )
 
 
 def _only_lacks_a_driver(trial: Trial) -> bool:
@@ -98,7 +106,7 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     framework = subject.framework
     trial = framework.trial or Trial()
     if trial.ran_on_gpu is None:
-        return _not_seen_at_work(framework, trial)
+        return _not_seen_at_work(subject, trial)
     if trial.ran_on_gpu and not trial.error:
         return _ran(framework, trial, facts)
     if framework.cpu_only or framework.hip or _told_of_its_part(subject):
@@ -106,9 +114,10 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
     return _told_of_its_base(subject) or _failed(subject, trial, facts)
 
 
-def _not_seen_at_work(framework: Framework, trial: Trial) -> Outcome:
+def _not_seen_at_work(subject: FrameworkSubject, trial: Trial) -> Outcome:
+    framework = subject.framework
     if trial.error:
-        return _open(f"Whether {named(framework)} can use the GPU is not known", trial)
+        return _open(f"Whether {named(framework)} can use the GPU is not known", subject)
     title = f"{named(framework)} was imported, and not put to work"
     return Outcome(status="skipped", title=title, message=trial.skipped or "")
 
@@ -159,6 +168,7 @@ def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
         message=trial.error or "no reason was given",
         evidence=(*proof_of(framework), *what_it_printed(framework)),
         decided_by="framework-ran",
+        fixes=next_steps(subject),
         sources=_pages(framework),
     )
 
@@ -170,5 +180,7 @@ def _pages(framework: Framework) -> tuple[Source, ...]:
     return tuple(sorted(pages, key=lambda page: not page.title.lower().startswith(shown(family).lower())))
 
 
-def _open(title: str, trial: Trial) -> Outcome:
-    return Outcome(status="unknown", title=title, message=trial.error or "no end of it was seen")
+def _open(title: str, subject: FrameworkSubject) -> Outcome:
+    trial = subject.framework.trial
+    message = (trial.error if trial else None) or "no end of it was seen"
+    return Outcome(status="unknown", title=title, message=message, fixes=next_steps(subject))

@@ -144,7 +144,8 @@ class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     as_found: bool | None = None
     """Whether the package that was imported is the one that the files let expect; None: that cannot be told."""
     path: str | None = None
-    """The file of the package that was imported; None: it is not known, or a package without one (a namespace)."""
+    """The file of the package that was imported, or that its import begins with; None: it is not known, or a package
+    without one (a namespace)."""
     version: str | None = None
     """The version that the imported package says; None: it says none."""
     warnings: tuple[str, ...] = ()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.text import Text
 
 from envcheck.errors import EnvcheckError
@@ -101,7 +102,8 @@ class Windows:
             return
 
         async def compare(name: str) -> None:
-            text = await self._app.desk.compared(name, report, self._options)
+            plain = msgspec.structs.replace(self._options, color=False)  # the page has its own colours
+            text = await self._app.desk.compared(name, report, plain)
             paint = self._app.paint
             lines = text.splitlines()
             await self._app.push_screen(Page("compared", lambda _: Text("\n").join(map(paint.text, lines))))

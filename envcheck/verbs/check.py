@@ -18,6 +18,7 @@ from envcheck.verbs._reading import saved_report
 from envcheck.verbs._telling import deliver
 
 if TYPE_CHECKING:
+    from envcheck.checks import Report
     from envcheck.snapshot import Snapshot
 
 
@@ -31,7 +32,9 @@ def run(options: Namespace) -> int:
     if options.saved and (options.python or options.all_envs):
         raise UsageError("--python and --all-envs choose what is examined here, and --from judges a saved report")
     if options.saved:
-        report = session.judge(_saved_snapshot(options.saved), request)
+        saved = saved_report(options.saved)
+        judged = session.judge(_snapshot_of(saved, options.saved), request)
+        report = msgspec.structs.replace(judged, created=saved.created)  # facts are as old as they are
     else:
         form = options.format or "text"
         lasting = bool(options.verify or options.deep or options.bench)
@@ -40,8 +43,7 @@ def run(options: Namespace) -> int:
     return deliver(report, options, targets)
 
 
-def _saved_snapshot(name: str) -> Snapshot:
-    report = saved_report(name)
+def _snapshot_of(report: Report, name: str) -> Snapshot:
     if report.snapshot is None:
         raise UsageError(f"{name} holds no facts (it was written without its snapshot); save it with --format json")
     return msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)

@@ -33,6 +33,8 @@ def run(options: Namespace) -> int:
     """Show the application until it is left; raise UsageError where there is none."""
     if reason := why_not():
         raise UsageError(f"the terminal application cannot be loaded ({reason}); envcheck check needs none")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
+        raise UsageError("envcheck tui needs a terminal; envcheck check needs none")
     from envcheck.tui.app import EnvcheckApp
 
     shown = Options(

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from probes._deep_files import files_named
+from probes._deep_files import cut_off, files_named
 from probes._deep_loading import loading_told, packages_lost
 
 NUMBER = itertools.count()
@@ -174,6 +174,18 @@ def test_what_a_later_error_quotes_is_its_cause(site: Site) -> None:
     site.write("__init__.py", code)
     site.record()
     assert site.fails()[0]["path"] == "/nowhere/libq.so"
+
+
+def test_a_library_that_ends_too_early_is_told_before_it_is_loaded(site: Site, library: bytes) -> None:
+    path = site.write("liba.so", library)
+    assert cut_off(str(path)) == []
+    site.record()
+    path.write_bytes(library[: len(library) // 2])
+    (found,) = cut_off(str(path))
+    assert (found["owner"], found["state"]) == ("toy-part==1.2", "differs")
+    other = site.write("libb.so", library[: len(library) // 2])
+    assert cut_off(str(other))[0]["detail"] == "it is cut off"
+    assert cut_off(str(site.write("libc.so", b"no library" * 10))) == []
 
 
 def test_the_library_that_is_about_to_be_loaded_is_told(site: Site, library: bytes) -> None:

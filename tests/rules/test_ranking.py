@@ -11,7 +11,7 @@ from envcheck.session import Request
 from envcheck.session import judge as report_on
 from envcheck.snapshot import Framework, Snapshot, Trial
 from tests.rules.machines import VENV, but, cause, checks_of, machine, not_loaded, torch, venv, with_venv
-from tests.rules.packages_here import dist
+from tests.rules.packages_here import dist, load
 
 NUMPY_ERROR = "ImportError: Numba needs NumPy 2.3 or less. Got NumPy 2.4. (in a kernel compiled on the spot)"
 IMPORT_FAILS = Trial(source="trial", imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar")
@@ -72,6 +72,16 @@ def test_a_cause_is_no_milder_than_what_it_explains() -> None:
     lead = report.check(report.primary_check)
     assert lead is not None
     assert (report.verdict, report.exit_code, lead.rule, lead.status) == ("fail", 1, "numpy-abi-mismatch", "fail")
+
+
+def test_an_overlay_comes_before_the_libraries_that_its_mixed_files_miss() -> None:
+    missing = load("libcublas.so.11", path=None, found_by=None, needed_by="/x/cupy_backends/cuda/libs/cublas.so")
+    cupy = Framework(source="file", name="cupy-cuda11x", version="13.4.1", path="/x/cupy", cuda="11", loads=(missing,))
+    both = (dist("cupy-cuda11x", "13.4.1"), dist("cupy-cuda12x", "13.4.1"))
+    found = with_venv(machine(), but(venv(cupy), distributions=both))
+    assert "cuda-library-missing" in {check.rule for check in checks_of("cuda-library-missing", found)}
+    assert cause(found) == "cupy-multiple-packages"
+    assert checks_of("cuda-library-missing", found)[0].explained_by == f"cupy-multiple-packages@{VENV}"
 
 
 def test_the_roles_of_the_matrix() -> None:

@@ -442,6 +442,50 @@ def test_damage_that_another_finding_lists_is_told_there() -> None:
     assert check_of("file-stops-framework", other).explained_by is None
 
 
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        ("crashed: SIGSEGV while importing torch", "faulthandler"),
+        ("crashed: SIGBUS while importing torch (last library loaded: /x/liba.so)", "faulthandler"),
+        ("crashed: SIGILL while importing torch", "/proc/cpuinfo"),
+        ("exited with status 3 while importing torch", "by hand"),
+        ("ImportError: /x/liba.so: undefined symbol: f", "LD_DEBUG=libs"),
+        ("PermissionError: [Errno 13] Permission denied: '/x/a.py'", "readable"),
+        ("ValueError: something that nobody knows", "the whole traceback"),
+    ],
+)
+def test_every_failed_import_says_what_to_look_at_next(error: str, step: str) -> None:
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
+    told = " ".join((check.fixes[0].text, *check.fixes[0].command))
+    assert step in told
+    assert not {"PYTHON", "MODULE", "import MODULE"} & set(check.fixes[0].command)
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB (in a matrix product)", "nvidia-smi"),
+        ("ArithmeticError: the result is wrong (in a convolution)", "envcheck bench"),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered", "CUDA_LAUNCH_BLOCKING=1"),
+        ("the result is on cpu and not in a GPU's memory (in a matrix product)", "finds no GPU"),
+        ("JAX_PLATFORMS=cpu has JAX compute on cpu", "env -u JAX_PLATFORMS"),
+        ("crashed: SIGABRT while computing a convolution", "faulthandler"),
+        ("RuntimeError: what nobody knows", "the whole traceback"),
+    ],
+)
+def test_every_failure_on_the_gpu_says_what_to_look_at_next(error: str, step: str) -> None:
+    check = check_of("framework-cannot-use-gpu", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
+    assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
+
+
+@pytest.mark.parametrize(
+    ("error", "step"), [("timed out after 150 s while importing torch", "importtime"), ("killed by SIGKILL", "memory")]
+)
+def test_an_end_from_outside_says_what_to_look_at_next(error: str, step: str) -> None:
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=None, error=error))))
+    assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
+
+
 CASES: list[tuple[str, str, Snapshot, str]] = [
     ("file-stops-framework", "an edited file", tried(stopped(file())), "fail"),
     (
