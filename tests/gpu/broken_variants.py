@@ -221,6 +221,8 @@ def _no_rights(copy: Copy) -> None:
 
 
 def _uuid(index: int) -> str:
+    if shutil.which("nvidia-smi") is None:
+        raise NotHereError("no nvidia-smi")
     found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
     uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", found)
     if index >= len(uuids):
@@ -350,8 +352,8 @@ class Laboratory:
                 result.deep = self.check(copy, "--deep", "--force")
             result.right_static = self.right(variant, result.static)
             result.right_deep = self.right(variant, result.deep)
-        except NotHereError as error:
-            result.skipped = str(error)
+        except (NotHereError, OSError, subprocess.SubprocessError) as error:
+            result.skipped = f"{type(error).__name__}: {error}"
         finally:
             shutil.rmtree(copy.folder, ignore_errors=True)
         result.seconds = time.monotonic() - began
