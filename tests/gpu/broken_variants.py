@@ -2,10 +2,10 @@
 
     python3 tests/gpu/broken_variants.py --envcheck "python -m envcheck" [--only WORD] [--deep] --out FOLDER
 
-The environment of ``python3`` (or ``--python``) is copied by hard links. A file is only ever replaced by another one, so
-that the original stays what it is. In each copy the frameworks are really started; then envcheck judges it as files and,
-with ``--deep``, by starting it. Standard library alone, Python 3.10 or newer. ``--no-gpu`` imports only, and lets envcheck
-assume a GPU: to try this script where there is none.
+The environment of ``python3`` (or ``--python``) is copied by hard links. A file is only ever replaced by another one,
+so that the original stays what it is. In each copy the frameworks are really started; then envcheck judges it as files
+and, with ``--deep``, by starting it. Standard library alone, Python 3.10 or newer. ``--no-gpu`` imports only, and lets
+envcheck assume a GPU: to try this script where there is none.
 """
 
 from __future__ import annotations
@@ -24,19 +24,25 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ASSUMED = ("--scope", "env", "--assume", "gpu==H100,driver==580.65.06,os==linux")
 SECONDS = 240
 
 COMPUTES = {
-    "torch": "import torch; x = torch.randn(64, 64, device='cuda'); print(float((x @ x).abs().sum()) > 0)",
-    "jax": "import jax; assert jax.default_backend() == 'gpu', jax.devices(); x = jax.numpy.ones((64, 64)); print(float((x @ x).sum()))",
-    "cupy": "import cupy; x = cupy.ones((64, 64)); print(float((x @ x).sum()))",
-    "triton": "import torch, triton; torch.compile(lambda x: x * 2 + 1)(torch.ones(4096, device='cuda')); print(triton.__version__)",
+    "torch": "import torch; x = torch.randn(64, 64, device='cuda'); assert float((x @ x).abs().sum()) > 0",
+    "jax": "import jax; x = jax.numpy.ones((64, 64)); assert jax.default_backend() == 'gpu'; float((x @ x).sum())",
+    "cupy": "import cupy; x = cupy.ones((64, 64)); assert float((x @ x).sum()) == 64**3",
+    "triton": "import torch; torch.compile(lambda x: x * 2 + 1)(torch.ones(4096, device='cuda')).sum().item()",
 }
-IMPORTS = {"torch": "import torch", "jax": "import jax; jax.numpy.ones(3) + 1", "cupy": "import cupy", "triton": "import triton"}
+IMPORTS = {
+    "torch": "import torch",
+    "jax": "import jax; jax.numpy.ones(3) + 1",
+    "cupy": "import cupy",
+    "triton": "import triton",
+}
 MODULES = {"torch": "torch", "jax": "jax", "cupy": "cupy", "triton": "triton"}
 
 
@@ -105,7 +111,16 @@ class Copy:
         if compiler is None:
             raise NotHereError("no compiler")
         (folder / "source.c").write_text(source)
-        words = [compiler, "-shared", "-fPIC", "-fno-builtin", f"-Wl,-soname,{name}", "-o", str(folder / name), str(folder / "source.c")]
+        words = [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-fno-builtin",
+            f"-Wl,-soname,{name}",
+            "-o",
+            str(folder / name),
+            str(folder / "source.c"),
+        ]
         if versions:
             (folder / "versions.map").write_text(versions)
             words.insert(1, f"-Wl,--version-script={folder / 'versions.map'}")
@@ -155,7 +170,11 @@ def _cut_off(name: str) -> Callable[[], bytes]:
     return lambda: _system(name).read_bytes()[:300_000]
 
 
-STUB = "int cuInit(unsigned f){return 34;} int cuDriverGetVersion(int*v){*v=0;return 34;} int cuDeviceGetCount(int*n){*n=0;return 34;}"
+STUB = """
+int cuInit(unsigned flags) { return 34; }
+int cuDriverGetVersion(int *version) { *version = 0; return 34; }
+int cuDeviceGetCount(int *count) { *count = 0; return 34; }
+"""
 
 
 def _stub(copy: Copy) -> None:
@@ -172,7 +191,10 @@ def _older_jitlink(copy: Copy) -> None:
     """By its bare name, with the first symbols of the interface alone, as an older release has fewer."""
     name = copy.find("nvidia/*/lib/libnvJitLink.so.*").name
     folder = copy.beside("solver")
-    calls = "".join(f"int nvJitLink{call}(void){{return 0;}} int __nvJitLink{call}_{{}}(void){{return 0;}}\n" for call in ("Create", "Destroy"))
+    calls = "".join(
+        f"int nvJitLink{call}(void){{return 0;}} int __nvJitLink{call}_{{}}(void){{return 0;}}\n"
+        for call in ("Create", "Destroy")
+    )
     major = name.rpartition(".")[2]
     source = calls.replace("{}", f"{major}_0")
     copy.compile(folder, name, source, f"{name} {{ global: *; }};\n")
@@ -202,7 +224,9 @@ def _by_path_file(copy: Copy) -> None:
 
 def _user_site(copy: Copy) -> None:
     settings = copy.prefix / "pyvenv.cfg"
-    copy.rewrite(settings, re.sub(r"(include-system-site-packages\s*=\s*)false", r"\1true", settings.read_text()).encode())
+    copy.rewrite(
+        settings, re.sub(r"(include-system-site-packages\s*=\s*)false", r"\1true", settings.read_text()).encode()
+    )
     user = copy.beside("home/.local/lib") / copy.site.parent.name / "site-packages"
     shutil.copytree(copy.find("typing_extensions*.dist-info"), user / "typing_extensions-4.1.0.dist-info")
     metadata = user / "typing_extensions-4.1.0.dist-info" / "METADATA"
@@ -227,7 +251,7 @@ def _uuid(index: int) -> str:
     uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", found)
     if index >= len(uuids):
         raise NotHereError(f"fewer than {index + 1} GPUs")
-    return uuids[index]
+    return str(uuids[index])
 
 
 def _visible(value: Callable[[], str]) -> Callable[[Copy], None]:
@@ -235,42 +259,132 @@ def _visible(value: Callable[[], str]) -> Callable[[Copy], None]:
 
 
 def _common_prefix() -> str:
-    return os.path.commonprefix([_uuid(0), _uuid(1)])
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(_uuid(0), _uuid(1), strict=True))
+    return "".join(letter for letter, _ in pairs)
 
 
 VARIANTS = (
     Variant("nothing changed", "healthy", lambda copy: None, (), harmless=True),
-    Variant("sound variables", "healthy", variables(PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True", CUDA_VISIBLE_DEVICES="0", XLA_FLAGS="--xla_gpu_autotune_level=2"), (), harmless=True),
+    Variant(
+        "sound variables",
+        "healthy",
+        variables(
+            PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
+            CUDA_VISIBLE_DEVICES="0",
+            XLA_FLAGS="--xla_gpu_autotune_level=2",
+        ),
+        (),
+        harmless=True,
+    ),
     Variant("numpy gone", "damage", lambda copy: copy.remove("numpy"), ("numpy",)),
-    Variant("numpy core overwritten", "damage", lambda copy: copy.overwrite("numpy/_core/_multiarray_umath*.so", at=0.0, length=4096), ("_multiarray_umath",)),
-    Variant("OpenBLAS overwritten", "damage", lambda copy: copy.overwrite("numpy.libs/*openblas*", at=0.4, length=4 << 20), ("openblas",), only_deep=True),
-    Variant("torch/__init__.py edited", "damage", lambda copy: copy.rewrite(copy.find("torch/__init__.py"), b"raise SystemError('edited')\n"), (r"torch/__init__\.py",)),
-    Variant("libtorch_cuda cut off", "damage", lambda copy: copy.truncate("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so"), (r"libtorch_c(uda|pu)\.so",)),
-    Variant("libtorch_cuda overwritten", "damage", lambda copy: copy.overwrite("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so", at=0.3, length=32 << 20), (r"libtorch_c(uda|pu)\.so",), only_deep=True),
+    Variant(
+        "numpy core overwritten",
+        "damage",
+        lambda copy: copy.overwrite("numpy/_core/_multiarray_umath*.so", at=0.0, length=4096),
+        ("_multiarray_umath",),
+    ),
+    Variant(
+        "OpenBLAS overwritten",
+        "damage",
+        lambda copy: copy.overwrite("numpy.libs/*openblas*", at=0.4, length=4 << 20),
+        ("openblas",),
+        only_deep=True,
+    ),
+    Variant(
+        "torch/__init__.py edited",
+        "damage",
+        lambda copy: copy.rewrite(copy.find("torch/__init__.py"), b"raise SystemError('edited')\n"),
+        (r"torch/__init__\.py",),
+    ),
+    Variant(
+        "libtorch_cuda cut off",
+        "damage",
+        lambda copy: copy.truncate("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so"),
+        (r"libtorch_c(uda|pu)\.so",),
+    ),
+    Variant(
+        "libtorch_cuda overwritten",
+        "damage",
+        lambda copy: copy.overwrite("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so", at=0.3, length=32 << 20),
+        (r"libtorch_c(uda|pu)\.so",),
+        only_deep=True,
+    ),
     Variant("ptxas of Triton gone", "damage", lambda copy: copy.remove("triton/backends/nvidia/bin/ptxas"), ("ptxas",)),
     Variant("cuDNN part gone", "damage", lambda copy: copy.remove("nvidia/*/lib/libcudnn_ops.so.*"), ("cudnn",)),
-    Variant("NCCL empty", "damage", lambda copy: copy.rewrite(copy.find("nvidia/*/lib/libnccl.so.2"), b""), ("(?i)nccl",)),
-    Variant("JAX's plug-in gone", "damage", lambda copy: copy.remove("jax_plugins/xla_cuda*"), ("(?i)jax.*plugin|xla_cuda|jax_plugins",)),
+    Variant(
+        "NCCL empty", "damage", lambda copy: copy.rewrite(copy.find("nvidia/*/lib/libnccl.so.2"), b""), ("(?i)nccl",)
+    ),
+    Variant(
+        "JAX's plug-in gone",
+        "damage",
+        lambda copy: copy.remove("jax_plugins/xla_cuda*"),
+        ("(?i)jax.*plugin|xla_cuda|jax_plugins",),
+    ),
     Variant("no right to read", "damage", _no_rights, (r"libcublasLt|libtorch_cpu",)),
-    Variant("libcublasLt cut off", "copy elsewhere", lambda copy: copy.truncate("nvidia/*/lib/libcublasLt.so.*"), ("libcublasLt",)),
-    Variant("libcusparse cut off", "copy elsewhere", lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7), (r"libcusparse\.so",)),
-    Variant("libcudnn cut off", "copy elsewhere", lambda copy: copy.truncate("nvidia/*/lib/libcudnn.so.*", part=0.5), ("cudnn",)),
-    Variant("PYTHONPATH with another torch", "redirection", lambda copy: copy.first("PYTHONPATH", _other_torch(copy)), ("PYTHONPATH", "/other")),
+    Variant(
+        "libcublasLt cut off",
+        "copy elsewhere",
+        lambda copy: copy.truncate("nvidia/*/lib/libcublasLt.so.*"),
+        ("libcublasLt",),
+    ),
+    Variant(
+        "libcusparse cut off",
+        "copy elsewhere",
+        lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7),
+        (r"libcusparse\.so",),
+    ),
+    Variant(
+        "libcudnn cut off",
+        "copy elsewhere",
+        lambda copy: copy.truncate("nvidia/*/lib/libcudnn.so.*", part=0.5),
+        ("cudnn",),
+    ),
+    Variant(
+        "PYTHONPATH with another torch",
+        "redirection",
+        lambda copy: copy.first("PYTHONPATH", _other_torch(copy)),
+        ("PYTHONPATH", "/other"),
+    ),
     Variant(".pth with another torch", "redirection", _by_path_file, (r"zz_team\.pth",)),
     Variant("user site", "redirection", _user_site, (r"\.local|user site|typing.extensions",)),
-    Variant("allocator setting", "variable", variables(PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb=128"), ("PYTORCH_CUDA_ALLOC_CONF",)),
+    Variant(
+        "allocator setting",
+        "variable",
+        variables(PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb=128"),
+        ("PYTORCH_CUDA_ALLOC_CONF",),
+    ),
     Variant("XLA flag", "variable", variables(XLA_FLAGS="--xla_gpu_enable_fast_everything=true"), ("XLA_FLAGS",)),
     Variant("JAX_PLATFORMS misspelt", "variable", variables(JAX_PLATFORMS="cdua"), ("JAX_PLATFORMS",)),
-    Variant("Triton's ptxas elsewhere", "variable", variables(TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"), ("TRITON_PTXAS_PATH",)),
-    Variant("CUDA_HOME gone", "variable", variables(CUDA_HOME="/opt/cuda-11.8", CUDA_PATH="/opt/cuda-11.8"), ("CUDA_(HOME|PATH)",)),
+    Variant(
+        "Triton's ptxas elsewhere",
+        "variable",
+        variables(TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"),
+        ("TRITON_PTXAS_PATH",),
+    ),
+    Variant(
+        "CUDA_HOME gone",
+        "variable",
+        variables(CUDA_HOME="/opt/cuda-11.8", CUDA_PATH="/opt/cuda-11.8"),
+        ("CUDA_(HOME|PATH)",),
+    ),
     Variant("the same GPU twice", "visible", variables(CUDA_VISIBLE_DEVICES="0,0"), ("CUDA_VISIBLE_DEVICES",)),
     Variant("index and UUID", "visible", _visible(lambda: f"0,{_uuid(0)}"), ("CUDA_VISIBLE_DEVICES",)),
     Variant("prefix of two", "visible", _visible(_common_prefix), ("CUDA_VISIBLE_DEVICES",)),
     Variant("MIG name", "visible", _visible(lambda: f"MIG-{_uuid(0)}/0/0"), ("CUDA_VISIBLE_DEVICES",)),
     Variant("libcuda empty", "driver library", _file_first("libcuda.so.1", bytes), (r"libcuda\.so\.1", "compat")),
     Variant("libcuda stub", "driver library", _stub, ("stubs",)),
-    Variant("libnvidia-ml cut off", "driver library", _file_first("libnvidia-ml.so.1", _cut_off("libnvidia-ml.so.1")), (r"libnvidia-ml\.so\.1", "compat")),
-    Variant("libnvidia-ml empty", "driver library", _file_first("libnvidia-ml.so.1", bytes), (r"libnvidia-ml\.so\.1", "compat")),
+    Variant(
+        "libnvidia-ml cut off",
+        "driver library",
+        _file_first("libnvidia-ml.so.1", _cut_off("libnvidia-ml.so.1")),
+        (r"libnvidia-ml\.so\.1", "compat"),
+    ),
+    Variant(
+        "libnvidia-ml empty",
+        "driver library",
+        _file_first("libnvidia-ml.so.1", bytes),
+        (r"libnvidia-ml\.so\.1", "compat"),
+    ),
     Variant("older libnvJitLink", "shadowing", _older_jitlink, ("libnvJitLink", "solver")),
     Variant("older libstdc++", "shadowing", _older_libstdcxx, (r"libstdc\+\+\.so\.6", r"gcc-4\.9")),
 )
@@ -299,11 +413,15 @@ class Laboratory:
         self.envcheck = envcheck
         self.deep = deep
         self.gpu = gpu
-        said = subprocess.run([python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True)
+        said = subprocess.run(
+            [python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True
+        )
         self.original = Path(said.stdout.strip())
         if not (self.original / "pyvenv.cfg").exists():
             raise NotHereError(f"{self.original} is no virtual environment: it cannot be copied")
-        place = work or (self.original.parent if os.access(self.original.parent, os.W_OK) else Path(tempfile.gettempdir()))
+        place = work or (
+            self.original.parent if os.access(self.original.parent, os.W_OK) else Path(tempfile.gettempdir())
+        )
         self.folder = Path(tempfile.mkdtemp(prefix="copies-", dir=place))
         self.source = self.original if self._can_link() else self._whole_copy()
         modules = COMPUTES if gpu else IMPORTS
@@ -361,16 +479,29 @@ class Laboratory:
 
     def start(self, copy: Copy, code: str) -> str:
         """What the framework says last where it fails; empty where it works."""
-        environment = {**self.shell(copy), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TRITON_CACHE_DIR": str(copy.folder / "triton")}
+        environment = {
+            **self.shell(copy),
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+            "TRITON_CACHE_DIR": str(copy.folder / "triton"),
+        }
         environment["TORCHINDUCTOR_CACHE_DIR"] = str(copy.folder / "inductor")
         command = [str(copy.python), "-c", code]
         try:
-            done = subprocess.run(command, cwd=copy.folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False)
+            done = subprocess.run(
+                command, cwd=copy.folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
         except subprocess.TimeoutExpired:
             return f"hangs for {SECONDS} s"
         if done.returncode == 0:
             return ""
-        lines = [line for line in done.stderr.strip().splitlines() if re.match(r"\w*(Error|Exception|\w*Error:)|[\w.]+(Error|Exception)\b|.*: (undefined|cannot|file too|invalid)", line)]
+        lines = [
+            line
+            for line in done.stderr.strip().splitlines()
+            if re.match(
+                r"\w*(Error|Exception|\w*Error:)|[\w.]+(Error|Exception)\b|.*: (undefined|cannot|file too|invalid)",
+                line,
+            )
+        ]
         return f"status {done.returncode}: {(lines or done.stderr.strip().splitlines() or ['nothing said'])[-1][:300]}"
 
     def shell(self, copy: Copy) -> dict[str, str]:
@@ -381,7 +512,9 @@ class Laboratory:
         if not self.gpu:
             command += ASSUMED
         began = time.monotonic()
-        done = subprocess.run(command, cwd=copy.folder, env=self.shell(copy), capture_output=True, text=True, timeout=600, check=False)
+        done = subprocess.run(
+            command, cwd=copy.folder, env=self.shell(copy), capture_output=True, text=True, timeout=600, check=False
+        )
         try:
             report: dict[str, Any] = json.loads(done.stdout)
         except ValueError:
@@ -412,7 +545,8 @@ def lines(result: Result) -> Iterator[str]:
     if result.skipped:
         yield f"-            {result.family:15} {result.name}: {result.skipped}"
         return
-    marks = f"{'right' if result.right_static else 'WRONG'} {('right' if result.right_deep else 'WRONG') if result.deep else '-':6}"
+    deep = ("right" if result.right_deep else "WRONG") if result.deep else "-"
+    marks = f"{'right' if result.right_static else 'WRONG'} {deep:6}"
     yield f"{marks} {result.family:15} {result.name} ({result.seconds:.0f} s)"
     yield "    truth  " + "; ".join(f"{name} {said or 'works'}" for name, said in result.truth.items())
     for kind, said in (("static", result.static), ("deep", result.deep)):
@@ -422,9 +556,17 @@ def lines(result: Result) -> Iterator[str]:
             yield f"    {kind:6} exit {said.get('exit')} {said.get('verdict')} ({said.get('seconds')} s) {told}"
             for fix in (primary or {}).get("fixes", [])[:2]:
                 yield f"           fix: {shlex.join(fix['command']) if fix['command'] else fix['text']}"
-            others = [check["rule"] for check in said.get("bad", []) if check is not primary and check["status"] != "unknown"]
+            others = [
+                check["rule"] for check in said.get("bad", []) if check is not primary and check["status"] != "unknown"
+            ]
             if others:
                 yield f"           also: {' '.join(others)}"
+
+
+def tell(text: str, *files: TextIO) -> None:
+    for file in (sys.stdout, *files):
+        file.write(f"{text}\n")
+        file.flush()
 
 
 def run(laboratory: Laboratory, wanted: str, workers: int, out: Path) -> list[Result]:
@@ -434,13 +576,10 @@ def run(laboratory: Laboratory, wanted: str, workers: int, out: Path) -> list[Re
         with ThreadPoolExecutor(workers) as pool, (out / "variants.txt").open("w") as text:
             for result in pool.map(laboratory.put, chosen):
                 results.append(result)
-                for line in lines(result):
-                    print(line, flush=True)
-                    print(line, file=text, flush=True)
+                tell("\n".join(lines(result)), text)
             met = [result for result in results if not result.skipped]
-            summary = f"\nstatic right {sum(result.right_static for result in met)}, deep right {sum(result.right_deep for result in met)}, of {len(met)}"
-            print(summary)
-            print(summary, file=text)
+            right = [sum(result.right_static for result in met), sum(result.right_deep for result in met)]
+            tell(f"\nstatic right {right[0]}, deep right {right[1]}, of {len(met)}", text)
     finally:
         shutil.rmtree(laboratory.folder, ignore_errors=True)
     (out / "variants.json").write_text(json.dumps([vars(result) for result in results]))
@@ -461,10 +600,12 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    laboratory = Laboratory(asked.python, shlex.split(asked.envcheck), asked.work, deep=asked.deep, gpu=not asked.no_gpu)
+    laboratory = Laboratory(
+        asked.python, shlex.split(asked.envcheck), asked.work, deep=asked.deep, gpu=not asked.no_gpu
+    )
     began = time.monotonic()
     run(laboratory, asked.only, asked.workers, asked.out)
-    print(f"{time.monotonic() - began:.0f} s with {asked.workers} at a time, copies of {laboratory.original}")
+    tell(f"{time.monotonic() - began:.0f} s with {asked.workers} at a time, copies of {laboratory.original}")
     return 0
 
 

@@ -8,12 +8,17 @@ Of all environments, or those whose name or class holds one of the words.
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
+import sys
 import tempfile
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from _pytest.outcomes import Skipped
 
 from tests.lab.laboratory import damage, fit, healthy, overlay, variables
 from tests.lab.laboratory.entry import Broken, Healthy, words
@@ -70,97 +75,103 @@ class Health:
     """What was said of a healthy environment."""
 
     entry: Healthy
-    report: dict[str, Any]
     broken: str
     """Why it is not healthy after all."""
-    alarms: list[str] = field(default_factory=list)
+    alarms: list[str]
 
 
 def examine(entry: Healthy, folder: Path, store: Store) -> Health:
+    """Build the environment, and collect what is said against it."""
     place = Place(folder, store, entry.manager)
     entry.build(place)
+    broken = place.runs(entry.works) if entry.works else ""
     report = place.judge(entry.assumed)
-    health = Health(entry, report, place.runs(entry.works) if entry.works else "")
-    said = [check for check in report["checks"] if check["status"] in BAD and check["rule"] not in entry.allowed]
-    health.alarms = [f"{check['status']} {check['rule']}: {check['title']}" for check in said]
+    bad = [check for check in report["checks"] if check["status"] in BAD and check["rule"] not in entry.allowed]
+    alarms = [f"{check['status']} {check['rule']}: {check['title']}" for check in bad]
     if entry.verdict and report["verdict"] != entry.verdict:
-        health.alarms.append(f"verdict {report['verdict']}: {report['headline']}")
-    health.alarms += [f"says: {pattern}" for pattern in entry.silent if _says(report, pattern)]
-    return health
-
-
-def _says(report: dict[str, Any], pattern: str) -> bool:
-    import re
-
+        alarms.append(f"verdict {report['verdict']}: {report['headline']}")
     texts = [report["headline"], *map(words, report["checks"])]
-    return any(re.search(pattern, text) for text in texts)
+    alarms += [f"says: {pattern}" for pattern in entry.silent if any(re.search(pattern, text) for text in texts)]
+    return Health(entry, broken, alarms)
 
 
 def line(outcome: Outcome) -> str:
-    entry, journey = outcome.entry, outcome.journey
-    check = primary_of(outcome.report)
-    said = f"{check['rule']}: {check['title']}" if check else f"{outcome.report['verdict']}: {outcome.report['headline']}"
-    mark = ("right" if outcome.right else "WRONG", "led" if outcome.led else "LOST")
-    rows = [f"{mark[0]:6}{mark[1]:5}{entry.family:15}{entry.name}", f"            said   {said}"]
+    """What became of a broken environment, in a few lines."""
+    entry, journey, check = outcome.entry, outcome.journey, primary_of(outcome.report)
+    marks = f"{'right' if outcome.right else 'WRONG':6}{'led' if outcome.led else 'LOST':5}"
+    said = (
+        f"{check['rule']}: {check['title']}" if check else f"{outcome.report['verdict']}: {outcome.report['headline']}"
+    )
+    rows = [f"{marks}{entry.family:15}{entry.name} ({outcome.seconds:.0f} s)", f"said   {said}"]
     if not outcome.right:
-        rows.append(f"            wanted {' | '.join(entry.rules) or 'any rule'} naming {entry.names}")
-    rows += [f"            step   {step[:300]}" for step in journey.steps]
-    rows.append(f"            end    {journey.end} {journey.detail}")
-    if outcome.before or outcome.after:
-        rows.append(f"            runs   before: {outcome.before or 'yes'}; after: {outcome.after or 'yes'}")
-    elif entry.works:
-        rows.append("            runs   before: yes (does this environment have the fault?)")
-    return "\n".join(rows)
+        rows.append(f"wanted {' | '.join(entry.rules) or 'any rule'} naming {entry.names}")
+    rows += [f"step   {step[:300]}" for step in journey.steps]
+    rows.append(f"end    {journey.end} {journey.detail}")
+    if entry.works:
+        rows.append(f"runs   before: {outcome.before or 'YES: is this environment broken?'}")
+    if outcome.after:
+        rows.append(f"       after: {outcome.after}")
+    return "\n            ".join(rows)
+
+
+def _line_of_health(health: Health) -> str:
+    rows = [f"{'ALARM' if health.alarms else 'quiet':11}{health.entry.family:15}{health.entry.name}", *health.alarms]
+    return "\n            ".join([*rows, *([f"does not run: {health.broken}"] if health.broken else [])])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*")
-    parser.add_argument("--wheels", type=Path)
-    parser.add_argument("--keep", type=Path)
+    parser.add_argument("words", nargs="*", help="of the environments' names or classes")
+    parser.add_argument("--wheels", type=Path, help="folder to keep the wheels in from one run to the next")
+    parser.add_argument("--keep", type=Path, help="folder in which the environments are left")
     asked = parser.parse_args()
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="laboratory-") as own:
-        store = Store(asked.wheels or Path(own))
-        _run(asked.words, store, asked.keep or Path(own), keep=asked.keep is not None)
+        bench = _Bench(Store(asked.wheels or Path(own)), asked.keep or Path(own), keep=asked.keep is not None)
+        outcomes = bench.all(_chosen(BROKEN, asked.words), put, line)
+        health = bench.all(_chosen(HEALTHY, asked.words), examine, _line_of_health)
+    _say(
+        f"\ncause right {sum(each.right for each in outcomes)} of {len(outcomes)}, "
+        f"fixes {sum(each.led for each in outcomes)} of {len(outcomes)}, "
+        f"false alarms {sum(bool(each.alarms) for each in health)} of {len(health)}; {time.monotonic() - began:.0f} s"
+    )
     return 0
 
 
-def _run(wanted: list[str], store: Store, folder: Path, *, keep: bool) -> None:
-    began = time.monotonic()
-    right = led = met = 0
-    for entry in _chosen(BROKEN, wanted):
-        place = Path(tempfile.mkdtemp(dir=folder))
-        try:
-            outcome = put(entry, place, store)
-        except BaseException as error:  # noqa: BLE001 - pytest's skips too: a table has a line for each
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            print(f"-     -    {entry.family:15}{entry.name}: {type(error).__name__} {error}", flush=True)
-            continue
-        met, right, led = met + 1, right + outcome.right, led + outcome.led
-        print(line(outcome), f"           ({outcome.seconds:.0f} s, {place})" , flush=True)
-        if not keep:
-            shutil.rmtree(place, ignore_errors=True)
-    alarms = healthy = 0
-    for entry in _chosen(HEALTHY, wanted):
-        place = Path(tempfile.mkdtemp(dir=folder))
-        try:
-            health = examine(entry, place, store)
-        except BaseException as error:  # noqa: BLE001
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            print(f"-          {entry.family:15}{entry.name}: {type(error).__name__} {error}", flush=True)
-            continue
-        healthy, alarms = healthy + 1, alarms + bool(health.alarms)
-        print(f"{'ALARM' if health.alarms else 'quiet':11}{entry.family:15}{entry.name}", *health.alarms, sep="\n            ", flush=True)
-        if health.broken:
-            print(f"            does not run: {health.broken}")
-        if not keep:
-            shutil.rmtree(place, ignore_errors=True)
-    print(f"\ncause right {right} of {met}, fixes {led} of {met}, false alarms {alarms} of {healthy}; {time.monotonic() - began:.0f} s")
+Kind = TypeVar("Kind", Broken, Healthy)
+Result = TypeVar("Result", Outcome, Health)
 
 
-def _chosen(entries: tuple[Any, ...], wanted: list[str]) -> list[Any]:
+@dataclass
+class _Bench:
+    store: Store
+    folder: Path
+    keep: bool
+
+    def all(
+        self, entries: Iterable[Kind], do: Callable[[Kind, Path, Store], Result], tell: Callable[[Result], str]
+    ) -> list[Result]:
+        """One environment after the other, each in a folder whose name tells nothing: it stands in all that is said."""
+        results: list[Result] = []
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for entry in entries:
+            place = Path(tempfile.mkdtemp(dir=self.folder))
+            try:
+                results.append(do(entry, place, self.store))
+                _say(tell(results[-1]) + (f"\n            {place}" if self.keep else ""))
+            except (Exception, Skipped) as error:  # noqa: BLE001 - one that cannot be built ends no other
+                _say(f"-          {entry.family:15}{entry.name}: {type(error).__name__} {error}")
+            if not self.keep:
+                shutil.rmtree(place, ignore_errors=True)
+        return results
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def _chosen(entries: tuple[Kind, ...], wanted: list[str]) -> list[Kind]:
     return [each for each in entries if not wanted or any(word in f"{each.name} {each.family}" for word in wanted)]
 
 

@@ -19,7 +19,10 @@ DAMAGED = (
 """Any of these may be the root cause, as long as it names the file or the package."""
 
 
-PTXAS = "import sysconfig, subprocess; subprocess.run([sysconfig.get_path('platlib') + '/triton/backends/nvidia/bin/ptxas', '--version'], check=True)"
+PTXAS = """
+import subprocess, sysconfig
+subprocess.run([sysconfig.get_path("platlib") + "/triton/backends/nvidia/bin/ptxas", "--version"], check=True)
+"""
 
 
 def torch(change: Callable[[Place], object]) -> Callable[[Place], None]:

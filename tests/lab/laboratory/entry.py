@@ -10,8 +10,8 @@ from typing import Any, Literal
 from tests.lab.laboratory.place import H100, Place
 
 Goal = Literal["green", "elsewhere", "words"]
-"""Where following the fixes leads: to a check that passes; to something that no change of the environment can do (another
-GPU or driver); or to a fix in words alone, since no command can do it."""
+"""Where following the fixes leads: to a check that passes; to what no change of the environment can do (another GPU or
+driver); or to a fix in words alone, since no command can do it."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,11 @@ class Broken:
         said = words(check)
         return all(re.search(pattern, said) for pattern in self.names)
 
+    def offers(self, check: dict[str, Any] | None) -> bool:
+        """Whether the fix is of the kind that it must be."""
+        commands = [" ".join(fix["command"]) for fix in (check or {"fixes": []})["fixes"] if fix["command"]]
+        return not self.fix or bool(commands and re.search(self.fix, commands[0]))
+
 
 @dataclass(frozen=True)
 class Healthy:
@@ -59,12 +64,6 @@ class Healthy:
     manager: Literal["pip", "uv"] = "pip"
     works: str = ""
     """Code that runs in it, which proves that it is healthy."""
-
-
-    def offers(self, check: dict[str, Any] | None) -> bool:
-        """Whether the fix is of the kind that it must be."""
-        commands = [" ".join(fix["command"]) for fix in (check or {"fixes": []})["fixes"] if fix["command"]]
-        return not self.fix or bool(commands and re.search(self.fix, commands[0]))
 
 
 def words(check: dict[str, Any]) -> str:

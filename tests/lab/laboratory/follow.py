@@ -109,7 +109,9 @@ def _with_what_is_reachable(command: list[str]) -> list[str]:
 def _by_hand(place: Place, text: str) -> str:
     """Do what words say of a variable: take a folder off it, or the variable away."""
     for name, value in list(place.variables.items()):
-        if not re.search(rf"\b{name}\b", text) or not re.search(r"(?i)\b(off|unset|remove|take|without|correct)\b", text):
+        if not re.search(rf"\b{name}\b", text) or not re.search(
+            r"(?i)\b(off|unset|remove|take|without|correct)\b", text
+        ):
             continue
         left = [part for part in value.split(os.pathsep) if part not in text] if name in PATHS else []
         if len(left) == len(value.split(os.pathsep)):

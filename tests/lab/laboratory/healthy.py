@@ -40,7 +40,7 @@ def _with_speed_variables(place: Place) -> None:
 
 
 def _with_own_paths(place: Place) -> None:
-    """Folders of one's own on PYTHONPATH, an editable checkout by a plain .pth, and a bytecode cache: all of it harmless."""
+    """Folders of one's own on PYTHONPATH and by a plain .pth: all of it harmless."""
     place.install(*stacks.TORCH_12)
     own = place.folder / "src" / "mine"
     own.mkdir(parents=True)
@@ -75,9 +75,20 @@ ENTRIES = (
     Healthy("JAX for CUDA 12", "healthy", installs(*stacks.JAX_12), works="import jax"),
     Healthy("CuPy with wheels", "healthy", installs(*stacks.CUPY), works="import cupy"),
     Healthy("numba-cuda[cu12]", "extras", installs(*stacks.NUMBA), works="from numba import cuda"),
-    Healthy("torch 1.13.1, cu11", "sonames", installs(*OLD_TORCH), assumed="gpu==A100,driver==535.183.01,os==linux", works="import torch"),
+    Healthy(
+        "torch 1.13.1, cu11",
+        "sonames",
+        installs(*OLD_TORCH),
+        assumed="gpu==A100,driver==535.183.01,os==linux",
+        works="import torch",
+    ),
     Healthy("CTranslate2 beside a newer cuDNN wheel", "shims", _ctranslate2, works="import ctranslate2"),
-    Healthy("CuPy of NumPy 1 with NumPy 1", "healthy", with_wheels_on_path(*stacks.CUPY_OF_NUMPY_1, NUMPY_1), works="import cupy"),
+    Healthy(
+        "CuPy of NumPy 1 with NumPy 1",
+        "healthy",
+        with_wheels_on_path(*stacks.CUPY_OF_NUMPY_1, NUMPY_1),
+        works="import cupy",
+    ),
     Healthy("ONNX Runtime with wheels", "healthy", with_wheels_on_path(*stacks.ONNX), works=GPU_SESSION),
     Healthy("variables with sound values", "variables", _with_speed_variables, works="import torch"),
     Healthy("folders of one's own", "paths", _with_own_paths, works="import torch"),

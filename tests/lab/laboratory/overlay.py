@@ -78,7 +78,9 @@ def _by_user_site(place: Place) -> None:
     """An environment that sees the system's packages also sees the user's own, which an old project left there."""
     place.install(*stacks.JAX_12)
     settings = place.prefix / "pyvenv.cfg"
-    settings.write_text(settings.read_text().replace("include-system-site-packages = false", "include-system-site-packages = true"))
+    settings.write_text(
+        settings.read_text().replace("include-system-site-packages = false", "include-system-site-packages = true")
+    )
     other = place.beside("ml-dtypes==0.4.1", "numpy==1.26.4", name="user")
     user = place.home / ".local" / "lib" / place.site.parent.name / "site-packages"
     user.parent.mkdir(parents=True)
@@ -104,7 +106,9 @@ def _jitlink_preloaded(place: Place) -> None:
 
 
 ENTRIES = (
-    Broken("onnxruntime over onnxruntime-gpu", "overlay", _onnx_overlaid, ("onnxruntime-cpu-and-gpu",), works=GPU_SESSION),
+    Broken(
+        "onnxruntime over onnxruntime-gpu", "overlay", _onnx_overlaid, ("onnxruntime-cpu-and-gpu",), works=GPU_SESSION
+    ),
     Broken(
         "onnxruntime-gpu half removed",
         "overlay",
@@ -113,7 +117,9 @@ ENTRIES = (
         ("onnxruntime-gpu",),
         works=GPU_SESSION,
     ),
-    Broken("cupy-cuda11x over cupy-cuda12x", "overlay", _cupy_overlaid, ("cupy-multiple-packages",), works="import cupy"),
+    Broken(
+        "cupy-cuda11x over cupy-cuda12x", "overlay", _cupy_overlaid, ("cupy-multiple-packages",), works="import cupy"
+    ),
     Broken(
         "cupy-cuda12x half removed",
         "overlay",
@@ -122,11 +128,47 @@ ENTRIES = (
         ("cupy-cuda12x",),
         works="import cupy",
     ),
-    Broken("PYTHONPATH with another torch", "redirection", _by_pythonpath, (), ("PYTHONPATH", "/other"), works="import torch"),
-    Broken(".pth with another torch", "redirection", _by_path_file, (), (r"zz_team\.pth",), goal="words", works="import torch"),
-    Broken("PYTHONPATH with a source tree", "redirection", _checkout_on_pythonpath, (), ("PYTHONPATH", "src/pytorch"), works="import torch"),
-    Broken("PYTHONPATH with NumPy 1", "redirection", _numpy_by_pythonpath, (), ("PYTHONPATH|old-numpy", "(?i)numpy"), works="import jax"),
-    Broken("user site with NumPy 1 and ml-dtypes", "redirection", _by_user_site, (), (r"\.local|user site|ml.dtypes",), works="import jax"),
+    Broken(
+        "PYTHONPATH with another torch",
+        "redirection",
+        _by_pythonpath,
+        (),
+        ("PYTHONPATH", "/other"),
+        works="import torch",
+    ),
+    Broken(
+        ".pth with another torch",
+        "redirection",
+        _by_path_file,
+        (),
+        (r"zz_team\.pth",),
+        goal="words",
+        works="import torch",
+    ),
+    Broken(
+        "PYTHONPATH with a source tree",
+        "redirection",
+        _checkout_on_pythonpath,
+        (),
+        ("PYTHONPATH", "src/pytorch"),
+        works="import torch",
+    ),
+    Broken(
+        "PYTHONPATH with NumPy 1",
+        "redirection",
+        _numpy_by_pythonpath,
+        (),
+        ("PYTHONPATH|old-numpy", "(?i)numpy"),
+        works="import jax",
+    ),
+    Broken(
+        "user site with NumPy 1 and ml-dtypes",
+        "redirection",
+        _by_user_site,
+        (),
+        (r"\.local|user site|ml.dtypes",),
+        works="import jax",
+    ),
     Broken(
         "older libnvJitLink by bare name",
         "shadowing",

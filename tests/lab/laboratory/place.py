@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.cli.calling import envcheck
 from tests.lab.laboratory.store import SECONDS, Store
@@ -23,7 +19,7 @@ BAD = ("fail", "warn")
 
 
 class Place:
-    """A virtual environment, the variables of its shell, and folders beside it.
+    """A virtual environment of pip or uv, the variables of its shell, and folders beside it.
 
     Files are hard links into the store's cache: every change here writes another file in the place of the old one.
     """
@@ -37,37 +33,42 @@ class Place:
         self.home.mkdir(parents=True, exist_ok=True)
         self.variables: dict[str, str] = {}
         self.checks: list[dict[str, Any]] = []
-        self.python = self.make(self.prefix)
+        self.python = self.prefix / "bin" / "python"
+        if manager == "uv":
+            self.uv("venv", "--no-config", "-q", "--python", sys.executable, str(self.prefix))
+        else:
+            subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.prefix], check=True)
+            self.install("pip==25.3")
 
     # --- making -----------------------------------------------------------------------------------------------
-
-    def make(self, prefix: Path) -> Path:
-        """An empty virtual environment; pip's own has pip in it, as ``python -m venv`` leaves it."""
-        if self.manager == "uv":
-            self.uv("venv", "--no-config", "--python", sys.executable, str(prefix))
-        else:
-            subprocess.run([sys.executable, "-m", "venv", "--without-pip", prefix], check=True)
-            self.install("pip==25.3", into=prefix)
-        return prefix / "bin" / "python"
 
     @property
     def site(self) -> Path:
         return next(self.prefix.glob("lib/python3*/site-packages"))
 
-    def install(self, *requirements: str, into: Path | None = None, clobber: bool = False) -> None:
-        """Put wheels into the environment without what they require, one after the other, as an environment grows."""
+    def install(self, *requirements: str) -> None:
+        """Put wheels into the environment, over what is there and without what they require."""
         self.store.need(*requirements)
-        for some in [[each] for each in requirements] if clobber else [list(requirements)]:
-            self.uv("pip", "install", "--python", str(into or self.prefix), *_OFFLINE, "--no-deps", "--reinstall", *some)
+        self.uv("pip", "install", "--python", str(self.prefix), *_OFFLINE, "--no-deps", "--reinstall", *requirements)
         if self.manager == "pip":
-            for record in next((into or self.prefix).glob("lib/python3*/site-packages")).glob("*.dist-info/INSTALLER"):
-                _as_pip(record)
+            for installer in self.site.glob("*.dist-info/INSTALLER"):
+                _as_pip(installer)
 
     def beside(self, *requirements: str, name: str = "elsewhere") -> Path:
         """Wheels unpacked in a folder outside the environment, as ``pip install --target`` does it."""
         folder = self.folder / name
         self.store.need(*requirements)
-        self.uv("pip", "install", "--python", str(self.python), *_OFFLINE, "--no-deps", "--target", str(folder), *requirements)
+        self.uv(
+            "pip",
+            "install",
+            "--python",
+            str(self.python),
+            *_OFFLINE,
+            "--no-deps",
+            "--target",
+            str(folder),
+            *requirements,
+        )
         return folder
 
     def uv(self, *words: str) -> None:
@@ -136,7 +137,13 @@ class Place:
         """Why the environment's own interpreter does not run ``code``; empty where it does."""
         try:
             done = subprocess.run(
-                [self.python, "-c", code], capture_output=True, text=True, check=False, timeout=120, env=self.shell(), cwd=self.folder
+                [self.python, "-c", code],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+                env=self.shell(),
+                cwd=self.folder,
             )
         except OSError as error:
             return str(error)

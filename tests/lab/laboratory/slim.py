@@ -1,8 +1,8 @@
-"""Slim wheels: a real wheel of CUDA libraries whose GPU code is blanked, so that a whole stack fits into an environment.
+"""Slim wheels: real wheels of CUDA libraries whose GPU code is blanked, so that a whole stack is soon installed.
 
-Name, size, headers, symbols and needed libraries of each file stay what they are; the sections that hold the code for GPUs
-become zeros, and RECORD says the new hashes. What a static check reads is untouched, and a gigabyte of zeros compresses
-to nothing. Nothing can be computed with such a library.
+Name, size, headers, symbols and needed libraries of each file stay what they are; the sections with code for GPUs
+become zeros, and RECORD says the new hashes. What a static check reads is untouched, frameworks can be imported, and a
+gigabyte of zeros compresses to nothing. No GPU can compute with such a library.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ def slim(wheel: Path, folder: Path) -> Path:
     written = folder / wheel.name
     changed: dict[str, tuple[str, int]] = {}
     unfinished = written.with_suffix(".part")
-    with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out:
+    with (
+        zipfile.ZipFile(wheel) as source,
+        zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out,
+    ):
         for info in source.infolist():
             content = source.read(info)
             if info.filename.endswith(".dist-info/RECORD"):

@@ -26,7 +26,7 @@ FOLDER = "ENVCHECK_LAB_WHEELS"
 
 
 class Store:
-    """A folder of wheels, and uv's cache of them: both on the file system of the environments, which link to the files."""
+    """A folder of wheels, and uv's cache of them: on the file system of the environments, which link to the files."""
 
     def __init__(self, folder: Path) -> None:
         self.wheels = folder / "wheels"
@@ -43,7 +43,8 @@ class Store:
     def _here(self, requirement: str) -> bool:
         name, _, version = requirement.partition("==")
         return any(
-            (canonicalize_name(name), version.partition("+")[0]) == (found, own.base_version + (f".post{own.post}" if own.post else ""))
+            (canonicalize_name(name), version.partition("+")[0])
+            == (found, own.base_version + (f".post{own.post}" if own.post else ""))
             for found, own, *_ in map(parse_wheel_filename, (file.name for file in self.wheels.glob("*.whl")))
         )
 

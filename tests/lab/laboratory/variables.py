@@ -15,7 +15,9 @@ from tests.lab.laboratory.place import Place
 
 IMPORTS_TORCH = "import torch"
 USES_JAX = "import jax; jax.numpy.ones(3) + 1"
-SETS_UP_ALLOCATOR = "import torch; torch._C._accelerator_setAllocatorSettings(__import__('os').environ['PYTORCH_CUDA_ALLOC_CONF'])"
+SETS_UP_ALLOCATOR = (
+    "import torch; torch._C._accelerator_setAllocatorSettings(__import__('os').environ['PYTORCH_CUDA_ALLOC_CONF'])"
+)
 
 
 def _set(stack: tuple[str, ...], **variables: str) -> Callable[[Place], None]:
@@ -39,7 +41,11 @@ def _file_first(stack: tuple[str, ...], name: str, content: bytes) -> Callable[[
     return build
 
 
-STUB = "int cuInit(unsigned f){return 34;} int cuDriverGetVersion(int*v){*v=0;return 34;} int cuDeviceGetCount(int*n){return 34;}"
+STUB = """
+int cuInit(unsigned flags) { return 34; }
+int cuDriverGetVersion(int *version) { *version = 0; return 34; }
+int cuDeviceGetCount(int *count) { *count = 0; return 34; }
+"""
 
 
 def _stub(place: Place) -> None:
@@ -50,7 +56,10 @@ def _stub(place: Place) -> None:
     folder.mkdir(parents=True)
     source = folder / "stub.c"
     source.write_text(STUB)
-    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(folder / "libcuda.so"), str(source)], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(folder / "libcuda.so"), str(source)],
+        check=True,
+    )
     (folder / "libcuda.so.1").symlink_to("libcuda.so")
     place.lead("LD_LIBRARY_PATH", folder)
 
@@ -62,7 +71,10 @@ def _cut_off_nvml(place: Place) -> None:
     folder.mkdir()
     library = folder / "libnvidia-ml.so.1"
     (folder / "nvml.c").write_text("int nvmlInit_v2(void){return 9;} char room[200000] = {1};")
-    subprocess.run([compiler, "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(library), str(folder / "nvml.c")], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", str(library), str(folder / "nvml.c")],
+        check=True,
+    )
     library.write_bytes(library.read_bytes()[:90000])
     place.lead("LD_LIBRARY_PATH", folder)
 
@@ -104,8 +116,22 @@ ENTRIES = (
         ("XLA_FLAGS", "xla_gpu_enable_fast_everything"),
         works=USES_JAX,
     ),
-    Broken("XLA flag without dashes", "variable", _set(stacks.JAX_12, XLA_FLAGS="/opt/xla_flags.txt"), (), ("XLA_FLAGS",), works=USES_JAX),
-    Broken("JAX_PLATFORMS misspelt", "variable", _set(stacks.JAX_12, JAX_PLATFORMS="cdua"), (), ("JAX_PLATFORMS", "cdua"), works=USES_JAX),
+    Broken(
+        "XLA flag without dashes",
+        "variable",
+        _set(stacks.JAX_12, XLA_FLAGS="/opt/xla_flags.txt"),
+        (),
+        ("XLA_FLAGS",),
+        works=USES_JAX,
+    ),
+    Broken(
+        "JAX_PLATFORMS misspelt",
+        "variable",
+        _set(stacks.JAX_12, JAX_PLATFORMS="cdua"),
+        (),
+        ("JAX_PLATFORMS", "cdua"),
+        works=USES_JAX,
+    ),
     Broken(
         "JAX's memory fraction is no number",
         "variable",
@@ -114,11 +140,36 @@ ENTRIES = (
         ("XLA_PYTHON_CLIENT_MEM_FRACTION",),
     ),
     Broken("JAX set to the CPU", "variable", _set(stacks.JAX_12, JAX_PLATFORMS="cpu"), (), ("JAX_PLATFORMS",)),
-    Broken("Triton's ptxas in a place that is not there", "variable", _set(stacks.TORCH_12, TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"), (), ("TRITON_PTXAS_PATH",)),
-    Broken("CUDA_HOME of a toolkit that is gone", "variable", _set(stacks.TORCH_12, CUDA_HOME="/opt/cuda-11.8"), (), ("CUDA_HOME",)),
-    Broken("NVVM of numba in a place that is not there", "variable", _set(stacks.NUMBA, CUDA_HOME="/opt/cuda-11.8"), (), ("CUDA_HOME",)),
+    Broken(
+        "Triton's ptxas in a place that is not there",
+        "variable",
+        _set(stacks.TORCH_12, TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"),
+        (),
+        ("TRITON_PTXAS_PATH",),
+    ),
+    Broken(
+        "CUDA_HOME of a toolkit that is gone",
+        "variable",
+        _set(stacks.TORCH_12, CUDA_HOME="/opt/cuda-11.8"),
+        (),
+        ("CUDA_HOME",),
+    ),
+    Broken(
+        "NVVM of numba in a place that is not there",
+        "variable",
+        _set(stacks.NUMBA, CUDA_HOME="/opt/cuda-11.8"),
+        (),
+        ("CUDA_HOME",),
+    ),
     Broken("LD_PRELOAD of a file that is gone", "variable", _preload_gone, (), ("LD_PRELOAD",)),
-    Broken("the same GPU twice", "visible", _set(stacks.TORCH_12, CUDA_VISIBLE_DEVICES="0,0"), (), ("CUDA_VISIBLE_DEVICES",), options=CONTAINER),
+    Broken(
+        "the same GPU twice",
+        "visible",
+        _set(stacks.TORCH_12, CUDA_VISIBLE_DEVICES="0,0"),
+        (),
+        ("CUDA_VISIBLE_DEVICES",),
+        options=CONTAINER,
+    ),
     Broken(
         "a GPU that is not there",
         "visible",
@@ -127,7 +178,14 @@ ENTRIES = (
         ("CUDA_VISIBLE_DEVICES",),
         options=CONTAINER,
     ),
-    Broken("libcuda empty", "driver library", _file_first(stacks.TORCH_12, "libcuda.so.1", b""), (), (r"libcuda\.so\.1", "compat"), options=CONTAINER),
+    Broken(
+        "libcuda empty",
+        "driver library",
+        _file_first(stacks.TORCH_12, "libcuda.so.1", b""),
+        (),
+        (r"libcuda\.so\.1", "compat"),
+        options=CONTAINER,
+    ),
     Broken(
         "libcuda is a text",
         "driver library",
@@ -136,6 +194,20 @@ ENTRIES = (
         (r"libcuda\.so\.1", "compat"),
         options=CONTAINER,
     ),
-    Broken("libcuda is the toolkit's stub", "driver library", _stub, ("stub-library-loaded",), ("stubs",), options=CONTAINER),
-    Broken("libnvidia-ml cut off", "driver library", _cut_off_nvml, (), (r"libnvidia-ml\.so\.1", "compat"), options=CONTAINER),
+    Broken(
+        "libcuda is the toolkit's stub",
+        "driver library",
+        _stub,
+        ("stub-library-loaded",),
+        ("stubs",),
+        options=CONTAINER,
+    ),
+    Broken(
+        "libnvidia-ml cut off",
+        "driver library",
+        _cut_off_nvml,
+        (),
+        (r"libnvidia-ml\.so\.1", "compat"),
+        options=CONTAINER,
+    ),
 )
