@@ -215,6 +215,7 @@ def _other_torch(copy: Copy) -> Path:
     (folder / "torch" / "version.py").write_text("__version__ = '2.1.0+cu121'\ncuda = '12.1'\nhip = None\n")
     (folder / "torch-2.1.0.dist-info").mkdir()
     (folder / "torch-2.1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.1.0\n")
+    (folder / "torch-2.1.0.dist-info" / "RECORD").write_text("torch/__init__.py,,\ntorch/version.py,,\n")
     return folder
 
 
@@ -228,10 +229,11 @@ def _user_site(copy: Copy) -> None:
         settings, re.sub(r"(include-system-site-packages\s*=\s*)false", r"\1true", settings.read_text()).encode()
     )
     user = copy.beside("home/.local/lib") / copy.site.parent.name / "site-packages"
-    shutil.copytree(copy.find("typing_extensions*.dist-info"), user / "typing_extensions-4.1.0.dist-info")
-    metadata = user / "typing_extensions-4.1.0.dist-info" / "METADATA"
-    metadata.write_text(re.sub(r"(?m)^Version: .*$", "Version: 4.1.0", metadata.read_text()))
+    record = user / "typing_extensions-4.1.0.dist-info"
+    record.mkdir(parents=True)
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: typing_extensions\nVersion: 4.1.0\n")
     (user / "typing_extensions.py").write_text("__version__ = '4.1.0'\n")
+    (record / "RECORD").write_text("typing_extensions.py,,\ntyping_extensions-4.1.0.dist-info/METADATA,,\n")
     copy.remove("typing_extensions.py")
     copy.remove("typing_extensions*.dist-info")
     copy.variables["HOME"] = str(copy.folder / "home")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -77,11 +76,6 @@ def _cut_off_nvml(place: Place) -> None:
     )
     library.write_bytes(library.read_bytes()[:90000])
     place.lead("LD_LIBRARY_PATH", folder)
-
-
-def _preload_gone(place: Place) -> None:
-    place.install(*stacks.TORCH_12)
-    place.variables["LD_PRELOAD"] = str(Path("/nonexistent/libjemalloc.so.2"))
 
 
 CONTAINER = ("--scope", "container,env")
@@ -161,7 +155,6 @@ ENTRIES = (
         (),
         ("CUDA_HOME",),
     ),
-    Broken("LD_PRELOAD of a file that is gone", "variable", _preload_gone, (), ("LD_PRELOAD",)),
     Broken(
         "the same GPU twice",
         "visible",
