@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,12 @@ from tests.lab.laboratory.store import FOLDER, Store
 
 
 @pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """The wheels of this run, or of all runs where ``ENVCHECK_LAB_WHEELS`` names a folder."""
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """The wheels of this run, some 15 GB with what is unpacked of them; or of all runs, where a variable says where."""
     kept = os.environ.get(FOLDER)
-    return Store(Path(kept) if kept else tmp_path_factory.getbasetemp().parent / "laboratory")
+    if kept:
+        yield Store(Path(kept))
+        return
+    folder = tmp_path_factory.mktemp("wheels")
+    yield Store(folder)
+    shutil.rmtree(folder, ignore_errors=True)

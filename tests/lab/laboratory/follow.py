@@ -13,6 +13,7 @@ from tests.lab.laboratory.place import Place
 from tests.lab.laboratory.store import SECONDS
 
 ROUNDS = 4
+_INSTALLS = re.compile(r"\b(pip|uv|conda|mamba)\b")
 PATHS = ("LD_LIBRARY_PATH", "PYTHONPATH", "PATH")
 
 
@@ -76,17 +77,9 @@ def _done(place: Place, fixes: list[dict[str, Any]], journey: Journey) -> bool:
 
 def _run(place: Place, command: list[str]) -> str:
     """Why a command failed; empty where it did not. What a shell itself does is done to the variables."""
-    if command[0] == "unset":
-        for name in command[1:]:
-            place.variables.pop(name, None)
+    if command[0] in ("unset", "export") or (command[0] == "env" and not _INSTALLS.search(" ".join(command))):
+        _set(place, command)
         return ""
-    if command[0] == "export":
-        for setting in command[1:]:
-            name, _, value = setting.partition("=")
-            place.variables[name] = value
-        return ""
-    if command[0] == "env" and not re.search(r"\b(pip|uv|conda|mamba)\b", " ".join(command)):
-        return _run(place, ["export", *(word for word in command[1:] if re.match(r"\w+=", word))])
     command = _with_what_is_reachable(command)
     try:
         done = subprocess.run(
@@ -96,6 +89,18 @@ def _run(place: Place, command: list[str]) -> str:
         return str(error)
     said = (done.stderr.strip() or done.stdout.strip() or "nothing said").splitlines()
     return f"status {done.returncode}: {said[-1]}" if done.returncode else ""
+
+
+def _set(place: Place, command: list[str]) -> None:
+    """What ``unset A``, ``export A=B`` and ``env -u A B=C PROGRAM`` change."""
+    unset = command[0] == "unset"
+    for word in command[1:]:
+        name, setting, value = word.partition("=")
+        if setting:
+            place.variables[name] = value
+        elif unset:
+            place.variables.pop(name, None)
+        unset = word == "-u" or command[0] == "unset"
 
 
 def _with_what_is_reachable(command: list[str]) -> list[str]:
