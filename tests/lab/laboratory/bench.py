@@ -1,6 +1,6 @@
 """Put environments to the test, and say in a table how many were judged right and how many fixes led somewhere.
 
-    python -m tests.lab.laboratory.bench [--keep FOLDER] [--wheels FOLDER] [WORD …]
+    python -m tests.lab.laboratory.bench [--wheels FOLDER] [--keep FOLDER] [--cause-only] [WORD …]
 
 Of all environments, or those whose name or class holds one of the words.
 """
@@ -57,8 +57,7 @@ class Outcome:
 def put(entry: Broken, folder: Path, store: Store) -> Outcome:
     """Build the environment, check it, and follow the fixes."""
     began = time.monotonic()
-    place = Place(folder, store, entry.manager)
-    entry.build(place)
+    place = _built(entry, folder, store)
     before = place.runs(entry.works) if entry.works else ""
     unmet = place.unmet()
     report = place.judge(entry.assumed, *entry.options)
@@ -68,6 +67,20 @@ def put(entry: Broken, folder: Path, store: Store) -> Outcome:
     if journey.end == "green":
         after = (place.runs(entry.works) if entry.works else "") or "; ".join(sorted(place.unmet() - unmet))
     return Outcome(entry, report, before, right, journey, after, time.monotonic() - began)
+
+
+def judged(entry: Broken, folder: Path, store: Store) -> Outcome:
+    """Build the environment and check it: a few seconds."""
+    began = time.monotonic()
+    report = _built(entry, folder, store).judge(entry.assumed, *entry.options)
+    right = entry.right(primary_of(report))
+    return Outcome(entry, report, "not tried", right, Journey("not followed"), seconds=time.monotonic() - began)
+
+
+def _built(entry: Broken | Healthy, folder: Path, store: Store) -> Place:
+    place = Place(folder, store, entry.manager)
+    entry.build(place)
+    return place
 
 
 @dataclass
@@ -82,8 +95,7 @@ class Health:
 
 def examine(entry: Healthy, folder: Path, store: Store) -> Health:
     """Build the environment, and collect what is said against it."""
-    place = Place(folder, store, entry.manager)
-    entry.build(place)
+    place = _built(entry, folder, store)
     broken = place.runs(entry.works) if entry.works else ""
     report = place.judge(entry.assumed)
     bad = [check for check in report["checks"] if check["status"] in BAD and check["rule"] not in entry.allowed]
@@ -124,11 +136,12 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="of the environments' names or classes")
     parser.add_argument("--wheels", type=Path, help="folder to keep the wheels in from one run to the next")
     parser.add_argument("--keep", type=Path, help="folder in which the environments are left")
+    parser.add_argument("--cause-only", action="store_true", help="follow no fix and start no interpreter")
     asked = parser.parse_args()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="laboratory-") as own:
         bench = _Bench(Store(asked.wheels or Path(own)), asked.keep or Path(own), keep=asked.keep is not None)
-        outcomes = bench.all(_chosen(BROKEN, asked.words), put, line)
+        outcomes = bench.all(_chosen(BROKEN, asked.words), judged if asked.cause_only else put, line)
         health = bench.all(_chosen(HEALTHY, asked.words), examine, _line_of_health)
     _say(
         f"\ncause right {sum(each.right for each in outcomes)} of {len(outcomes)}, "
