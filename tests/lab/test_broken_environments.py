@@ -11,14 +11,14 @@ import platform
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.calling import envcheck
+from tests.lab.laboratory.place import Place
+from tests.lab.laboratory.store import Store
 from tests.lab.wheel_members import fetch
 
 pytestmark = [
@@ -26,10 +26,7 @@ pytestmark = [
     pytest.mark.skipif(platform.machine() != "x86_64", reason="the wheels asked for are for x86_64"),
 ]
 
-H100 = "gpu==H100,driver==580.65.06,os==linux"
 CPU_TORCH = "torch==2.13.0"
-BAD = ("fail", "warn")
-SECONDS = 600
 
 TOLD_APART = {
     "nvidia-wheel-conflict",
@@ -44,25 +41,8 @@ TOLD_APART = {
 """The findings that these environments are about."""
 
 
-class Broken:
-    """A virtual environment without pip, into which wheels are put without what they require."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.prefix = folder / ".venv"
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.prefix], check=True)
-        self.variables: dict[str, str] = {}
-        self.checks: list[dict[str, Any]] = []
-
-    @property
-    def site(self) -> Path:
-        (found,) = self.prefix.glob("lib/python3*/site-packages")
-        return found
-
-    def install(self, *wheels: str) -> None:
-        """One after the other, as an environment grows."""
-        for wheel in wheels:
-            self._pip("--python", str(self.prefix), "install", wheel)
+class Broken(Place):
+    """An environment to which a test adds what breaks it."""
 
     def place(self, name: str, version: str) -> None:
         """A wheel of cuDNN, without the libraries that the first one loads."""
@@ -74,43 +54,13 @@ class Broken:
             place.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, place / file.name)
 
-    def beside(self, wheel: str) -> Path:
-        """A wheel unpacked in a folder outside the environment."""
-        folder = self.folder / "elsewhere"
-        self._pip("install", "--target", str(folder), wheel)
-        return folder
-
-    def _pip(self, *words: str) -> None:
-        options = ("-q", "--no-deps", "--only-binary=:all:", "--no-cache-dir", "--disable-pip-version-check")
-        command = [sys.executable, "-m", "pip", *words, *options]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
-        if done.returncode != 0:
-            pytest.skip(f"pip {words[-1]}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
-
-    def judge(self, assumed: str = H100) -> dict[str, Any]:
-        words = ("check", "--json", "--scope", "env", "--python", str(self.prefix), "--assume", assumed)
-        result = envcheck(*words, cwd=self.folder, **self.variables)
-        assert result.err == ""
-        report: dict[str, Any] = json.loads(result.out)
-        self.checks = report["checks"]
-        return report
-
-    def found(self, rule: str) -> dict[str, Any]:
-        """What fails or warns by that rule; of several the worst."""
-        bad = [check for check in self.checks if check["rule"] == rule and check["status"] in BAD]
-        assert bad, f"{rule} is not among {self.bad()}"
-        return min(bad, key=lambda check: BAD.index(check["status"]))
-
-    def bad(self) -> set[str]:
-        return {check["rule"] for check in self.checks if check["status"] in BAD}
-
     def told(self) -> set[str]:
         return self.bad() & TOLD_APART
 
 
 @pytest.fixture
-def broken(tmp_path: Path) -> Iterator[Broken]:
-    yield Broken(tmp_path)
+def broken(tmp_path: Path, store: Store) -> Iterator[Broken]:
+    yield Broken(tmp_path, store)
     shutil.rmtree(tmp_path, ignore_errors=True)  # hundreds of megabytes, of which pytest would keep three
 
 
@@ -136,7 +86,8 @@ def test_two_cudnn_wheels_in_one_folder(broken: Broken) -> None:
 
 
 def test_nccl_of_two_majors_of_cuda_in_one_folder(broken: Broken) -> None:
-    broken.install("nvidia-nccl-cu12==2.18.1", "nvidia-nccl-cu13==2.27.7")
+    broken.install("nvidia-nccl-cu12==2.18.1")
+    broken.install("nvidia-nccl-cu13==2.27.7")
     broken.judge()
     check = broken.found("nvidia-wheel-conflict")
     assert broken.told() == {"nvidia-wheel-conflict"}

@@ -1,0 +1,615 @@
+"""Break a real environment on a machine with an NVIDIA GPU, one thing at a time, and hold envcheck against the truth.
+
+    python3 tests/gpu/broken_variants.py --envcheck "python -m envcheck" [--only WORD] [--deep] --out FOLDER
+
+The environment of ``python3`` (or ``--python``) is copied by hard links. A file is only ever replaced by another one,
+so that the original stays what it is. In each copy the frameworks are really started; then envcheck judges it as files
+and, with ``--deep``, by starting it. Standard library alone, Python 3.10 or newer. ``--no-gpu`` imports only, and lets
+envcheck assume a GPU: to try this script where there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import takewhile
+from pathlib import Path
+from typing import Any, TextIO
+
+ASSUMED = ("--scope", "env", "--assume", "gpu==H100,driver==580.65.06,os==linux")
+SECONDS = 240
+
+COMPUTES = {
+    "torch": "import torch; x = torch.randn(64, 64, device='cuda'); assert float((x @ x).abs().sum()) > 0",
+    "jax": "import jax; x = jax.numpy.ones((64, 64)); assert jax.default_backend() == 'gpu'; float((x @ x).sum())",
+    "cupy": "import cupy; x = cupy.ones((64, 64)); assert float((x @ x).sum()) == 64**3",
+    "triton": "import torch; torch.compile(lambda x: x * 2 + 1)(torch.ones(4096, device='cuda')).sum().item()",
+}
+IMPORTS = {
+    "torch": "import torch",
+    "jax": "import jax; jax.numpy.ones(3) + 1",
+    "cupy": "import cupy",
+    "triton": "import triton",
+}
+MODULES = {"torch": "torch", "jax": "jax", "cupy": "cupy", "triton": "triton"}
+
+
+class NotHereError(Exception):
+    """The environment or machine lacks what a variant breaks."""
+
+
+class Copy:
+    """A copy of the environment, and the variables of the shell that uses it."""
+
+    def __init__(self, prefix: Path, folder: Path) -> None:
+        self.prefix = prefix
+        self.folder = folder
+        self.variables: dict[str, str] = {}
+
+    @property
+    def python(self) -> Path:
+        return self.prefix / "bin" / "python"
+
+    @property
+    def site(self) -> Path:
+        return next(self.prefix.glob("lib/python3*/site-packages"))
+
+    def find(self, *patterns: str) -> Path:
+        """The first file or folder in site-packages that fits, the largest of several."""
+        for pattern in patterns:
+            found = [path for path in self.site.glob(pattern) if path.is_dir() or not path.is_symlink()]
+            if found:
+                return max(found, key=lambda path: path.stat().st_size)
+        raise NotHereError(f"no {' or '.join(patterns)}")
+
+    def remove(self, *patterns: str) -> Path:
+        path = self.find(*patterns)
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return path
+
+    def rewrite(self, path: Path, content: bytes) -> Path:
+        other = path.with_name(f"{path.name}.new")
+        other.write_bytes(content)
+        shutil.copymode(path, other)
+        return other.rename(path)
+
+    def truncate(self, *patterns: str, part: float = 0.4) -> Path:
+        path = self.find(*patterns)
+        with path.open("rb") as file:
+            return self.rewrite(path, file.read(int(path.stat().st_size * part)))
+
+    def overwrite(self, *patterns: str, at: float, length: int) -> Path:
+        path = self.find(*patterns)
+        content = bytearray(path.read_bytes())
+        start = int(len(content) * at)
+        content[start : start + length] = b"\xa5" * length
+        return self.rewrite(path, bytes(content))
+
+    def beside(self, name: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def first(self, variable: str, folder: Path) -> None:
+        self.variables[variable] = ":".join(filter(None, [str(folder), os.environ.get(variable, "")]))
+
+    def compile(self, folder: Path, name: str, source: str, versions: str = "") -> Path:
+        """A shared library in ``folder``, by the machine's compiler."""
+        compiler = shutil.which("gcc") or shutil.which("cc")
+        if compiler is None:
+            raise NotHereError("no compiler")
+        (folder / "source.c").write_text(source)
+        words = [
+            compiler,
+            "-shared",
+            "-fPIC",
+            "-fno-builtin",
+            f"-Wl,-soname,{name}",
+            "-o",
+            str(folder / name),
+            str(folder / "source.c"),
+        ]
+        if versions:
+            (folder / "versions.map").write_text(versions)
+            words.insert(1, f"-Wl,--version-script={folder / 'versions.map'}")
+        subprocess.run(words, check=True, capture_output=True)
+        return folder / name
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One thing that is wrong."""
+
+    name: str
+    family: str
+    apply: Callable[[Copy], object]
+    names: tuple[str, ...]
+    """Patterns that the text of the root cause must hold."""
+    rules: tuple[str, ...] = ()
+    """Rules that are right as the root cause; empty: any that names it."""
+    only_deep: bool = False
+    """What no look at names and sizes can find: only ``--deep`` is expected to."""
+    harmless: bool = False
+    """Nothing stops working, and nothing may be called the cause but what is so in the original too."""
+
+
+def variables(**values: str) -> Callable[[Copy], None]:
+    return lambda copy: copy.variables.update(values)
+
+
+def _file_first(name: str, content: Callable[[], bytes]) -> Callable[[Copy], None]:
+    def apply(copy: Copy) -> None:
+        folder = copy.beside("compat")
+        (folder / name).write_bytes(content())
+        copy.first("LD_LIBRARY_PATH", folder)
+
+    return apply
+
+
+def _system(name: str) -> Path:
+    """A library where the system's loader finds it."""
+    for line in subprocess.run(["ldconfig", "-p"], capture_output=True, text=True, check=False).stdout.splitlines():
+        if line.split(" ", 1)[0].strip() == name and "x86-64" in line:
+            return Path(line.rpartition("=> ")[2])
+    raise NotHereError(f"no {name} on the system")
+
+
+def _cut_off(name: str) -> Callable[[], bytes]:
+    return lambda: _system(name).read_bytes()[:300_000]
+
+
+STUB = """
+int cuInit(unsigned flags) { return 34; }
+int cuDriverGetVersion(int *version) { *version = 0; return 34; }
+int cuDeviceGetCount(int *count) { *count = 0; return 34; }
+"""
+
+
+def _stub(copy: Copy) -> None:
+    folder = copy.beside("cuda-stubs/lib64/stubs")
+    shipped = sorted(Path("/usr/local").glob("cuda*/**/stubs/libcuda.so"))
+    if shipped:
+        shutil.copy(shipped[-1], folder / "libcuda.so.1")
+    else:
+        copy.compile(folder, "libcuda.so.1", STUB)
+    copy.first("LD_LIBRARY_PATH", folder)
+
+
+def _older_jitlink(copy: Copy) -> None:
+    """By its bare name, with the first symbols of the interface alone, as an older release has fewer."""
+    name = copy.find("nvidia/*/lib/libnvJitLink.so.*").name
+    folder = copy.beside("solver")
+    calls = "".join(
+        f"int nvJitLink{call}(void){{return 0;}} int __nvJitLink{call}_{{}}(void){{return 0;}}\n"
+        for call in ("Create", "Destroy")
+    )
+    major = name.rpartition(".")[2]
+    source = calls.replace("{}", f"{major}_0")
+    copy.compile(folder, name, source, f"{name} {{ global: *; }};\n")
+    copy.first("LD_LIBRARY_PATH", folder)
+
+
+def _older_libstdcxx(copy: Copy) -> None:
+    folder = copy.beside("gcc-4.9")
+    versions = "GLIBCXX_3.4 { global: _Znwm; local: *; };\nGLIBCXX_3.4.20 { } GLIBCXX_3.4;\nCXXABI_1.3 { };\n"
+    copy.compile(folder, "libstdc++.so.6", "#include <stddef.h>\nvoid *_Znwm(size_t n) { return 0; }\n", versions)
+    copy.first("LD_LIBRARY_PATH", folder)
+
+
+def _other_torch(copy: Copy) -> Path:
+    folder = copy.beside("other")
+    (folder / "torch").mkdir()
+    (folder / "torch" / "__init__.py").write_text("from .version import __version__\nfrom torch._C import *\n")
+    (folder / "torch" / "version.py").write_text("__version__ = '2.1.0+cu121'\ncuda = '12.1'\nhip = None\n")
+    (folder / "torch-2.1.0.dist-info").mkdir()
+    (folder / "torch-2.1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.1.0\n")
+    (folder / "torch-2.1.0.dist-info" / "RECORD").write_text("torch/__init__.py,,\ntorch/version.py,,\n")
+    return folder
+
+
+def _by_path_file(copy: Copy) -> None:
+    (copy.site / "zz_team.pth").write_text(f"import sys; sys.path.insert(0, {str(_other_torch(copy))!r})\n")
+
+
+def _user_site(copy: Copy) -> None:
+    settings = copy.prefix / "pyvenv.cfg"
+    copy.rewrite(
+        settings, re.sub(r"(include-system-site-packages\s*=\s*)false", r"\1true", settings.read_text()).encode()
+    )
+    user = copy.beside("home/.local/lib") / copy.site.parent.name / "site-packages"
+    record = user / "typing_extensions-4.1.0.dist-info"
+    record.mkdir(parents=True)
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: typing_extensions\nVersion: 4.1.0\n")
+    (user / "typing_extensions.py").write_text("__version__ = '4.1.0'\n")
+    (record / "RECORD").write_text("typing_extensions.py,,\ntyping_extensions-4.1.0.dist-info/METADATA,,\n")
+    copy.remove("typing_extensions.py")
+    copy.remove("typing_extensions*.dist-info")
+    copy.variables["HOME"] = str(copy.folder / "home")
+
+
+def _no_rights(copy: Copy) -> None:
+    if os.geteuid() == 0:
+        raise NotHereError("root reads every file")
+    path = copy.find("nvidia/*/lib/libcublasLt.so.*", "torch/lib/libtorch_cpu.so")
+    copy.rewrite(path, path.read_bytes()).chmod(0)
+
+
+def _uuid(index: int) -> str:
+    if shutil.which("nvidia-smi") is None:
+        raise NotHereError("no nvidia-smi")
+    found = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
+    uuids = re.findall(r"UUID: (GPU-[0-9a-f-]+)", found)
+    if index >= len(uuids):
+        raise NotHereError(f"fewer than {index + 1} GPUs")
+    return str(uuids[index])
+
+
+def _visible(value: Callable[[], str]) -> Callable[[Copy], None]:
+    return lambda copy: copy.variables.update(CUDA_VISIBLE_DEVICES=value())
+
+
+def _common_prefix() -> str:
+    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(_uuid(0), _uuid(1), strict=True))
+    return "".join(letter for letter, _ in pairs)
+
+
+VARIANTS = (
+    Variant("nothing changed", "healthy", lambda copy: None, (), harmless=True),
+    Variant(
+        "sound variables",
+        "healthy",
+        variables(
+            PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True",
+            CUDA_VISIBLE_DEVICES="0",
+            XLA_FLAGS="--xla_gpu_autotune_level=2",
+        ),
+        (),
+        harmless=True,
+    ),
+    Variant("numpy gone", "damage", lambda copy: copy.remove("numpy"), ("numpy",)),
+    Variant(
+        "numpy core overwritten",
+        "damage",
+        lambda copy: copy.overwrite("numpy/_core/_multiarray_umath*.so", at=0.0, length=4096),
+        ("_multiarray_umath",),
+    ),
+    Variant(
+        "OpenBLAS overwritten",
+        "damage",
+        lambda copy: copy.overwrite("numpy.libs/*openblas*", at=0.4, length=4 << 20),
+        ("openblas",),
+        only_deep=True,
+    ),
+    Variant(
+        "torch/__init__.py edited",
+        "damage",
+        lambda copy: copy.rewrite(copy.find("torch/__init__.py"), b"raise SystemError('edited')\n"),
+        (r"torch/__init__\.py",),
+    ),
+    Variant(
+        "libtorch_cuda cut off",
+        "damage",
+        lambda copy: copy.truncate("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so"),
+        (r"libtorch_c(uda|pu)\.so",),
+    ),
+    Variant(
+        "libtorch_cuda overwritten",
+        "damage",
+        lambda copy: copy.overwrite("torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cpu.so", at=0.3, length=32 << 20),
+        (r"libtorch_c(uda|pu)\.so",),
+        only_deep=True,
+    ),
+    Variant("ptxas of Triton gone", "damage", lambda copy: copy.remove("triton/backends/nvidia/bin/ptxas"), ("ptxas",)),
+    Variant("cuDNN part gone", "damage", lambda copy: copy.remove("nvidia/*/lib/libcudnn_ops.so.*"), ("cudnn",)),
+    Variant(
+        "NCCL empty", "damage", lambda copy: copy.rewrite(copy.find("nvidia/*/lib/libnccl.so.2"), b""), ("(?i)nccl",)
+    ),
+    Variant(
+        "JAX's plug-in gone",
+        "damage",
+        lambda copy: copy.remove("jax_plugins/xla_cuda*"),
+        ("(?i)jax.*plugin|xla_cuda|jax_plugins",),
+    ),
+    Variant("no right to read", "damage", _no_rights, (r"libcublasLt|libtorch_cpu",)),
+    Variant(
+        "libcublasLt cut off",
+        "copy elsewhere",
+        lambda copy: copy.truncate("nvidia/*/lib/libcublasLt.so.*"),
+        ("libcublasLt",),
+    ),
+    Variant(
+        "libcusparse cut off",
+        "copy elsewhere",
+        lambda copy: copy.truncate("nvidia/*/lib/libcusparse.so.*", part=0.7),
+        (r"libcusparse\.so",),
+    ),
+    Variant(
+        "libcudnn cut off",
+        "copy elsewhere",
+        lambda copy: copy.truncate("nvidia/*/lib/libcudnn.so.*", part=0.5),
+        ("cudnn",),
+    ),
+    Variant(
+        "PYTHONPATH with another torch",
+        "redirection",
+        lambda copy: copy.first("PYTHONPATH", _other_torch(copy)),
+        ("PYTHONPATH", "/other"),
+    ),
+    Variant(".pth with another torch", "redirection", _by_path_file, (r"zz_team\.pth",)),
+    Variant("user site", "redirection", _user_site, (r"\.local|user site|typing.extensions",)),
+    Variant(
+        "allocator setting",
+        "variable",
+        variables(PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb=128"),
+        ("PYTORCH_CUDA_ALLOC_CONF",),
+    ),
+    Variant("XLA flag", "variable", variables(XLA_FLAGS="--xla_gpu_enable_fast_everything=true"), ("XLA_FLAGS",)),
+    Variant("JAX_PLATFORMS misspelt", "variable", variables(JAX_PLATFORMS="cdua"), ("JAX_PLATFORMS",)),
+    Variant(
+        "Triton's ptxas elsewhere",
+        "variable",
+        variables(TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"),
+        ("TRITON_PTXAS_PATH",),
+    ),
+    Variant(
+        "CUDA_HOME gone",
+        "variable",
+        variables(CUDA_HOME="/opt/cuda-11.8", CUDA_PATH="/opt/cuda-11.8"),
+        ("CUDA_(HOME|PATH)",),
+    ),
+    Variant("the same GPU twice", "visible", variables(CUDA_VISIBLE_DEVICES="0,0"), ("CUDA_VISIBLE_DEVICES",)),
+    Variant("index and UUID", "visible", _visible(lambda: f"0,{_uuid(0)}"), ("CUDA_VISIBLE_DEVICES",)),
+    Variant("prefix of two", "visible", _visible(_common_prefix), ("CUDA_VISIBLE_DEVICES",)),
+    Variant("MIG name", "visible", _visible(lambda: f"MIG-{_uuid(0)}/0/0"), ("CUDA_VISIBLE_DEVICES",)),
+    Variant("libcuda empty", "driver library", _file_first("libcuda.so.1", bytes), (r"libcuda\.so\.1", "compat")),
+    Variant("libcuda stub", "driver library", _stub, ("stubs",)),
+    Variant(
+        "libnvidia-ml cut off",
+        "driver library",
+        _file_first("libnvidia-ml.so.1", _cut_off("libnvidia-ml.so.1")),
+        (r"libnvidia-ml\.so\.1", "compat"),
+    ),
+    Variant(
+        "libnvidia-ml empty",
+        "driver library",
+        _file_first("libnvidia-ml.so.1", bytes),
+        (r"libnvidia-ml\.so\.1", "compat"),
+    ),
+    Variant("older libnvJitLink", "shadowing", _older_jitlink, ("libnvJitLink", "solver")),
+    Variant("older libstdc++", "shadowing", _older_libstdcxx, (r"libstdc\+\+\.so\.6", r"gcc-4\.9")),
+)
+
+
+@dataclass
+class Result:
+    """What a variant really does, and what envcheck said of it."""
+
+    name: str
+    family: str
+    truth: dict[str, str] = field(default_factory=dict)
+    """Framework to what it said last; empty where it works."""
+    static: dict[str, Any] = field(default_factory=dict)
+    deep: dict[str, Any] = field(default_factory=dict)
+    right_static: bool = False
+    right_deep: bool = False
+    skipped: str = ""
+    seconds: float = 0.0
+
+
+class Laboratory:
+    """The original, and a folder for its copies on a file system that can link to it."""
+
+    def __init__(self, python: str, envcheck: list[str], work: Path | None, *, deep: bool, gpu: bool) -> None:
+        self.envcheck = envcheck
+        self.deep = deep
+        self.gpu = gpu
+        said = subprocess.run(
+            [python, "-c", "import sys; print(sys.prefix)"], capture_output=True, text=True, check=True
+        )
+        self.original = Path(said.stdout.strip())
+        if not (self.original / "pyvenv.cfg").exists():
+            raise NotHereError(f"{self.original} is no virtual environment: it cannot be copied")
+        place = work or (
+            self.original.parent if os.access(self.original.parent, os.W_OK) else Path(tempfile.gettempdir())
+        )
+        self.folder = Path(tempfile.mkdtemp(prefix="copies-", dir=place))
+        self.source = self.original if self._can_link() else self._whole_copy()
+        modules = COMPUTES if gpu else IMPORTS
+        site = next(self.original.glob("lib/python3*/site-packages"))
+        self.codes = {name: code for name, code in modules.items() if (site / MODULES[name]).is_dir()}
+
+    def _can_link(self) -> bool:
+        trial = self.folder / "trial"
+        try:
+            os.link(self.original / "pyvenv.cfg", trial)
+        except OSError:
+            return False
+        trial.unlink()
+        return True
+
+    def _whole_copy(self) -> Path:
+        """The one copy that takes room, where the original lies on another file system."""
+        copy = self.folder / "original"
+        subprocess.run(["cp", "-a", str(self.original), str(copy)], check=True)
+        return copy
+
+    def copy(self) -> Copy:
+        """In a folder whose name tells nothing: it stands in all that envcheck says."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder))
+        prefix = folder / ".venv"
+        subprocess.run(["cp", "-al", str(self.source), str(prefix)], check=True)
+        copy = Copy(prefix, folder)
+        for file in copy.site.glob("*.pth"):
+            text = file.read_text()
+            if str(self.original) in text:
+                copy.rewrite(file, text.replace(str(self.original), str(prefix)).encode())
+        return copy
+
+    def put(self, variant: Variant) -> Result:
+        began = time.monotonic()
+        result = Result(variant.name, variant.family)
+        copy = self.copy()
+        try:
+            variant.apply(copy)
+            with ThreadPoolExecutor(len(self.codes) + 1) as pool:
+                static = pool.submit(self.check, copy)
+                truth = {name: pool.submit(self.start, copy, code) for name, code in self.codes.items()}
+                result.truth = {name: said.result() for name, said in truth.items()}
+                result.static = static.result()
+            if self.deep:
+                result.deep = self.check(copy, "--deep", "--force")
+            result.right_static = self.right(variant, result.static)
+            result.right_deep = self.right(variant, result.deep)
+        except (NotHereError, OSError, subprocess.SubprocessError) as error:
+            result.skipped = f"{type(error).__name__}: {error}"
+        finally:
+            shutil.rmtree(copy.folder, ignore_errors=True)
+        result.seconds = time.monotonic() - began
+        return result
+
+    def start(self, copy: Copy, code: str) -> str:
+        """What the framework says last where it fails; empty where it works."""
+        environment = {
+            **self.shell(copy),
+            "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+            "TRITON_CACHE_DIR": str(copy.folder / "triton"),
+        }
+        environment["TORCHINDUCTOR_CACHE_DIR"] = str(copy.folder / "inductor")
+        command = [str(copy.python), "-c", code]
+        try:
+            done = subprocess.run(
+                command, cwd=copy.folder, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"hangs for {SECONDS} s"
+        if done.returncode == 0:
+            return ""
+        lines = [
+            line
+            for line in done.stderr.strip().splitlines()
+            if re.match(
+                r"\w*(Error|Exception|\w*Error:)|[\w.]+(Error|Exception)\b|.*: (undefined|cannot|file too|invalid)",
+                line,
+            )
+        ]
+        return f"status {done.returncode}: {(lines or done.stderr.strip().splitlines() or ['nothing said'])[-1][:300]}"
+
+    def shell(self, copy: Copy) -> dict[str, str]:
+        return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **copy.variables}
+
+    def check(self, copy: Copy, *options: str) -> dict[str, Any]:
+        command = [*self.envcheck, "check", "--json", "--python", str(copy.prefix), *options]
+        if not self.gpu:
+            command += ASSUMED
+        began = time.monotonic()
+        done = subprocess.run(
+            command, cwd=copy.folder, env=self.shell(copy), capture_output=True, text=True, timeout=600, check=False
+        )
+        try:
+            report: dict[str, Any] = json.loads(done.stdout)
+        except ValueError:
+            return {"exit": done.returncode, "error": done.stderr[-2000:] or done.stdout[-2000:], "checks": []}
+        bad = [check for check in report["checks"] if check["status"] in ("fail", "warn", "unknown")]
+        primary = next((check for check in report["checks"] if check["id"] == report["primary_check"]), None)
+        return {
+            "exit": done.returncode,
+            "seconds": round(time.monotonic() - began, 2),
+            "verdict": report["verdict"],
+            "headline": report["headline"],
+            "primary": primary,
+            "bad": bad,
+            "probes": [run for run in report["probes"] if run["status"] not in ("ok", "absent")],
+        }
+
+    def right(self, variant: Variant, said: dict[str, Any]) -> bool:
+        primary = said.get("primary")
+        if variant.harmless:
+            return said.get("verdict") in ("pass", "warn") and said.get("exit") == 0
+        if primary is None or (variant.rules and primary["rule"] not in variant.rules):
+            return False
+        text = json.dumps([primary["title"], primary["message"], primary["evidence"]])
+        return all(re.search(pattern, text) for pattern in variant.names)
+
+
+def lines(result: Result) -> Iterator[str]:
+    if result.skipped:
+        yield f"-            {result.family:15} {result.name}: {result.skipped}"
+        return
+    deep = ("right" if result.right_deep else "WRONG") if result.deep else "-"
+    marks = f"{'right' if result.right_static else 'WRONG'} {deep:6}"
+    yield f"{marks} {result.family:15} {result.name} ({result.seconds:.0f} s)"
+    yield "    truth  " + "; ".join(f"{name} {said or 'works'}" for name, said in result.truth.items())
+    for kind, said in (("static", result.static), ("deep", result.deep)):
+        if said:
+            primary = said.get("primary")
+            told = f"{primary['rule']}: {primary['title']}" if primary else said.get("headline") or said.get("error")
+            yield f"    {kind:6} exit {said.get('exit')} {said.get('verdict')} ({said.get('seconds')} s) {told}"
+            for fix in (primary or {}).get("fixes", [])[:2]:
+                yield f"           fix: {shlex.join(fix['command']) if fix['command'] else fix['text']}"
+            others = [
+                check["rule"] for check in said.get("bad", []) if check is not primary and check["status"] != "unknown"
+            ]
+            if others:
+                yield f"           also: {' '.join(others)}"
+
+
+def tell(text: str, *files: TextIO) -> None:
+    for file in (sys.stdout, *files):
+        file.write(f"{text}\n")
+        file.flush()
+
+
+def run(laboratory: Laboratory, wanted: str, workers: int, out: Path) -> list[Result]:
+    chosen = [variant for variant in VARIANTS if wanted in f"{variant.name} {variant.family}"]
+    results: list[Result] = []
+    try:
+        with ThreadPoolExecutor(workers) as pool, (out / "variants.txt").open("w") as text:
+            for result in pool.map(laboratory.put, chosen):
+                results.append(result)
+                tell("\n".join(lines(result)), text)
+            met = [result for result in results if not result.skipped]
+            right = [sum(result.right_static for result in met), sum(result.right_deep for result in met)]
+            tell(f"\nstatic right {right[0]}, deep right {right[1]}, of {len(met)}", text)
+    finally:
+        shutil.rmtree(laboratory.folder, ignore_errors=True)
+    (out / "variants.json").write_text(json.dumps([vars(result) for result in results]))
+    with tarfile.open(out / "variants.tar.gz", "w:gz") as archive:
+        archive.add(out / "variants.json", "variants.json")
+    return results
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--envcheck", default=f"{sys.executable} -m envcheck", help="command that starts envcheck")
+    parser.add_argument("--python", default=shutil.which("python3") or sys.executable)
+    parser.add_argument("--only", default="", help="variants whose name or class holds this")
+    parser.add_argument("--deep", action="store_true")
+    parser.add_argument("--no-gpu", action="store_true")
+    parser.add_argument("--workers", type=int, default=max(1, (os.cpu_count() or 2) // 3))
+    parser.add_argument("--work", type=Path, help="folder for the copies; beside the environment if it can be written")
+    parser.add_argument("--out", type=Path, required=True)
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    laboratory = Laboratory(
+        asked.python, shlex.split(asked.envcheck), asked.work, deep=asked.deep, gpu=not asked.no_gpu
+    )
+    began = time.monotonic()
+    run(laboratory, asked.only, asked.workers, asked.out)
+    tell(f"{time.monotonic() - began:.0f} s with {asked.workers} at a time, copies of {laboratory.original}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,188 @@
+"""Two packages in one place, and ways by which another package is imported than the one that is installed."""
+
+from __future__ import annotations
+
+import shutil
+
+from tests.lab.laboratory import stacks
+from tests.lab.laboratory.damage import DAMAGED
+from tests.lab.laboratory.entry import Broken
+from tests.lab.laboratory.place import Place
+
+GPU_SESSION = "import onnxruntime; assert 'CUDAExecutionProvider' in onnxruntime.get_available_providers()"
+
+
+def _onnx_half_removed(place: Place) -> None:
+    """The CPU package was put over the GPU one, then removed: with it went the files that both have."""
+    _onnx_overlaid(place)
+    place.uv("pip", "uninstall", "--python", str(place.prefix), "onnxruntime")
+
+
+def _onnx_overlaid(place: Place) -> None:
+    place.install(*stacks.ONNX)
+    place.lead("LD_LIBRARY_PATH", *sorted(place.site.glob("nvidia/*/lib")))
+    place.install("onnxruntime==1.20.1")
+
+
+def _cupy_overlaid(place: Place) -> None:
+    place.install(*stacks.CUPY)
+    place.install("cupy-cuda11x==13.6.0", "fastrlock==0.8.3")
+
+
+def _cupy_half_removed(place: Place) -> None:
+    _cupy_overlaid(place)
+    place.uv("pip", "uninstall", "--python", str(place.prefix), "cupy-cuda11x")
+
+
+def _older_torch(place: Place) -> str:
+    """A folder outside with another torch: all that decides what is imported, without the libraries."""
+    place.install(*stacks.TORCH_12)
+    other = place.folder / "other"
+    (other / "torch").mkdir(parents=True)
+    shutil.copytree(place.file("torch-2.5.1.dist-info"), other / "torch-2.1.0.dist-info")
+    metadata = other / "torch-2.1.0.dist-info" / "METADATA"
+    content = metadata.read_text().replace("Version: 2.5.1", "Version: 2.1.0")
+    metadata.unlink()
+    metadata.write_text(content)
+    (other / "torch" / "__init__.py").write_text("from .version import __version__\nfrom torch._C import *\n")
+    (other / "torch" / "version.py").write_text("__version__ = '2.1.0+cu121'\ncuda = '12.1'\nhip = None\n")
+    return str(other)
+
+
+def _by_pythonpath(place: Place) -> None:
+    place.variables["PYTHONPATH"] = _older_torch(place)
+
+
+def _by_path_file(place: Place) -> None:
+    """A ``.pth`` whose line is run and puts the folder first."""
+    other = _older_torch(place)
+    (place.site / "zz_team.pth").write_text(f"import sys; sys.path.insert(0, {other!r})\n")
+
+
+def _checkout_on_pythonpath(place: Place) -> None:
+    """A source tree of PyTorch, whose torch/ holds no compiled part."""
+    place.install(*stacks.TORCH_12)
+    source = place.folder / "src" / "pytorch"
+    (source / "torch").mkdir(parents=True)
+    (source / "torch" / "__init__.py").write_text("from torch._C import *\n")
+    place.variables["PYTHONPATH"] = str(source)
+
+
+def _numpy_by_pythonpath(place: Place) -> None:
+    """NumPy 1 before the NumPy 2 that JAX was installed with."""
+    place.install(*stacks.JAX_12)
+    place.lead("PYTHONPATH", place.beside("numpy==1.26.4", name="old-numpy"))
+
+
+def _by_user_site(place: Place) -> None:
+    """An environment that sees the system's packages also sees the user's own, which an old project left there."""
+    place.install(*stacks.JAX_12)
+    settings = place.prefix / "pyvenv.cfg"
+    settings.write_text(
+        settings.read_text().replace("include-system-site-packages = false", "include-system-site-packages = true")
+    )
+    other = place.beside("ml-dtypes==0.4.1", "numpy==1.26.4", name="user")
+    user = place.home / ".local" / "lib" / place.site.parent.name / "site-packages"
+    user.parent.mkdir(parents=True)
+    shutil.copytree(other, user)
+    place.remove("ml_dtypes", "ml_dtypes-*")
+
+
+def _jitlink_by_bare_name(place: Place) -> None:
+    """The libraries of another program's installation: no version in any name, and no package near."""
+    place.install(*stacks.TORCH_12)
+    older = place.beside("nvidia-nvjitlink-cu12==12.1.105", name="older")
+    folder = place.folder / "opt" / "solver" / "lib"
+    folder.mkdir(parents=True)
+    shutil.copy(older / "nvidia/nvjitlink/lib/libnvJitLink.so.12", folder)
+    shutil.rmtree(older)
+    place.lead("LD_LIBRARY_PATH", folder)
+
+
+def _jitlink_preloaded(place: Place) -> None:
+    _jitlink_by_bare_name(place)
+    folder = place.variables.pop("LD_LIBRARY_PATH")
+    place.variables["LD_PRELOAD"] = f"{folder}/libnvJitLink.so.12"
+
+
+ENTRIES = (
+    Broken(
+        "onnxruntime over onnxruntime-gpu", "overlay", _onnx_overlaid, ("onnxruntime-cpu-and-gpu",), works=GPU_SESSION
+    ),
+    Broken(
+        "onnxruntime-gpu half removed",
+        "overlay",
+        _onnx_half_removed,
+        ("onnxruntime-cpu-and-gpu", "damaged-distribution", *DAMAGED),
+        ("onnxruntime-gpu",),
+        works=GPU_SESSION,
+    ),
+    Broken(
+        "cupy-cuda11x over cupy-cuda12x", "overlay", _cupy_overlaid, ("cupy-multiple-packages",), works="import cupy"
+    ),
+    Broken(
+        "cupy-cuda12x half removed",
+        "overlay",
+        _cupy_half_removed,
+        ("cupy-multiple-packages", "damaged-distribution", *DAMAGED),
+        ("cupy-cuda12x",),
+        works="import cupy",
+    ),
+    Broken(
+        "PYTHONPATH with another torch",
+        "redirection",
+        _by_pythonpath,
+        (),
+        ("PYTHONPATH", "/other"),
+        works="import torch",
+    ),
+    Broken(
+        ".pth with another torch",
+        "redirection",
+        _by_path_file,
+        (),
+        (r"zz_team\.pth",),
+        goal="words",
+        works="import torch",
+    ),
+    Broken(
+        "PYTHONPATH with a source tree",
+        "redirection",
+        _checkout_on_pythonpath,
+        (),
+        ("PYTHONPATH", "src/pytorch"),
+        works="import torch",
+    ),
+    Broken(
+        "PYTHONPATH with NumPy 1",
+        "redirection",
+        _numpy_by_pythonpath,
+        (),
+        ("PYTHONPATH|old-numpy", "(?i)numpy"),
+        works="import jax",
+    ),
+    Broken(
+        "user site with NumPy 1 and ml-dtypes",
+        "redirection",
+        _by_user_site,
+        (),
+        (r"\.local|user site|ml.dtypes",),
+        works="import jax",
+    ),
+    Broken(
+        "older libnvJitLink by bare name",
+        "shadowing",
+        _jitlink_by_bare_name,
+        ("nvjitlink-mismatch", "library-shadowed"),
+        (r"libnvJitLink\.so\.12", "opt/solver"),
+        works="import torch",
+    ),
+    Broken(
+        "older libnvJitLink preloaded",
+        "shadowing",
+        _jitlink_preloaded,
+        (),
+        (r"libnvJitLink\.so\.12", "LD_PRELOAD|opt/solver"),
+        works="import torch",
+    ),
+)
