@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from ._kit import Out, Request, clean
 
 PROBE = {
@@ -63,20 +61,13 @@ _PREFIXES = (
     "SLURM_GPUS",
 )
 
-_SECRET = re.compile(r"TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|CREDENTIAL|AUTH|(?:^|_)(?:API_?)?KEY(?:$|_)", re.IGNORECASE)
-_MASK = "***"
-
 _LONGEST = 4096
 _MOST = 512
 
 
 def collect(request: Request, out: Out) -> None:
-    """Send the ``variables`` section: those by the names above, secrets masked, long values cut."""
+    """Send the ``variables`` section: those by the names above, long values cut. The parent masks secrets."""
     variables = request.get("variables") or {}
     chosen = sorted(name for name in variables if name in _NAMES or name.startswith(_PREFIXES))
-    values = {clean(name): _shown(name, variables[name]) for name in chosen[:_MOST]}
+    values = {clean(name): clean(variables[name][:_LONGEST]) for name in chosen[:_MOST]}
     out.fact({"variables": {"source": "process", "values": values, "complete": len(chosen) <= _MOST}})
-
-
-def _shown(name: str, value: str) -> str:
-    return _MASK if _SECRET.search(name) else clean(value[:_LONGEST])

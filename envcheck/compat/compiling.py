@@ -25,6 +25,7 @@ FIELDS = {
     "torch": "torch",
     "release": "releases",
     "flaw": "flaws",
+    "secret": "secrets",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

@@ -25,6 +25,7 @@ from envcheck.compat.tables import (
     RateRow,
     ReleaseRow,
     Row,
+    SecretRow,
     SourceRow,
     Tables,
     TorchRow,
@@ -43,6 +44,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "torch": TorchRow,
     "release": ReleaseRow,
     "flaw": FlawRow,
+    "secret": SecretRow,
 }
 
 _ONE_AT_A_TIME = RLock()
