@@ -94,9 +94,6 @@ _PREFIXES = (
     "SLURM_GPUS",
 )
 
-_SECRET = re.compile(r"TOKEN|SECRET|PASS(?:WORD|WD|PHRASE)|CREDENTIAL|AUTH|(?:^|_)(?:API_?)?KEY(?:$|_)", re.IGNORECASE)
-_MASK = "***"
-
 _SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH")
 """A folder of these that is not there is passed over, and that is usual."""
 _SEPARATORS = re.compile(r"[\s:;,=]+")
@@ -106,19 +103,15 @@ _MOST = 512
 
 
 def collect(request: Request, out: Out) -> None:
-    """Send the ``variables`` section: those by the names above, secrets masked, long values cut."""
+    """Send the ``variables`` section: those by the names above, long values cut. The parent masks secrets."""
     variables = request.get("variables") or {}
     chosen = sorted(name for name in variables if name in _NAMES or name.startswith(_PREFIXES))
-    values = {clean(name): _shown(name, variables[name]) for name in chosen[:_MOST]}
+    values = {clean(name): clean(variables[name][:_LONGEST]) for name in chosen[:_MOST]}
     facts = {"source": "process", "values": values, "complete": len(chosen) <= _MOST}
-    listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS and not _SECRET.search(name)]
+    listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS]
     paths = dict.fromkeys(path for value in listed for path in _paths_in(value))
     told = [{"path": clean(path), "leads_to": _leads_to(request, path)} for path in list(paths)[:_MOST]]
     out.fact({"variables": {**facts, "paths": told}})
-
-
-def _shown(name: str, value: str) -> str:
-    return _MASK if _SECRET.search(name) else clean(value[:_LONGEST])
 
 
 def _paths_in(value: str) -> Iterator[str]:

@@ -101,7 +101,21 @@ def decode_fact(raw: msgspec.Raw) -> Snapshot:
     for section in _KEPT_FOR_ENVCHECK:
         if getattr(fact, section):
             raise WrongMessageError(f"a fact of the wrong shape: `$.{section}` is not for probes")
-    return fact
+    return _without_secrets(fact)
+
+
+def _without_secrets(fact: Snapshot) -> Snapshot:
+    """Variables go no further than this with a secret in them."""
+    if fact.variables is None:
+        return fact
+    from envcheck.redact.secrets import masked_value  # noqa: PLC0415 - few facts are variables
+
+    values = {name: masked_value(name, value) for name, value in fact.variables.values.items()}
+    if values == fact.variables.values:
+        return fact
+    shown = "\n".join(values.values())
+    paths = tuple(each for each in fact.variables.paths or () if each.path in shown)
+    return msgspec.structs.replace(fact, variables=msgspec.structs.replace(fact.variables, values=values, paths=paths))
 
 
 @contextmanager

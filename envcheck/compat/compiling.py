@@ -29,6 +29,7 @@ FIELDS = {
     "role": "roles",
     "conda": "conda",
     "product": "products",
+    "secret": "secrets",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

@@ -28,6 +28,7 @@ from envcheck.compat.tables import (
     ReleaseRow,
     RoleRow,
     Row,
+    SecretRow,
     SourceRow,
     Tables,
     TorchRow,
@@ -51,6 +52,7 @@ ROW_TYPES: dict[str, type[Row]] = {
     "role": RoleRow,
     "conda": CondaRow,
     "product": ProductRow,
+    "secret": SecretRow,
 }
 
 _ONE_AT_A_TIME = RLock()

@@ -7,7 +7,7 @@ Without ``from __future__ import annotations``, as in ``envcheck.snapshot``: row
 """
 
 import re
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -463,6 +463,22 @@ class ProductRow(Row, frozen=True, kw_only=True):
         return f"product/{self.names[0]}"
 
 
+class SecretRow(Row, frozen=True, kw_only=True):
+    """Keys that are known by how they begin."""
+
+    name: str
+    """Whose they are."""
+    starts: tuple[Annotated[str, msgspec.Meta(pattern=r"^[\w.~-]{3,}$")], ...]
+    of: Literal["letters", "capitals", "word", "dotted", "base64"]
+    """What follows is made of."""
+    least: Annotated[int, msgspec.Meta(ge=8, le=500)]
+    """Characters of it, at least."""
+
+    @property
+    def id(self) -> str:
+        return f"secret/{self.name}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -476,6 +492,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     rates: tuple[RateRow, ...] = ()
     efficiencies: tuple[EfficiencyRow, ...] = ()
     links: tuple[LinkRow, ...] = ()
+    secrets: tuple[SecretRow, ...] = ()
     torch: tuple[TorchRow, ...] = ()
     releases: tuple[ReleaseRow, ...] = ()
     flaws: tuple[FlawRow, ...] = ()

@@ -6,6 +6,7 @@ import re
 
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
+from envcheck.redact.secrets import masked_value
 from envcheck.snapshot import Snapshot, Variables
 
 NAME = "environment variables"
@@ -17,7 +18,6 @@ _LINE = re.compile(
     r"PYTORCH|TORCHDYNAMO|TORCHINDUCTOR|TRITON|XLA|TF|JAX|VLLM)_[A-Z0-9_]{1,60})"
     r"=(\"[^\"]*\"|'[^']*'|\S*)$"
 )
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL")
 _MOST = 500
 
 
@@ -29,6 +29,6 @@ def read(paste: Paste) -> Snapshot:
     values: dict[str, str] = {}
     for line in paste.lines:
         found = _LINE.match(line.strip())
-        if found and len(values) < _MOST and not _SECRET.search(found[1]):
-            values.setdefault(found[1], found[2].strip("\"'"))
+        if found and len(values) < _MOST:
+            values.setdefault(found[1], masked_value(found[1], found[2].strip("\"'")))
     return Snapshot(variables=Variables(source=SOURCE, values=values)) if values else Snapshot()

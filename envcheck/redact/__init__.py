@@ -11,7 +11,7 @@ reports of one machine can be compared. Redacting twice changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 
 import msgspec
 
@@ -19,14 +19,16 @@ from envcheck.checks import Report
 from envcheck.redact.pseudonyms import HIDDEN_GPU
 from envcheck.redact.pseudonyms import HOME as HOME
 from envcheck.redact.pseudonyms import HOST as HOST
-from envcheck.redact.secrets import holds_none, masked, masked_value
-from envcheck.redact.walk import Rewriting, rewritten
+from envcheck.redact.secrets import every_hint, masked, masked_value
+from envcheck.redact.walk import Rewriting, as_json, rewritten
 from envcheck.redact.walk import learn as learn
 
 
 def mask_secrets(report: Report) -> Report:
     """``report`` without what looks like a password, key or token; the same object where there is none."""
-    return rewritten(report, Rewriting(cache(masked), masked_value, holds_none))
+    encoded = as_json(report)
+    hints = every_hint() if encoded is None else every_hint().within(encoded)
+    return rewritten(report, Rewriting(cache(partial(masked, hints=hints)), masked_value, hints.absent))
 
 
 def redact(report: Report, homes: Iterable[str] = ()) -> Report:

@@ -83,10 +83,16 @@ def _items(items: tuple[Any, ...], how: Rewriting) -> list[Any]:
 
 
 def _left(items: tuple[Any, ...], leaves: Callable[[str], bool]) -> bool:
+    encoded = as_json(items)
+    return encoded is not None and leaves(encoded)
+
+
+def as_json(record: Any) -> str | None:
+    """``record`` as JSON; None where it holds what is no text, as a file name may."""
     try:
-        return leaves(msgspec.json.encode(items).decode())
+        return msgspec.json.encode(record).decode()
     except UnicodeEncodeError:
-        return False  # a file name need not be valid text
+        return None
 
 
 def _entry(key: str, value: Any, how: Rewriting) -> Any:

@@ -1,0 +1,147 @@
+"""The one list of what looks like a secret: names, values, and what only looks like one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from envcheck.compat.load import tables
+from envcheck.compat.tables import SecretRow
+from envcheck.redact.secrets import MASK, masked, masked_value
+
+S = "Zq9xW7vT3kLm"
+"""A secret without any shape of its own."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("DB_PASS", "PASS", "DB_PWD", "MYSQL_PWD", "AWS_CREDS", "GIT_CRED", "GITHUB_PAT", "SESSION_COOKIE", "COOKIE"),
+        *("GITLAB_SESSION", "SESSION_ID", "URL_SIGNATURE", "SIGNATURE", "HF_TOKEN", "githubToken", "api-key", "APIKEY"),
+        *("WANDB_API_KEY", "SSH_PRIVATE_KEY", "KEY", "BASIC_AUTH", "AUTH", "SENTRY_DSN", "MYSECRETVALUE", "passphrase"),
+        *("PGPASSWORD", "LOGIN_PASSWD", "SAS_SIG", "KAGGLE_KEY", "CREDENTIALS", "VAULT_PASSCODE", "X-Auth-Token"),
+        *("SECRETS", "AccessKey", "myApiKey", "NGC_CLI_API_KEY", "ENCRYPTION_KEY", "PASSWORD_SALT"),
+    ],
+)
+def test_names_that_tell(name: str) -> None:
+    assert masked_value(name, "x") == MASK
+    assert S not in masked(f"export {name}={S}; done")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("PATH", "CUDA_PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "KEYBOARD", "PASSED", "PWD", "OLDPWD", "XAUTHORITY"),
+        *(
+            "TOKENIZERS_PARALLELISM",
+            "NCCL_IB_PKEY",
+            "XLA_FLAGS",
+            "CUDA_VISIBLE_DEVICES",
+            "PATTERN",
+            "COMPASS",
+            "BYPASS",
+        ),
+        *(
+            "MONKEY",
+            "AUTHOR",
+            "GIT_AUTHOR",
+            "COMPAT",
+            "PASSES",
+            "SIGNAL",
+            "DESKTOP_SESSION",
+            "NVIDIA_DRIVER_CAPABILITIES",
+        ),
+        *("TF_XLA_FLAGS", "CUDA_PATH_V12_4", "MAX_PATH", "SPAT", "DISPATCH_KEYSET", "TORCH_CUDA_ARCH_LIST"),
+    ],
+)
+def test_names_that_tell_nothing(name: str) -> None:
+    assert masked_value(name, "/a/b") == "/a/b"
+    assert masked(f"{name}=/a/b") == f"{name}=/a/b"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://x.example/blob?sv=2024&sig={S}%3D&se=1",
+        f"https://b.s3.example/o?X-Amz-Credential={S}&X-Amz-Signature={S}&X-Amz-Security-Token={S}",
+        f"GET /v1?key={S}&alt=json",
+        f"X-Api-Key: {S}",
+        f"-H 'api-key: {S}'",
+        f'curl -H "Ocp-Apim-Subscription-Key: {S}"',
+        f"Private-Token: {S}",
+        f"Authorization: Digest username=a, response={S}",
+        f"proxy-authorization: Basic {S}==",
+        f"Cookie: a={S}; session={S}",
+        f"{{'Authorization': 'Bearer {S}'}}",
+        f"vllm serve --api-key {S} --port 1",
+        f"prog --hf-token={S}",
+        f"prog --registry-token={S} -x",
+        f"prog --my-access-token '{S}'",
+        f"prog --db-password {S}",
+        f"curl -u ada:{S} https://x.example",
+        f"curl --user 'ada:{S}' https://x.example",
+        f"mysql -h db -u root -p{S} name",
+        f"mysqldump -p{S}",
+        f"sshpass -p {S} ssh node",
+        f"docker login -u ada -p {S} r.example",
+        f"redis-cli -h x -a {S}",
+        f"-----BEGIN RSA PRIVATE KEY-----\n{S}\n{S}\n-----END RSA PRIVATE KEY-----",
+        f"-----BEGIN OPENSSH PRIVATE KEY-----\\n{S}",
+        f"postgres://ada:{S}/x/y@db.example/z",
+        f"https://ada:p@{S}@x.example/",
+        f"https://:{S}@x.example/",
+        f"amqp://{S}@x.example/",
+        f'{{"password": "{S}"}}',
+        f'{{\\"api_key\\": \\"{S}\\"}}',
+        f"password='{S} {S}'",
+        f"aws_secret_access_key = {S}",
+        f"token: {S}",
+        f"db_pass: {S}",
+    ],
+)
+def test_values_that_go(text: str) -> None:
+    once = masked(text)
+    assert S not in once
+    assert MASK in once
+    assert masked(once) == once
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "max_tokens=4096 num_tokens: 512 tokens_per_second=12.5k pad_token_id=0",
+        "KeyError: 'weight' key: value and monkey: y",
+        "docker run -u 1000:1000 -p 8080:80 image",
+        "nvidia-smi -pm 1; nvidia-smi -pl 300; mkdir -p a/b",
+        "the token is invalid; a secret was found; passed 3 tests",
+        "http://host.example:8080/path@v1.0",
+        "http://[::1]:8080/a@b",
+        "git+https://github.com/a/b@main",
+        "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        "task-abcdefghijklmnopqrstuvwxyz disk-image-of-the-machine-number-one",
+        "--xla_gpu_enable_triton_gemm=false --xla_disable_hlo_passes=a --xla_dump_hlo_pass_re=.*",
+        "DispatchKey: CUDA, dispatch key CUDA",
+        "-----BEGIN CERTIFICATE-----",
+        "session: 3",
+        "torch==2.5.1+cu124 0000:1b:00.0 GPU-5818afbd-93e1-6488-ffb4-e55ad89d9abc",
+    ],
+)
+def test_what_diagnoses_stays(text: str) -> None:
+    assert masked(text) == text
+
+
+_LETTERS = {"letters": "aB3", "capitals": "AB3", "word": "a-B3", "dotted": "aB3.", "base64": "aB3+"}
+
+
+@pytest.mark.parametrize("row", tables().secrets, ids=lambda row: row.name)
+def test_every_key_of_the_matrix(row: SecretRow) -> None:
+    for start in row.starts:
+        key = start + (_LETTERS[row.of] * 200)[: row.least] + "aB3"
+        assert masked(f"said {key}, then") in (f"said {MASK}, then", f"said {MASK}aB3, then"), start
+        assert masked(start) == start
+
+
+@given(st.text(alphabet="akeyPT_=:-\"' u/@.p", max_size=60))
+def test_masking_twice_changes_nothing(text: str) -> None:
+    assert masked(masked(text)) == masked(text)
