@@ -82,12 +82,20 @@ def requirement_name(line: str) -> str:
     return _SEPARATORS.sub("-", match[1]).lower() if match else ""
 
 
+def by_name(lines: Iterable[str]) -> dict[str, list[str]]:
+    """The lines by the distribution that they ask for."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(requirement_name(line), []).append(line)
+    return found
+
+
 def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str | None:
     """The bounds that the lines set on ``name`` here (extras left out); None where they do not ask for it.
 
     ``marks`` are the environment markers of PEP 508 that are known; a line whose marker needs another is left out.
     """
-    found = [line for line in lines if requirement_name(line) == name]
+    found = by_name(lines).get(name, ())
     holding = [asked for line in found if (asked := _requirement(line)) and _holds(asked, marks)]
     return ",".join(filter(None, (str(asked.specifier) for asked in holding))) if holding else None
 
@@ -98,15 +106,15 @@ def admits(bounds: str, there: str) -> bool | None:
     A pre-release is taken for the release that it leads to as well.
     """
     from packaging import version as pep440  # noqa: PLC0415 - few environments need it
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
         wanted, version = SpecifierSet(bounds), pep440.Version(there)
-    except (InvalidSpecifier, pep440.InvalidVersion):
+        if wanted.contains(version, prereleases=True):
+            return True
+        return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
+    except ValueError:  # no version, or one of more digits than Python reads
         return None
-    if wanted.contains(version, prereleases=True):
-        return True
-    return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
 
 
 def same_minor(bounds: str, there: str) -> bool:
@@ -118,11 +126,11 @@ def same_minor(bounds: str, there: str) -> bool:
 
 @cache
 def _requirement(line: str) -> Requirement | None:
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - few environments need it
+    from packaging.requirements import Requirement  # noqa: PLC0415 - few environments need it
 
     try:
         return Requirement(line) if len(line) <= _LONGEST else None
-    except InvalidRequirement:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -132,7 +140,10 @@ def _holds(asked: Requirement, marks: Mapping[str, str]) -> bool:
     text = str(asked.marker)
     if not _named(text) <= marks.keys() | {"extra"}:
         return False
-    return asked.marker.evaluate({"extra": "", **marks})
+    try:
+        return asked.marker.evaluate({"extra": "", **marks})
+    except ValueError:  # a version of more digits than Python reads
+        return False
 
 
 def _named(text: str) -> set[str]:

@@ -177,11 +177,15 @@ def _listed(facts: Facts) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None)
 
 
+_LONGEST_INDEX = 9
+"""Digits; Python reads no number of thousands."""
+
+
 def _entry(text: str, gpus: tuple[Gpu, ...]) -> Entry:
     if text == "-1":
         return Entry(text, "end")
     if text.isdecimal():
-        return Entry(text, "valid" if int(text) < len(gpus) else "invalid")
+        return Entry(text, "valid" if len(text) <= _LONGEST_INDEX and int(text) < len(gpus) else "invalid")
     if text.startswith("MIG-"):
         return Entry(text, "valid" if _names_mig(text, gpus) else "invalid")
     known = bool(text) and any((gpu.uuid or "").lower().startswith(text.lower()) for gpu in gpus)
