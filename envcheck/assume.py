@@ -7,6 +7,7 @@ that need it are skipped. Assuming a distribution replaces it in the judged envi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -95,7 +96,7 @@ def _gpus(stated: dict[str, str]) -> Listing[Gpu] | None:
     if name is None and "gpus" not in stated:
         return None
     count = stated.get("gpus", "1")
-    if not count.isdecimal() or not 0 <= int(count) <= _MOST_GPUS:
+    if not re.fullmatch("[0-9]{1,4}", count) or int(count) > _MOST_GPUS:
         raise UsageError(f"--assume gpus=={count}: write a number of GPUs from 0 to {_MOST_GPUS}")
     items = tuple(_gpu(number, name) for number in range(int(count)))
     return Listing(items=items, complete=True)

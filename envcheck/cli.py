@@ -60,9 +60,9 @@ def _guarded(argv: Sequence[str]) -> int:
 
 def _failed(message: str, status: int) -> int:
     """Say in one line what went wrong: it may quote a file or an option."""
-    from envcheck.report.clean import clean
+    from envcheck.report.clean import brief
 
-    streams.say(clean(message))
+    streams.say(brief(message))
     return status
 
 

@@ -107,14 +107,20 @@ def _credit(read: dict[str, str], ours: Record, theirs: Record, name: str) -> No
 
 def _merge_listings(path: str, ours: Listing[Any], theirs: Listing[Any], clashes: _Clashes) -> Listing[Any]:
     items: list[Identified] = list(ours.items)
+    places: dict[str, int] = {}
+    """The first item with each identity."""
+    for place, item in enumerate(items):
+        for identity in item.identities():
+            places.setdefault(identity, place)
     for other in theirs.items:
-        identities = set(other.identities())
-        place = next((i for i, item in enumerate(items) if identities & set(item.identities())), None)
-        if place is None:
+        place = min((places[identity] for identity in other.identities() if identity in places), default=len(items))
+        if place == len(items):
             items.append(other)
         else:
             name = next(iter(items[place].identities()))
             items[place] = _merge_records(f"{path}[{name}]", items[place], other, clashes)
+        for identity in items[place].identities():
+            places[identity] = min(place, places.get(identity, place))
     return Listing(items=tuple(items), complete=ours.complete or theirs.complete)
 
 

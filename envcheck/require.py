@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envcheck.checks import Check, Evidence, Missing, Scope, Status, Subject
 from envcheck.compat.gpu_names import find_gpu
@@ -131,5 +131,5 @@ def _words(name: str) -> frozenset[str]:
 def _version(text: str) -> Version | None:
     try:
         return Version(text)
-    except InvalidVersion:
+    except ValueError:  # no version, or one of more digits than Python reads
         return None

@@ -96,7 +96,8 @@ def _interpreter(environment: Environment) -> tuple[str, str]:
         return interpreter, f"the environment cannot run: {environment.problem}"
     if not interpreter or not Path(interpreter).is_file():
         return interpreter, f"{environment.key} has no interpreter"
-    version = tuple(int(part) for part in (environment.python or "").split(".")[:2] if part.isdecimal())
+    numbers = (environment.python or "").split(".")[: len(OLDEST_PYTHON)]
+    version = tuple(int(part) for part in numbers if part.isdecimal() and len(part) < 5)
     if len(version) == len(OLDEST_PYTHON) and version < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
         return interpreter, f"a trial needs Python {oldest} or newer; this is {environment.python}"

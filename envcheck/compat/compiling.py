@@ -7,10 +7,12 @@ imported here; ``load`` checks the types of what comes out.
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
+from envcheck.bounded import TooLargeError, read_file
 from envcheck.errors import MatrixError
 
 FIELDS = {
@@ -34,6 +36,13 @@ FIELDS = {
 """The field of ``Tables`` for each table of rows in the TOML files."""
 
 COMPILED = "compiled.json"
+MOST_ENTRIES = 10_000
+MOST_FILES = 200
+MOST_BYTES = 8 << 20
+MOST_DOTS = 200
+"""What a folder of rows may have: entries, TOML files, bytes in all of these, dots on a line of them. The shipped one
+has a tenth of it.
+"""
 
 GENERATED = "generated"
 """The table that says which rows ``envcheck matrix refresh`` regenerates; no knowledge."""
@@ -45,16 +54,35 @@ def compile_folder(folder: Path) -> dict[str, Any]:
     A row's ``source`` becomes a list of ``file/key``. Raises MatrixError naming file and row.
     """
     document: dict[str, Any] = {"sources": {}, **{field: [] for field in FIELDS.values()}}
-    paths = sorted(folder.glob("*.toml"))
-    if not paths:
-        raise MatrixError(f"{folder}: no matrix here: it has no TOML file")
-    for path in paths:
-        _add_file(document, path)
+    left = MOST_BYTES
+    for path in toml_files(folder):
+        data = _bytes(path, left)
+        left -= len(data)
+        _add_file(document, path, data)
     return document
 
 
-def _add_file(document: dict[str, Any], path: Path) -> None:
-    content = _read(path)
+def toml_files(folder: Path) -> list[Path]:
+    """The TOML files of ``folder``, sorted; raise MatrixError where there are none, or more than a matrix has."""
+    found: list[Path] = []
+    try:
+        with os.scandir(folder) as entries:
+            for number, entry in enumerate(entries):
+                if entry.name.endswith(".toml"):
+                    found.append(folder / entry.name)
+                if number >= MOST_ENTRIES or len(found) > MOST_FILES:
+                    raise MatrixError(
+                        f"{folder}: a folder of rows has at most {MOST_FILES} TOML files among {MOST_ENTRIES} entries"
+                    )
+    except OSError as error:
+        raise MatrixError(f"{folder}: the folder cannot be read: {error.strerror or error}") from None
+    if not found:
+        raise MatrixError(f"{folder}: no matrix here: it has no TOML file")
+    return sorted(found)
+
+
+def _add_file(document: dict[str, Any], path: Path, data: bytes) -> None:
+    content = _read(path, data)
     content.pop(GENERATED, None)
     sources = content.pop("sources", {})
     if not isinstance(sources, dict):
@@ -82,10 +110,24 @@ def _row(row: Any, place: str, stem: str, sources: dict[str, Any]) -> dict[str, 
     return {**row, "source": [f"{stem}/{key}" for key in keys]}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+def _bytes(path: Path, most: int) -> bytes:
     try:
-        content: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return read_file(path, most)
+    except OSError as error:
+        raise MatrixError(f"{path.name}: cannot be read: {error.strerror or error}") from None
+    except TooLargeError:
+        raise MatrixError(f"{path.name}: the rows of a folder have at most {MOST_BYTES >> 20} MiB") from None
+
+
+def _read(path: Path, data: bytes) -> dict[str, Any]:
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    # The time that the parser takes for a dotted key grows with the square of its parts.
+    if any(line.count(b".") > MOST_DOTS for line in data.splitlines()):
+        raise MatrixError(f"{path.name}: a line with more than {MOST_DOTS} dots")
+    try:
+        content: dict[str, Any] = toml.loads(data.decode())
+    except ValueError as error:
         raise MatrixError(f"{path.name}: cannot be read as TOML: {error}") from error
+    except RecursionError:
+        raise MatrixError(f"{path.name}: it is nested too deeply") from None
     return content

@@ -114,7 +114,7 @@ def expectation(tables: Tables, gpu: Gpu, measured: Measurement) -> Expectation 
     clock = measured.conditions.sm_clock if measured.conditions else None
     sheet_clock = model.clock if model else None
     used = _clock(measured)
-    at_clock = share * used / clock.median if measured.precision is not None and clock and used else None
+    at_clock = share * used / clock.median if measured.precision and clock and clock.median and used else None
     return Expectation(
         ceiling=ceiling,
         basis=basis,
@@ -168,7 +168,10 @@ def _rate(
     tables: Tables, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
 ) -> tuple[float | None, RateRow | None]:
     """Operations per clock; cuBLAS multiplies FP64 on tensor cores where there are such."""
-    precision = msgspec.convert(measured.precision, Precision)
+    try:
+        precision = msgspec.convert(measured.precision, Precision)
+    except msgspec.ValidationError:  # one that a newer envcheck measured
+        return None, None
     if precision == "fp64" and measured.name != "fma":
         rate, row = operations_per_clock(tables, model, capability, "fp64_tensor")
         if rate is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from envcheck.compat.tables import Machine, Os, Tables, TorchRow
 from envcheck.compat.torch_builds import build_of
@@ -40,7 +40,7 @@ def _from_local_version(version: str) -> Inference | None:
     """``+cu124``, ``+cpu`` and ``+rocm6.2`` say what a build is for."""
     try:
         local = Version(version).local or ""
-    except InvalidVersion:
+    except ValueError:  # no version, or one of more digits than Python reads
         return None
     why = "local version"
     if local == "cpu":

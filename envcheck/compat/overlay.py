@@ -5,25 +5,34 @@ A row of releases that names no system replaces those of every system.
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from envcheck.compat.compiling import FIELDS
+from envcheck.compat.compiling import FIELDS, MOST_ENTRIES
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import CudaRow, DriverBranchRow, ReleaseRow, Row, SourceRow, Tables, TorchRow
 from envcheck.errors import MatrixError
 from envcheck.sources import Source
 
 _NO_VERSION = (0,)
+_NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+"""Errors of a path that leads to nothing, unless the last part of it is there."""
 
 
-def overlay_folders(named: str | None, variables: Mapping[str, str]) -> tuple[str, ...]:
-    """The folders that count, the last outranks: the configuration folder if it has rows, then what is named."""
-    own = _configuration_folder(variables)
+def overlay_folders(named: str | None, variables: Mapping[str, str], unread: Callable[[str], None]) -> tuple[str, ...]:
+    """The folders that count, the last outranks: the configuration folder if it has rows, then what is named.
+
+    ``unread`` is told of a configuration folder that cannot be read: it may be somebody else's, as where a container
+    has root's HOME and another user.
+    """
+    own = _configuration_folder(variables, unread)
     return tuple(str(place) for place in (own, Path(named) if named else None) if place is not None)
 
 
@@ -51,7 +60,13 @@ def is_from(source: Source, place: str) -> bool:
 def read_overlay(place: str, read: Callable[[Path], Tables]) -> Tables:
     """The rows of a folder. Raises MatrixError that names it."""
     folder = Path(place)
-    if not folder.is_dir():
+    try:
+        is_folder = stat.S_ISDIR(folder.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_folder = False
+    except OSError as error:
+        raise MatrixError(f"{place}: the folder of rows cannot be read: {error.strerror or error}") from None
+    if not is_folder:
         raise MatrixError(f"{place}: there is no such folder of rows for the matrix")
     try:
         return read(folder)
@@ -60,11 +75,20 @@ def read_overlay(place: str, read: Callable[[Path], Tables]) -> Tables:
         raise MatrixError(text if text.startswith(place) else f"{place}: {text}") from None
 
 
-def _configuration_folder(variables: Mapping[str, str]) -> Path | None:
+def _configuration_folder(variables: Mapping[str, str], unread: Callable[[str], None]) -> Path | None:
     base = variables.get("XDG_CONFIG_HOME") or (f"{variables['HOME']}/.config" if variables.get("HOME") else "")
+    if not base.startswith("/"):  # to be ignored, by the XDG Base Directory Specification
+        return None
     place = Path(base) / "envcheck" / "matrix"
-    # A relative base is to be ignored, by the XDG Base Directory Specification.
-    return place if base.startswith("/") and next(place.glob("*.toml"), None) else None
+    try:
+        with os.scandir(place) as entries:
+            names = [entry.name for entry in islice(entries, MOST_ENTRIES + 1)]
+    except OSError as error:
+        if error.errno not in _NOTHING_THERE or os.path.lexists(place):
+            unread(f"{place} cannot be read ({error.strerror or error}): rows in it are left out")
+        return None
+    has_rows = any(name.endswith(".toml") for name in names) or len(names) > MOST_ENTRIES
+    return place if has_rows else None
 
 
 def _marked(source: SourceRow, place: str) -> SourceRow:

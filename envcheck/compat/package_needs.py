@@ -114,6 +114,14 @@ def same_package(one: str, other: str) -> bool:
     return one == other or stands_for(one) == stands_for(other)
 
 
+def by_name(lines: Iterable[str]) -> dict[str, list[str]]:
+    """The lines by the distribution that they ask for."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(requirement_name(line), []).append(line)
+    return found
+
+
 def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str | None:
     """The bounds that the lines set on ``name`` here (extras left out); None where they do not ask for it.
 
@@ -130,15 +138,15 @@ def admits(bounds: str, there: str) -> bool | None:
     A pre-release is taken for the release that it leads to as well.
     """
     from packaging import version as pep440  # noqa: PLC0415 - few environments need it
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
         wanted, version = SpecifierSet(bounds), pep440.Version(there)
-    except (InvalidSpecifier, pep440.InvalidVersion):
+        if wanted.contains(version, prereleases=True):
+            return True
+        return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
+    except ValueError:  # no version, or one of more digits than Python reads
         return None
-    if wanted.contains(version, prereleases=True):
-        return True
-    return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
 
 
 def same_minor(bounds: str, there: str) -> bool:
@@ -154,14 +162,14 @@ def read_requirement(line: str) -> Requirement | None:
 
     Every line is read here: what old releases wrote (``>=1.8.*``) is no longer PEP 440, and means ``>=1.8``.
     """
-    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415 - few environments need it
+    from packaging.requirements import Requirement  # noqa: PLC0415 - few environments need it
 
     if len(line) > _LONGEST:
         return None
     for text in (line, _WILD.sub(r"\1", line)):
         try:
             return Requirement(text)
-        except InvalidRequirement:
+        except (ValueError, RecursionError):
             continue
     return None
 
@@ -188,7 +196,10 @@ def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool
     text = str(asked.marker)
     if not _named(text) <= marks.keys() | {"extra"}:
         return False
-    return asked.marker.evaluate({"extra": extra, **marks})
+    try:
+        return asked.marker.evaluate({"extra": extra, **marks})
+    except ValueError:  # a version of more digits than Python reads
+        return False
 
 
 def _named(text: str) -> set[str]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from functools import lru_cache
 
 _MOST_MARKS = 3
 """Combining marks kept on one character; a taller pile would cover the lines around it."""
+
+_LONG_WORD = re.compile(r"(\S{100})\S{40,}(\S{40})")
+_LONGEST_MESSAGE = 1000
+_MOST_OF_MESSAGE = 100_000
+"""Characters of a message that are looked at; the end of one that is longer is not shown anyway."""
 
 _TYPOGRAPHY = {
     "…": "...",
@@ -53,6 +59,12 @@ def clean(text: str, *, ascii_only: bool = False) -> str:
         else:
             pieces.append(character)
     return "".join(pieces)
+
+
+def brief(message: str) -> str:
+    """A message as one clean line, without most of what it quotes at length: a file or an option may hold anything."""
+    text = clean(_LONG_WORD.sub(r"\1…\2", message[:_MOST_OF_MESSAGE]))
+    return text if len(text) <= _LONGEST_MESSAGE else text[:_LONGEST_MESSAGE] + "…"
 
 
 def spelled(character: str) -> str:

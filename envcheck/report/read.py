@@ -11,8 +11,14 @@ from envcheck.checks import SCHEMA_VERSION, Report
 from envcheck.errors import UsageError
 from envcheck.report.clean import clean
 from envcheck.report.wrap import clip
+from envcheck.snapshot import Snapshot
 
 MOST_BYTES = 64 << 20
+MOST_RECORDS = 500_000
+MOST_VALUES = 4_000_000
+"""What a saved report may hold: a record takes some hundred bytes of memory."""
+MOST_JUDGED = {"GPUs": 1024, "frameworks": 1024, "error lines": 10_000, "measurements": 20_000}
+"""Of what every rule, or every known error line, is held against each."""
 
 T = TypeVar("T")
 
@@ -30,8 +36,27 @@ def read_report(text: bytes) -> Report:
     content = text.removeprefix(codecs.BOM_UTF8)
     if not content.strip():
         raise UsageError("the saved report is empty; save one with: envcheck check --format json")
+    if content.count(b"{") > MOST_RECORDS or content.count(b",") > MOST_VALUES:
+        raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
     _check_version(_decode(content, _Head).schema_version)
-    return _decode(content, Report)
+    report = _decode(content, Report)
+    for what, count in _counts(report).items():
+        if count > MOST_JUDGED[what]:
+            raise UsageError(f"the saved report has {count} {what}; at most {MOST_JUDGED[what]} are read")
+    return report
+
+
+def _counts(report: Report) -> dict[str, int]:
+    snapshot = report.snapshot or Snapshot()
+    environments = snapshot.environments.items if snapshot.environments else ()
+    listings = [environment.frameworks for environment in environments if environment.frameworks]
+    log = snapshot.kernel.log if snapshot.kernel else None
+    return {
+        "GPUs": len(snapshot.gpus.items) if snapshot.gpus else 0,
+        "frameworks": sum(len(listing.items) for listing in listings),
+        "error lines": len(snapshot.observed_errors) + (len(log.messages or ()) if log else 0),
+        "measurements": len(report.measurements),
+    }
 
 
 def _check_version(version: str) -> None:
@@ -54,8 +79,14 @@ def _is_number(text: str) -> bool:
 
 
 def _decode(content: bytes, kind: type[T]) -> T:
+    """Read ``content`` strictly, else as one of a newer minor."""
     try:
-        return msgspec.json.decode(content, type=kind)
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.ValidationError:
+            from envcheck.report.newer import read_newer
+
+            return read_newer(content, kind)
     except msgspec.ValidationError as error:
         # The reason quotes the file, and goes to a terminal.
         raise UsageError(f"the file is JSON, but not a report of envcheck: {clip(clean(str(error)), 160)}") from None

@@ -54,7 +54,7 @@ def wanted(facts: Facts) -> tuple[Wanted, ...]:
         first = numbers.strip(".").partition(".")[0]
         numbered = part in ("cudnn", "tensorrt") or bool(_BY_CUDA.match(name))
         if part:
-            number = int(first) if first and numbered else None
+            number = int(first[:9]) if first and numbered else None
             found.setdefault(soname, Wanted(soname, part, number, evidence))
     return tuple(found.values())
 

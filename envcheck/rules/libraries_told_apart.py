@@ -104,9 +104,13 @@ def _majors(snapshot: Snapshot, tables: Tables) -> Iterator[int]:
             yield from _major(framework.cuda)
 
 
+_LONGEST = 9
+"""Digits of a number; Python reads none of thousands."""
+
+
 def _major(version: str | None) -> Iterator[int]:
     head = (version or "").partition(".")[0]
-    if head.isascii() and head.isdigit():
+    if head.isascii() and head.isdigit() and len(head) <= _LONGEST:
         yield int(head)
 
 
@@ -129,7 +133,9 @@ def _wanted_version(text: str, family: str) -> str | None:
     if len(numbers) < 2:
         return None
     wanted = numbers[1]
-    return wanted if "." in wanted else _decoded(wanted, family)
+    if "." in wanted:
+        return wanted
+    return _decoded(wanted, family) if len(wanted) <= _LONGEST else None
 
 
 def _decoded(number: str, family: str) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from envcheck.checks import Evidence, Fix
 from envcheck.rules import fixes
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
@@ -100,13 +102,12 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     """
     links = gpu.nvlinks or ()
     active, inactive = _by_state(links)
-    siblings = [
-        other for other in facts.gpus if other is not gpu and other.name == gpu.name and _uses_nvlink(other, facts)
-    ]
-    if not active and not any(_on_switch(other) for other in siblings):
+    model = _models(facts)[gpu.name]
+    if not active and model.on_switch == _on_switch(gpu):
         return None
-    elsewhere = {number for other in siblings for number in _by_state(other.nvlinks or ())[0]}
-    down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in elsewhere)
+    # One that is inactive on this GPU is active on another, if it is active at all.
+    used = model.active
+    down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in used)
     count = f"{len(active)} of {len(links)} NVLinks active"
     shown_links = Evidence(what=called(gpu), value=count, source=links[0].source if links else "")
     if not down:
@@ -123,6 +124,29 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
         action="reset",
         fixes=(fixes.reset(gpu),),
     )
+
+
+class _Model(msgspec.Struct):
+    """The GPUs of one model that use NVLink."""
+
+    on_switch: int = 0
+    active: set[int] = set()
+
+
+_latest: list[tuple[Facts, dict[str | None, _Model]]] = []
+"""The models of the facts that were asked about last: each GPU is held against all others."""
+
+
+def _models(facts: Facts) -> dict[str | None, _Model]:
+    if not _latest or _latest[0][0] is not facts:
+        found: dict[str | None, _Model] = {}
+        for gpu in facts.gpus:
+            if _uses_nvlink(gpu, facts):
+                model = found.setdefault(gpu.name, _Model())
+                model.on_switch += _on_switch(gpu)
+                model.active.update(_by_state(gpu.nvlinks or ())[0])
+        _latest[:] = [(facts, found)]
+    return _latest[0][1]
 
 
 def _by_state(links: tuple[NvLink, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:

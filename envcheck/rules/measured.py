@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -73,7 +74,7 @@ def quantity(value: float, unit: str) -> str:
     if unit == "s":
         return f"{value * 1e6:.3g} us" if value < 1e-3 else f"{value * 1e3:.3g} ms"
     scale, prefix = next(((scale, prefix) for scale, prefix in _SCALES if value >= scale), (1.0, ""))
-    shown = value / scale
+    shown = min(value / scale, sys.float_info.max)
     return f"{shown:.{3 - min(3, len(str(int(shown))))}f}".rstrip(".") + f" {prefix}{unit}"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from envcheck.checks import Evidence, Status
-from envcheck.compat.package_needs import admits, bounds_on, requirement_name, stands_for
+from envcheck.compat.package_needs import admits, bounds_on, by_name, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import named, of
 from envcheck.rules.install import How, install
@@ -30,7 +30,7 @@ _OF_EXTRA = re.compile(r";.*\bextra\b")
 
 def _declares(subject: FrameworkSubject, _facts: Facts) -> bool:
     complete = subject.environment.distributions_complete
-    return complete and (any(True for _ in _asked(subject)) or bool(_lines(subject)))
+    return complete and (bool(_asked(subject)) or bool(_lines(subject)))
 
 
 def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
@@ -46,17 +46,21 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of what is required, without an extra and for this system, and is not installed at all."""
     there = {each.name for each in subject.environment.distributions or ()}
     there |= {each.name for each in of(subject.environment) if not each.incomplete}
-    lines = [line for line in _lines(subject) if not _OF_EXTRA.search(line)]
-    lacking = [name for name in dict.fromkeys(map(requirement_name, lines)) if name not in there]
-    wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines, name, facts.marks)) is not None]
+    lines = by_name(line for line in _lines(subject) if not _OF_EXTRA.search(line))
+    lacking = [name for name in lines if name not in there]
+    wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.marks)) is not None]
     stand_ins = set(map(stands_for, there)) if wanted else there
     left_out = (*_SPOKEN_OF_STARTS, *_NOT_TO_RUN)
     return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
 
 
-def _asked(subject: FrameworkSubject) -> Iterator[str]:
-    names = dict.fromkeys(map(requirement_name, subject.framework.requires))
-    yield from (name for name in names if name not in _SPOKEN_OF and not name.startswith(_SPOKEN_OF_STARTS))
+def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
+    """The lines that are judged here, by the distribution that they ask for."""
+    asked = by_name(subject.framework.requires)
+    spoken_of = [name for name in asked if name in _SPOKEN_OF or name.startswith(_SPOKEN_OF_STARTS)]
+    for name in spoken_of:
+        del asked[name]
+    return asked
 
 
 @rule(layer="framework", scope="env", per="framework", arises=_declares)
@@ -84,9 +88,10 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
             https://packaging.python.org/en/latest/specifications/dependency-specifiers/
     """
     framework = subject.framework
-    asked = framework.requires
-    broken = [found for name in _asked(subject) if (found := _broken(subject, asked, name, facts))]
-    broken += _broken_in_every_group(subject, facts)
+    installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
+    asked = _asked(subject).items()
+    broken = [found for name, lines in asked if (found := _broken(subject, name, lines, installed, facts))]
+    broken += _broken_in_every_group(subject, installed, facts)
     gone = _gone(subject, facts)
     known = {name for name, _, _ in broken}
     broken += [(name, bounds, None) for name, bounds in gone if name not in known]
@@ -118,26 +123,32 @@ def _weight(framework: Framework, gone: list[tuple[str, str]]) -> Status:
     return "fail" if framework.extends in {name for name, _ in gone} else "warn"
 
 
-def _broken_in_every_group(subject: FrameworkSubject, facts: Facts) -> list[_Broken]:
+def _broken_in_every_group(
+    subject: FrameworkSubject, installed: Mapping[str, Distribution], facts: Facts
+) -> list[_Broken]:
     """What is lacking where one of several groups must be met and none is: of the one that lacks the least, the last
     among equals, which is of the newest CUDA.
     """
-    lacking = [_broken_in(subject, lines, facts) for lines in subject.framework.needs_one_of or ()]
+    lacking = [
+        [
+            found
+            for name, of_name in by_name(lines).items()
+            if (found := _broken(subject, name, of_name, installed, facts))
+        ]
+        for lines in subject.framework.needs_one_of or ()
+    ]
     return min(reversed(lacking), key=len) if lacking else []
 
 
-def _broken_in(subject: FrameworkSubject, lines: tuple[str, ...], facts: Facts) -> list[_Broken]:
-    names = dict.fromkeys(map(requirement_name, lines))
-    return [found for name in names if (found := _broken(subject, lines, name, facts))]
-
-
-def _broken(subject: FrameworkSubject, lines: tuple[str, ...], name: str, facts: Facts) -> _Broken | None:
+def _broken(
+    subject: FrameworkSubject, name: str, lines: list[str], installed: Mapping[str, Distribution], facts: Facts
+) -> _Broken | None:
     """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
     environment = subject.environment
     bounds = bounds_on(lines, name, facts.marks)
     if bounds is None:
         return None
-    there = next((each for each in environment.distributions or () if each.name == name), None)
+    there = installed.get(name)
     if there is None:
         by_conda = any(each.channel == "conda" for each in environment.distributions or ())
         imported = any(each.name == name for each in of(environment))

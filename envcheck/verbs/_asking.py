@@ -43,7 +43,14 @@ def overlays(options: Namespace) -> tuple[str, ...]:
     """The folders of rows that are laid over the matrix."""
     from envcheck.compat.overlay import overlay_folders
 
-    return overlay_folders(options.matrix, os.environ)
+    return overlay_folders(options.matrix, os.environ, unread=_say_unread)
+
+
+def _say_unread(text: str) -> None:
+    from envcheck.report.clean import brief
+    from envcheck.streams import say
+
+    say(brief(f"envcheck: {text}"))
 
 
 def _quick(options: Namespace) -> Bench | None:

@@ -144,5 +144,7 @@ def test_the_configuration_folder(tmp_path: Path, variables: dict[str, str], fou
     (base / "envcheck" / "matrix" / "rows.toml").write_text(SOURCE)
     given = {name: text.format(base=base, home=tmp_path / "home") for name, text in variables.items()}
     own = (str(base / "envcheck" / "matrix"),) if found else ()
-    assert overlay_folders(None, given) == own
-    assert overlay_folders("named", given) == (*own, "named")
+    unread: list[str] = []
+    assert overlay_folders(None, given, unread.append) == own
+    assert overlay_folders("named", given, unread.append) == (*own, "named")
+    assert unread == []

@@ -29,7 +29,8 @@ def judge_hardware(tables: Tables, question: Question) -> Iterator[Judgement]:
     for name, members in (("cuda", question.cuda), ("nvcc", question.nvcc)):
         runner = runner_of(question)
         if members and runner:
-            release = question.versions[name][0].numbers if len(members) == 1 else ()
+            versions = question.versions[name] if len(members) == 1 else ()
+            release = versions[0].numbers if versions else ()
             fits = [(str(cuda), runs(tables, question, cuda, release)) for cuda in members]
             yield Judgement((runner, name), agree(fits, question.labels[name]))
 

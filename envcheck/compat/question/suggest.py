@@ -102,14 +102,14 @@ def _exactly(component: Component, value: str) -> Component:
 
 def _values(tables: Tables, question: Question, name: str, objections: Sequence[Judgement]) -> Iterator[str]:
     """What could stand in the place of a component, nearest first."""
-    writer = _WRITERS.get(name)
-    if name == "driver":
+    writer, versions = _WRITERS.get(name), question.versions.get(name, ())
+    if name == "driver" and question.drivers:
         yield from _drivers(tables, question, [objection.fit.nearest_change for objection in objections])
-    elif writer:
+    elif writer and (versions or name in _WITHOUT_VERSION):
         yield from writer(tables, question)
-    elif name in question.versions:
+    elif versions and name != "driver":
         known = [str(version) for version in known_versions(tables, name)]
-        yield from _nearest(known, _older(known, question.versions[name][0]))
+        yield from _nearest(known, _older(known, versions[0]))
 
 
 def _older(known: Sequence[str], version: Version) -> int:
@@ -220,6 +220,10 @@ _WRITERS: dict[str, Callable[[Tables, Question], Iterator[str]]] = {
     "kernel-module": _modules,
     "os": _systems,
 }
+
+
+_WITHOUT_VERSION = ("kernel-module", "os")
+"""Components that are words; of any other, nothing is near what names no known release."""
 
 
 def _told(tables: Tables, question: Question, components: Sequence[Component], place: int, value: str) -> str:
