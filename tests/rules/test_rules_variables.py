@@ -99,7 +99,8 @@ def test_long_values_are_bounded() -> None:
 
 
 def with_variables(snapshot: Snapshot, paths: dict[str, str] | None = None, /, **values: str) -> Snapshot:
-    told: Any = tuple(VariablePath(path=path, leads_to=kind) for path, kind in (paths or {}).items())
+    listed: dict[str, Any] = dict(paths or {})
+    told = tuple(VariablePath(path=path, leads_to=kind) for path, kind in listed.items())
     return but(snapshot, variables=Variables(source="process", values=values, complete=True, paths=told))
 
 
