@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import STATUSES, Check, Layer, Report, Status
+from envcheck.checks import ASSUMED, STATUSES, Check, Layer, Report, Status
 from envcheck.report.deaths import lost_with, probe_end
 from envcheck.report.gpus import group_text, groups
 from envcheck.report.pen import WORDS, Line, Pen, Span
@@ -45,7 +45,7 @@ def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[R
     container = _container(report)
     return [
         *_gpu_rows(report, gpus, with_container=container is None),
-        _row("Driver", _in_layers(report, "driver", "kernel"), _driver_text(report), report, "driver"),
+        _driver_row(report),
         _row("Toolkit", _in_layers(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
         *([] if place_told else _python_rows(report)),
         *_framework_rows(report),
@@ -62,7 +62,23 @@ def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, 
     lost = lost_with(section, report)
     if lost is not None:
         return Row(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
-    return Row(label, worst(checks), "not looked at")
+    return Row(label, _not_ok(worst(checks)), "not looked at")
+
+
+def _not_ok(status: Status) -> Status:
+    """The status of a row about what is not there, or was not looked at."""
+    return "skipped" if status == "pass" else status
+
+
+def _driver_row(report: Report) -> Row:
+    checks = _in_layers(report, "driver", "kernel")
+    row = _row("Driver", checks, _driver_text(report), report, "driver")
+    driver = report.snapshot.driver if report.snapshot else None
+    if driver is None or not driver.installed:
+        return msgspec.structs.replace(row, status=_not_ok(row.status))
+    # Of one that was only stated, it is no news that nothing is known against it.
+    held = any(check.status == "pass" and check.evidence and not check.only_assumed for check in checks)
+    return msgspec.structs.replace(row, status=_not_ok(row.status)) if driver.source == ASSUMED and not held else row
 
 
 def _row_lines(row: Row, pen: Pen, room: Room) -> list[Line]:
@@ -80,7 +96,8 @@ def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[Row]:
     layers: tuple[Layer, ...] = ("gpu", "fabric", "container") if with_container else ("gpu", "fabric")
     machine = [check for check in _in_layers(report, *layers) if check.subject.kind == "machine"]
     if not gpus_of(report):
-        return [_row("GPU", machine, _no_gpu(report), report, "gpus")]
+        row = _row("GPU", machine, _no_gpu(report), report, "gpus")
+        return [msgspec.structs.replace(row, status=_not_ok(row.status))]
     found = groups(report, machine)
     shown = found if len(found) <= most else found[: most - 1]
     rows = [Row("GPU" if group is found[0] else "", group.status, group_text(group, report)) for group in shown]
