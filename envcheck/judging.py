@@ -59,7 +59,7 @@ def judge(
     held = require(snapshot, knowledge, request.require)
     report = conclude(
         snapshot,
-        (*found, *held, *held_together(knowledge, request.assume)),
+        (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),
         [rule for rule in rules if rule.is_put_in(request.scopes)],
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,
