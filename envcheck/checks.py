@@ -17,6 +17,11 @@ from envcheck.sources import Source as Source  # noqa: PLC0414
 SCHEMA_VERSION = "1.0"
 """Readers accept any minor of their major."""
 
+ASSUMED = "assumed"
+"""The source of what ``--assume`` stated."""
+ASSUMPTION = "assumption-not-known"
+"""Names the check whether what was stated fits together, which is no rule's."""
+
 Status = Literal["pass", "note", "warn", "fail", "unknown", "skipped"]
 Verdict = Literal["pass", "warn", "fail", "unknown"]
 Scope = Literal["node", "container", "env"]
@@ -155,6 +160,11 @@ class Check(Part, frozen=True, kw_only=True):
     fixes: tuple[Fix, ...] = ()
     action: Literal["none", "reset", "reboot", "drain", "replace"] = "none"
     sources: tuple[Source, ...] = ()
+
+    @property
+    def only_assumed(self) -> bool:
+        """Whether it rests on nothing but what ``--assume`` stated."""
+        return bool(self.evidence) and all(part.source == ASSUMED for part in self.evidence)
 
 
 class Tool(Part, frozen=True, kw_only=True):

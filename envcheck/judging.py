@@ -17,6 +17,7 @@ from envcheck.compat.question.rows import is_known
 from envcheck.errors import UsageError
 from envcheck.events import Judged, OnEvent
 from envcheck.exitcode import ExitCode
+from envcheck.held_together import held_together
 from envcheck.join_loads import join_loads
 from envcheck.observed_loads import observed_loads
 from envcheck.request import Request
@@ -62,7 +63,7 @@ def judge(
     held = require(snapshot, knowledge, request.require)
     report = conclude(
         snapshot,
-        (*found, *held),
+        (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),
         [rule for rule in rules if rule.is_put_in(request.scopes)],
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.checks import STATUSES, Check, Report, Summary, Tool, Verdict
+from envcheck.checks import ASSUMPTION, STATUSES, Check, Report, Summary, Tool, Verdict
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
 from envcheck.rules.cause import Importance, primary
@@ -90,7 +90,10 @@ def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine:
 
 
 def _decides(check: Check, required: frozenset[str]) -> bool:
-    return check.rule in required or check.layer == "request"
+    """Whether the verdict waits for it; what was assumed without being held against anything settles nothing."""
+    if check.rule == ASSUMPTION or check.layer == "request":
+        return True
+    return check.rule in required and not (check.status == "pass" and check.only_assumed)
 
 
 def _lacks_a_machine(check: Check) -> bool:
@@ -121,7 +124,7 @@ def _headline(
         text = cause.title
     elif decision == "unknown":
         open_questions = [
-            check for check in checks if check.rule in required and check.status in ("unknown", "skipped")
+            check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
         ]
         why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
         text = f"no verdict: {why or 'nothing could be checked'}"
@@ -131,7 +134,7 @@ def _headline(
         text = compared
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
         text = f"GPU, driver and frameworks fit{_how_far_tried(_frameworks(snapshot))}"
-    elif any(check.rule in required and check.status == "pass" for check in checks):
+    elif any(_decides(check, required) and check.status == "pass" for check in checks):
         text = "GPU and driver fit; no framework was judged"
     else:
         text = "Environment is consistent"

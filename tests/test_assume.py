@@ -3,8 +3,12 @@ from __future__ import annotations
 import pytest
 
 from envcheck.assume import assume, assumes_machine
+from envcheck.checks import Report
 from envcheck.components import parse_components
 from envcheck.errors import UsageError
+from envcheck.report import render
+from envcheck.report.stack import stack_rows
+from envcheck.session import Request, judge
 from envcheck.snapshot import (
     Distribution,
     Driver,
@@ -121,3 +125,45 @@ def test_which_assumptions_mean_another_machine() -> None:
     assert assumes_machine(parse_components("gpu==H100"))
     assert assumes_machine(parse_components("os==linux,driver==550"))
     assert not assumes_machine(parse_components("torch==2.5.1,os==linux"))
+
+
+def verdict_of(text: str) -> Report:
+    return judge(Snapshot(), Request(assume=parse_components(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"),
+        ("gpu==H100,driver==580", "pass"),
+        ("gpu==H100,driver==1.2.3", "fail"),
+        ("gpu==NoSuchGPU9999,driver==580", "unknown"),
+        ("gpu==H100,driver==NoSuchRelease", "unknown"),
+        ("gpu==H100", "unknown"),
+        ("driver==580", "unknown"),
+        ("driver==1.2.3", "unknown"),
+        ("gpus==8", "unknown"),
+        ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
+        ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
+    ],
+)
+def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict: str) -> None:
+    report = verdict_of(text)
+    assert report.verdict == verdict
+    if verdict == "unknown":
+        rows = {row.label: row.status for row in stack_rows(report, 4)}
+        assert "pass" not in (rows["GPU"], rows["Driver"])
+
+
+def test_the_page_says_which_statement_is_not_known() -> None:
+    page = render(verdict_of("gpu==NoSuchGPU9999,driver==1.2.3"), "text")
+    assert "the matrix knows no such GPU" in page
+
+
+def test_nothing_that_was_not_looked_at_reads_ok() -> None:
+    looked_in_vain = Snapshot(driver=Driver(source="file", installed=False))
+    for snapshot in (Snapshot(), looked_in_vain):
+        report = judge(snapshot, Request())
+        assert report.verdict in ("unknown", "fail")
+        assert not [row for row in stack_rows(report, 4) if row.status == "pass"]
+    assert "There is a GPU" not in render(judge(looked_in_vain, Request()), "text")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.checks import Check, Evidence, Report
+from envcheck.checks import ASSUMPTION, Check, Evidence, Report
 from envcheck.report.clean import clean
 from envcheck.report.deaths import DIED, probe_end
 from envcheck.report.findings import Finding, Outline
@@ -165,6 +165,10 @@ def _unjudged(checks: Sequence[Check]) -> str:
 
 def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     report = outline.report
+    stated = next((check for check in report.checks if (check.rule, check.status) == (ASSUMPTION, "unknown")), None)
+    if stated:
+        title = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
+        return [*title, *labelled("why", stated.message, pen, room.why)]
     check = _open_question(report)
     if check is None:
         return title_lines("UNKNOWN", "unknown", report.headline, "", pen, room.title)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import STATUSES, Check, Layer, Report, Status
+from envcheck.checks import ASSUMED, STATUSES, Check, Layer, Report, Status
 from envcheck.report.deaths import lost_with, probe_end
 from envcheck.report.gpus import group_text, groups
 from envcheck.report.pen import WORDS, Line, Pen, Span
@@ -62,8 +62,12 @@ def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, 
     lost = lost_with(section, report)
     if lost is not None:
         return Row(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
-    status = worst(checks)
-    return Row(label, "skipped" if status in ("pass", "note") else status, _found_at_all(checks))
+    return Row(label, _not_ok(worst(checks)), _found_at_all(checks))
+
+
+def _not_ok(status: Status) -> Status:
+    """The status of a row about what is not there, or was not looked at."""
+    return "skipped" if status in ("pass", "note") else status
 
 
 def _found_at_all(checks: Sequence[Check]) -> str:
@@ -75,13 +79,18 @@ def _found_at_all(checks: Sequence[Check]) -> str:
 
 
 def _driver_row(report: Report) -> Row:
-    """The driver; one that is not installed, or not running, is not called ok."""
-    row = _row("Driver", _in_layers(report, "driver", "kernel"), _driver_text(report), report, "driver")
+    """The driver; one that is not installed, not running, or only stated is not called ok."""
+    checks = _in_layers(report, "driver", "kernel")
+    row = _row("Driver", checks, _driver_text(report), report, "driver")
     snapshot = report.snapshot or Snapshot()
     driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
     answers = driver is not None and driver.cuda_init is not None and driver.cuda_init.code == 0  # Tegra's is another
     away = (driver is not None and driver.installed is False) or (module is not None and module.loaded is False)
-    return Row(row.label, "skipped", row.text) if away and not answers and row.status in ("pass", "note") else row
+    # Of one that was only stated, it is no news that nothing is known against it.
+    held = any(check.status == "pass" and check.evidence and not check.only_assumed for check in checks)
+    stated = driver is not None and driver.source == ASSUMED and not held
+    doubtful = driver is None or stated or (away and not answers)
+    return msgspec.structs.replace(row, status=_not_ok(row.status)) if doubtful else row
 
 
 def _row_lines(row: Row, pen: Pen, room: Room) -> list[Line]:
@@ -99,7 +108,8 @@ def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[Row]:
     layers: tuple[Layer, ...] = ("gpu", "fabric", "container") if with_container else ("gpu", "fabric")
     machine = [check for check in _in_layers(report, *layers) if check.subject.kind == "machine"]
     if not gpus_of(report):
-        return [_row("GPU", machine, _no_gpu(report), report, "gpus")]
+        row = _row("GPU", machine, _no_gpu(report), report, "gpus")
+        return [msgspec.structs.replace(row, status=_not_ok(row.status))]
     found = groups(report, machine)
     shown = found if len(found) <= most else found[: most - 1]
     rows = [Row("GPU" if group is found[0] else "", group.status, group_text(group, report)) for group in shown]

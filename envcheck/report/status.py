@@ -10,9 +10,15 @@ _WORST_FIRST: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "
 
 
 def worst(checks: Iterable[Check]) -> Status:
-    """The worst status among ``checks``; ``skipped`` when none was judged. An ignored finding is a remark."""
-    statuses = {"note" if check.ignored else check.status for check in checks}
+    """The worst status among ``checks``; ``skipped`` when none was judged. An ignored finding is a remark, and what was
+    assumed is not judged.
+    """
+    statuses = {"note" if check.ignored else _shown(check) for check in checks}
     return next((status for status in _WORST_FIRST if status in statuses), "skipped")
+
+
+def _shown(check: Check) -> Status:
+    return "skipped" if check.status == "pass" and check.only_assumed else check.status
 
 
 def severity(status: Status) -> int:

@@ -50,7 +50,9 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return Outcome(
         status="fail",
         title="The NVIDIA driver is not installed",
-        message="There is a GPU, but none of the driver's libraries was found.",
+        message="There is a GPU, but none of the driver's libraries was found."
+        if facts.own_gpus
+        else "None of the driver's libraries was found; whether there is a GPU is not known.",
         evidence=(seen("driver libraries", driver, "installed"), *failed),
         decided_by="driver-answered" if failed else "inferred",
     )

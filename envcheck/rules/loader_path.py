@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.snapshot import Snapshot
 
 _NAME = "LD_LIBRARY_PATH"
 _ABSOLUTE = ("/", "$ORIGIN", "${ORIGIN}")
 
 
-def _is_set(_subject: Snapshot, facts: Facts) -> bool:
-    return bool(facts.variable(_NAME))
+def _relative(_subject: Snapshot, facts: Facts) -> tuple[str, ...]:
+    entries = (facts.variable(_NAME) or "/").replace(";", ":").split(":")
+    return tuple(entry for entry in entries if not entry.startswith(_ABSOLUTE))
 
 
-@rule(layer="library", scope="env", arises=_is_set)
+def _has_relative(subject: Snapshot, facts: Facts) -> bool:
+    return bool(_relative(subject, facts))
+
+
+@rule(layer="library", scope="env", arises=_has_relative)
 def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry.
 
@@ -35,10 +40,7 @@ def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     Sources
         The dynamic loader, ld.so(8): https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
-    value = facts.variable(_NAME) or ""
-    entries = [entry for entry in value.replace(";", ":").split(":") if not entry.startswith(_ABSOLUTE)]
-    if not entries:
-        return passed("LD_LIBRARY_PATH has absolute paths only")
+    entries = _relative(snapshot, facts)
     source = snapshot.variables.source if snapshot.variables else ""
     return Outcome(
         status="note",
