@@ -167,8 +167,8 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     report = outline.report
     stated = next((check for check in report.checks if (check.rule, check.status) == (ASSUMPTION, "unknown")), None)
     if stated:
-        title = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
-        return [*title, *labelled("why", stated.message, pen, room.why)]
+        heading = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
+        return [*heading, *labelled("why", stated.message, pen, room.why)]
     check = _open_question(report)
     if check is None:
         return title_lines("UNKNOWN", "unknown", report.headline, "", pen, room.title)
