@@ -35,15 +35,14 @@ def _cupy_half_removed(place: Place) -> None:
 
 
 def _older_torch(place: Place) -> str:
-    """A folder outside with another torch: all that decides what is imported, without the libraries."""
+    """A folder outside with another torch: what decides what is imported, without the libraries."""
     place.install(*stacks.TORCH_12)
     other = place.folder / "other"
     (other / "torch").mkdir(parents=True)
-    shutil.copytree(place.file("torch-2.5.1.dist-info"), other / "torch-2.1.0.dist-info")
-    metadata = other / "torch-2.1.0.dist-info" / "METADATA"
-    content = metadata.read_text().replace("Version: 2.5.1", "Version: 2.1.0")
-    metadata.unlink()
-    metadata.write_text(content)
+    record = other / "torch-2.1.0.dist-info"
+    record.mkdir()
+    (record / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 2.1.0\n")
+    (record / "RECORD").write_text("torch/__init__.py,,\ntorch/version.py,,\n")
     (other / "torch" / "__init__.py").write_text("from .version import __version__\nfrom torch._C import *\n")
     (other / "torch" / "version.py").write_text("__version__ = '2.1.0+cu121'\ncuda = '12.1'\nhip = None\n")
     return str(other)
@@ -68,10 +67,10 @@ def _checkout_on_pythonpath(place: Place) -> None:
     place.variables["PYTHONPATH"] = str(source)
 
 
-def _numpy_by_pythonpath(place: Place) -> None:
-    """NumPy 1 before the NumPy 2 that JAX was installed with."""
+def _ml_dtypes_by_pythonpath(place: Place) -> None:
+    """A requirement of JAX, older than it needs, before the one that JAX was installed with."""
     place.install(*stacks.JAX_12)
-    place.lead("PYTHONPATH", place.beside("numpy==1.26.4", name="old-numpy"))
+    place.lead("PYTHONPATH", place.beside("ml-dtypes==0.4.1", name="pythonpath"))
 
 
 def _by_user_site(place: Place) -> None:
@@ -154,11 +153,11 @@ ENTRIES = (
         works="import torch",
     ),
     Broken(
-        "PYTHONPATH with NumPy 1",
+        "PYTHONPATH with an older ml-dtypes",
         "redirection",
-        _numpy_by_pythonpath,
+        _ml_dtypes_by_pythonpath,
         (),
-        ("PYTHONPATH|old-numpy", "(?i)numpy"),
+        ("PYTHONPATH|/pythonpath/", "ml.dtypes"),
         works="import jax",
     ),
     Broken(
