@@ -52,7 +52,7 @@ def read(data: bytes, name: str) -> tuple[Measurement, ...]:
     """The figures of a file that ``save`` wrote; raise UsageError when it is none."""
     try:
         found = msgspec.json.decode(data, type=Baseline)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{name} is no baseline that --save-baseline wrote: {error}") from None
     if found.baseline_version.partition(".")[0] != "1" or not found.measurements:
         raise UsageError(f"{name} is no baseline of version 1 with figures in it")

@@ -10,10 +10,24 @@ from envcheck.redact.pseudonyms import IP
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
-_IPV6 = r"(?:fe80|f[cd][0-9a-f]{2}|[23][0-9a-f]{3})(?::{1,2}[0-9a-f]{1,4}){1,7}(?:::)?"
-_MAC = r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}"
+_MAPPED = rf"::(?:ffff(?::0)?:)?{_IPV4}|::ffff(?::0)?:[0-9a-f]{{1,4}}:[0-9a-f]{{1,4}}|64:ff9b::{_IPV4}"
+"""An IPv4 address as IPv6 writes it."""
+_IPV6 = (
+    rf"(?:(?:fe[89ab][0-9a-f]|f[cd][0-9a-f]{{2}}|[23][0-9a-f]{{3}})(?::{{1,2}}[0-9a-f]{{1,4}}){{1,7}}(?:::)?|{_MAPPED})"
+)
+_ZONE = r"(?:%(?:25)?[\w.-]{1,20})?"
+_MAC = (
+    r"(?:[0-9a-f]{2}:){5}(?:[0-9a-f]{2}:[0-9a-f]{2}:)?[0-9a-f]{2}"
+    r"|(?=[\d-]{0,22}[a-f])(?:[0-9a-f]{2}-){5}(?:[0-9a-f]{2}-[0-9a-f]{2}-)?[0-9a-f]{2}"
+    r"|(?=[\d.]{0,13}[a-f])[0-9a-f]{4}\.[0-9a-f]{4}\.[0-9a-f]{4}"  # with a letter: a date or a version has none
+)
+_MAC_WORD = (
+    r"\b(?:mac|hw_?addr|hwaddress|ether|lladdr|permaddr|(?:\w{1,20}_)?guid)(?:[ _-]?addr(?:ess)?)?"
+    r"[\"']?[\s:=]{1,3}[\"']?(?:0x)?"
+)
+"""What stands before one that is written without any sign between."""
 
-_ALONE = rf"(?<![\w:]){_IPV6}(?![\w:])|(?<![\w:-]){_MAC}(?![\w:-])"
+_ALONE = rf"(?<![\w:.%]){_IPV6}(?![\w:]|\.\d){_ZONE}|(?<![\w:.-])(?:{_MAC})(?![\w:-]|\.\w)"
 _BARE = rf"(?<![\w.=<>~-]){_IPV4}"
 _END = r"(?![\w-]|\.\d)"
 
@@ -27,7 +41,8 @@ _PLACED = re.compile(
 """An address anywhere: it stands where only an address can, or has a shape that nothing else has."""
 _VERSION = re.compile(rf"(?<![\d.]){_IPV4}(?![\d.])")
 _EVERY_HOST = re.compile(r"127\.|0\.0\.0\.0|255\.255\.")
-_SIGN = re.compile(r"\d\.\d|:")
+_BARE_MAC = re.compile(rf"(?P<before>{_MAC_WORD})(?P<mac>[0-9a-f]{{12}}|[0-9a-f]{{16}})(?![0-9a-z])", re.IGNORECASE)
+_SIGN = re.compile(r"\d\.\d|:|[0-9a-fA-F]{2}-[0-9a-fA-F]{2}-|[0-9a-fA-F]{4}\.|mac|addr|ether|guid", re.IGNORECASE)
 
 
 class Addresses:
@@ -50,6 +65,7 @@ class Addresses:
             return text
         if self._words is not None:
             text = self._words.sub(lambda match: self._known[match[0]], text)
+        text = _BARE_MAC.sub(lambda match: match["before"] + self._learn(match["mac"]), text)
         return _PLACED.sub(lambda match: self._learn(match[0]), text)
 
     def found_in(self, text: str) -> bool:

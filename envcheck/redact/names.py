@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from envcheck.checks import Report
 from envcheck.redact.addresses import Addresses
+from envcheck.redact.hosts import Hosts
 from envcheck.redact.pseudonyms import HIDDEN_GPU, HOST, SERIAL
 from envcheck.redact.users import Users
 from envcheck.snapshot import Gpu
@@ -29,6 +30,7 @@ class Names:
         self._users = Users(report, homes)
         self._addresses = Addresses(report)
         self._exact = _words([*self._identities, *filter(_distinctive, _hosts(report))])
+        self._others = Hosts(report, _hosts(report))
 
     def hide(self, text: str) -> str:
         """``text`` with every name in it replaced."""
@@ -36,7 +38,7 @@ class Names:
             text = self._exact.sub(lambda match: self._identities.get(match[0], HOST), text)
         if "GPU-" in text or "MIG-" in text:
             text = _UUID.sub(self._uuid, text)
-        return self._addresses.hide(self._users.hide(text))
+        return self._addresses.hide(self._others.hide(self._users.hide(text)))
 
     def hide_value(self, name: str, value: str) -> str:
         """``value`` of the variable ``name``; of those that hold a host or a user, whatever it is."""

@@ -33,6 +33,8 @@ _CALLED = re.compile(
 )
 """What stands before the name of a user in what programs print."""
 _LONGEST_CALL = 24
+_TILDE = re.compile(r"(?:(?<=^~)|(?<=[\s:=\"'(]~))(?P<name>(?!user\d*/|root/)[A-Za-z_][\w-]{0,31})(?=/)")
+"""``~ada/x``; what pip leaves behind (``~orch``) has a slash before it, or none after."""
 _MAY_NAME = re.compile(r"[/\\@~]|uid=|user|logname|owner", re.IGNORECASE)
 """Every text that may name a user has one of these."""
 _PSEUDONYM = re.compile(r"user\d*\Z")
@@ -60,7 +62,7 @@ class Users:
             if home in text and _HOME.match(home) is None:
                 own = re.compile(rf"(?<![\w./~-]){re.escape(home)}(?![\w.-])")
                 text = own.sub(f"/home/{self._known[home.rpartition('/')[2]]}", text)
-        text = _HOME.sub(self._at_home, text)
+        text = _TILDE.sub(lambda match: self._known.get(match["name"], "user"), _HOME.sub(self._at_home, text))
         if self._words is None or self._words.search(text) is None:
             return text
         return _PATH.sub(self._in_path, self._words.sub(self._named, text))

@@ -105,7 +105,7 @@ def test_no_verb(text: str, word: str, tmp_path: Path, capfd: pytest.CaptureFixt
 @given(_hostile)
 def test_no_progress(text: str) -> None:
     line = ProgressLine(lambda: 0.0)
-    line.on_event(ProbesPlanned(("nvml",)))
+    line.on_event(ProbesPlanned((("nvml", "NVML"),)))
     line.on_event(ProbeStarted(text, text))
     line.on_event(Progress(text, text))
     assert commands(line.text(200)) == []

@@ -1,0 +1,103 @@
+"""Names of other machines, and addresses of mail: known by where they stand, replaced wherever they stand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from envcheck.checks import Report
+from envcheck.redact.pseudonyms import HOST, IP
+from envcheck.redact.walk import Rewriting, rewritten
+
+_NAME = r"[A-Za-z](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*"
+_STANDS = re.compile(
+    rf"""\b(?!file:)[A-Za-z][A-Za-z0-9+.-]{{1,20}}://(?:[^\s/@"'<>]{{0,300}}@)?(?P<url>{_NAME})(?=[:/?\#\s"'<>)\],;]|\.?$)
+      | (?<![\w.:/-])(?P<nccl>{_NAME})(?=:\d{{1,8}}:\d{{1,8}}\s\[\d+\])      # NCCL: host:pid:tid [GPU]
+      | \[(?!rank\d)(?P<mpi>{_NAME})(?=[:,]\d{{2,8}}\])                       # Open MPI: [host:pid]
+      | ^[A-Z][a-z]{{2}}[ ]{{1,2}}\d{{1,2}}[ ]\d\d:\d\d:\d\d[ ](?P<syslog>{_NAME})(?=[ ][\w.()/-]+(?:\[\d+\])?:)
+      | ^\d{{4}}-\d\d-\d\dT[\d:.,+Z-]{{8,24}}[ ](?P<journal>{_NAME})(?=[ ][\w.()/-]+(?:\[\d+\])?:)
+      | \b(?:MASTER_ADDR|HOSTNAME|SLURMD_NODENAME|KUBERNETES_SERVICE_HOST)=["']?(?P<variable>{_NAME})
+      | (?<![\w.@/+=-])(?P<user>[A-Za-z_][\w.+-]{{0,63}})@(?P<at>{_NAME})(?![\w@])""",
+    re.VERBOSE | re.MULTILINE,
+)
+_PROMPT = re.compile(r":[~/]|\s[^\s\]]{1,99}\][$#]|:\S{0,99}[$#]")
+_CALLED = re.compile(r"(?:\b(?:ssh|scp|sftp|rsync|mosh)\b[^\n|;&]{0,80}\s|^\[|^\([\w.-]{1,30}\)\s)\Z", re.MULTILINE)
+"""What is around ``user@host`` where the host has no domain: a prompt, or a program that goes there."""
+_NO_DOMAIN = frozenset(("so", "py", "c", "h", "cc", "cpp", "cu", "json", "toml", "md", "txt", "whl", "gz", "service"))
+_KEPT_USERS = frozenset(("root", "git", "user"))
+_PSEUDONYM = re.compile(rf"{HOST}(?:-\d+)?|{re.escape(IP)}\d+|localhost(?:\.localdomain)?|\*+", re.IGNORECASE)
+_SHORTEST = 4
+_MAY_HOLD = ("://", "@", "[", "=", ":")
+
+
+class Hosts:
+    """The other machines of one report and their pseudonyms: ``host-1`` …"""
+
+    def __init__(self, report: Report, own: Iterable[str]) -> None:
+        self._known = dict.fromkeys(own, HOST)
+        self._public = _public(report)
+        self._number = 0
+        found: list[str] = []
+        rewritten(report, Rewriting(lambda text: self._look(text, found), lambda _, text: self._look(text, found)))
+        for name in found:
+            self._learn(name)
+        distinct = [name for name in self._known if len(name) >= _SHORTEST and not name.isalpha()]
+        distinct.sort(key=len, reverse=True)
+        self._words = (
+            re.compile(rf"(?<![\w./-])(?:{'|'.join(map(re.escape, distinct))})(?![\w-]|\.\w)") if distinct else None
+        )
+
+    def hide(self, text: str) -> str:
+        """``text`` with every such name in it replaced."""
+        if any(sign in text for sign in _MAY_HOLD):
+            text = _STANDS.sub(self._stands, text)
+        return self._words.sub(lambda match: self._known[match[0]], text) if self._words else text
+
+    def _look(self, text: str, found: list[str]) -> str:
+        if any(sign in text for sign in _MAY_HOLD):
+            found += [name for match in _STANDS.finditer(text) if (name := _host(match, self._public)) is not None]
+        return text
+
+    def _stands(self, match: re.Match[str]) -> str:
+        host = _host(match, self._public)
+        if host is None:
+            return match[0]
+        shown = match[0][: len(match[0]) - len(host)] + self._learn(host)
+        user = match["user"]
+        return shown if user is None or user in _KEPT_USERS else "user" + shown[len(user) :]
+
+    def _learn(self, name: str) -> str:
+        if name not in self._known:
+            self._number += 1
+            self._known[name] = f"{HOST}-{self._number}"
+        return self._known[name]
+
+
+def _host(match: re.Match[str], public: frozenset[str]) -> str | None:
+    """The name of somebody's machine; None for a public one, and where something else stands there."""
+    kind = match.lastgroup or ""
+    name = match["at"] or match[kind]
+    if _PSEUDONYM.fullmatch(name):
+        return None
+    ending = name.rpartition(".")[2] if "." in name else ""
+    if match["at"] and not (ending.isalpha() and len(ending) > 1 and ending not in _NO_DOMAIN):
+        around = _PROMPT.match(match.string, match.end()) or _CALLED.search(match.string[: match.start()][-120:])
+        if not around:
+            return None
+    return None if _domain(name) in public and not match["user"] else name
+
+
+def _domain(name: str) -> str:
+    labels = name.lower().split(".")
+    return ".".join(labels[-3 if len(labels[-1]) == 2 and len(labels) > 2 and len(labels[-2]) < 4 else -2 :])
+
+
+def _public(report: Report) -> frozenset[str]:
+    """Domains of the pages that the matrix and rules cite: where anybody's packages and documentation are from."""
+    from envcheck.compat.load import tables  # noqa: PLC0415 - judging brings it anyway
+
+    addresses = [source.address for source in tables().sources.values()]
+    if not report.overlays:  # whose pages may be anybody's own
+        addresses += [source.address for check in report.checks for source in check.sources]
+    hosts = (address.partition("://")[2].partition("/")[0] for address in addresses)
+    return frozenset(_domain(host) for host in hosts if host)
