@@ -1,14 +1,15 @@
 """``--assume``: put stated components in the place of what was observed.
 
 Assuming a GPU or a driver means another machine than this one: every observation of this machine's GPUs, driver,
-kernel, fabric and variables is dropped, and nobody looks at them. What is not assumed then stays unknown, and rules
-that need it are skipped. Assuming a distribution replaces it in the judged environment and leaves the rest of it.
+kernel and fabric is dropped, and nobody looks at them. Of the variables those stay that frameworks and libraries read:
+they come with the image or the job. What is not assumed then stays unknown, and rules that need it are skipped.
+Assuming a distribution replaces it in the judged environment and leaves the rest of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, get_args
 
 import msgspec
@@ -26,6 +27,7 @@ from envcheck.snapshot import (
     Listing,
     Platform,
     Snapshot,
+    Variables,
 )
 
 SOURCE = "assumed"
@@ -45,8 +47,11 @@ def assumes_machine(components: Sequence[Component]) -> bool:
     return any(component.name in _MACHINE for component in components)
 
 
-def assume(observed: Snapshot, components: Sequence[Component]) -> Snapshot:
-    """``observed`` with the ``components`` in place; raise UsageError for one that cannot be assumed."""
+def assume(observed: Snapshot, components: Sequence[Component], of_software: Collection[str] = ()) -> Snapshot:
+    """``observed`` with the ``components`` in place; raise UsageError for one that cannot be assumed.
+
+    ``of_software`` are the names of the variables that say nothing about the machine.
+    """
     stated = {component.name: _value(component) for component in components}
     snapshot = observed
     if assumes_machine(components):
@@ -56,12 +61,21 @@ def assume(observed: Snapshot, components: Sequence[Component]) -> Snapshot:
             driver=_driver(stated),
             gpus=_gpus(stated),
             fabric=None,
-            variables=None,
+            variables=_kept(observed.variables, of_software),
         )
     if _PLATFORM & stated.keys():
         snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
     software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
     return _with_software(snapshot, software) if software else snapshot
+
+
+def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:
+    if variables is None:
+        return None
+    values = {name: value for name, value in variables.values.items() if name in of_software}
+    shown = "\n".join(values.values())
+    paths = tuple(each for each in variables.paths or () if each.path in shown)
+    return msgspec.structs.replace(variables, values=values, complete=False, paths=paths)
 
 
 def _value(component: Component) -> str:

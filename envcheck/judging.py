@@ -50,7 +50,7 @@ def judge(
     check_request(request)
     knowledge = tables(request.overlays)
     if request.assume:
-        snapshot = assume(snapshot, request.assume)
+        snapshot = assume(snapshot, request.assume, {row.name for row in knowledge.variables})
     snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
     if request.baseline:
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)

@@ -21,7 +21,7 @@ from envcheck.snapshot import ProbeRun, Snapshot
 if TYPE_CHECKING:
     from envcheck.collect.deep import Deep
 
-_FILES_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries"})
+_FILES_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables"})
 """Sections that stay this machine's own when its GPUs and driver are assumed."""
 
 _BY_READING = ("file", "driver", "verify")
