@@ -20,6 +20,7 @@ from ._framework_parts import add_parts
 from ._framework_pins import libraries_of, that_matter
 from ._framework_text import assigned, version
 from ._loading_steps import Ask, Preload
+from ._xla_flags import unknown_flags
 
 if TYPE_CHECKING:
     from ._env_site import Gathered, Site
@@ -46,11 +47,18 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
+    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.request, _holding_xla(site, jaxlib)))
     _add_own_cuda(facts, jaxlib)
     wrong = problems(here, said, "version.py", ("version.py",))
     if jax and jaxlib is None:
         wrong.append(Lack("jaxlib, which it cannot do without, is not installed"))
     return [facts.record(wrong), *plugins]
+
+
+def _holding_xla(site: Site, jaxlib: Here | None) -> list[str]:
+    """The libraries of which each has an XLA of its own: jaxlib's, and the compiler of each plug-in."""
+    own = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
+    return own + [path for major in _majors(site) if (path := _compiler(site, major))]
 
 
 def _version(here: Here) -> str | None:

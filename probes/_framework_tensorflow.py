@@ -18,6 +18,7 @@ from ._framework_parts import add_parts
 from ._framework_pins import cuda_major, extra_of, libraries_of, sonames
 from ._framework_text import assigned, cuda_version, mapping, targets
 from ._loading_steps import Ask
+from ._xla_flags import unknown_flags
 
 if TYPE_CHECKING:
     from ._env_site import Gathered, Site
@@ -43,6 +44,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     _add_declared_cuda(facts, here)
     parts = _parts(here, folder)
+    facts.add(f"file {folder}", unknown_flags=unknown_flags(site.request, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
     asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
     if facts.known("gpu_code") and parts:  # the build names it; to list it anew in a gigabyte would take long

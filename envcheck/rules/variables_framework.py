@@ -9,7 +9,8 @@ from envcheck.compat.variables import effects, said_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.framework_facts import built_for_cuda, leads, named
 from envcheck.rules.trial_facts import SAID_HERE, SHOWN, failed, ran_on_gpu
-from envcheck.rules.variables_facts import Fault, as_set, fault, of_framework, unset
+from envcheck.rules.variables_facts import Fault, SetVariable, as_set, fault, of_framework, unset
+from envcheck.snapshot import Framework
 
 _TITLE = 80
 _DOES: dict[str, str] = {
@@ -82,6 +83,13 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     )
 
 
+def _unknown_flag(variable: SetVariable, framework: Framework) -> Fault | None:
+    """A flag that the framework's own libraries do not know."""
+    words = variable.value.split()
+    unknown = [flag for flag in framework.unknown_flags or () if any(word.partition("=")[0] == flag for word in words)]
+    return Fault(variable, f"{named(framework)} has no flag {unknown[0]}") if unknown else None
+
+
 def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple[Evidence, ...]]]:
     """The variables that are wrong by their values, or by what the framework said; with that line."""
     framework = subject.framework
@@ -90,6 +98,7 @@ def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple
     for variable in of_framework(framework, facts):
         row = variable.row
         found = fault(variable, facts, framework.version) if row.invalid in _DOES else None
+        found = found or _unknown_flag(variable, framework)
         for effect in () if found else effects(row, variable.value, ("gpu",)):
             found = Fault(variable, effect.text, stops=False)
         told = found is not None or not row.pattern or bool(row.options)  # else the pattern says all that is valid

@@ -275,6 +275,9 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """Undefined symbols of its parts that no library of the framework it extends defines (some, as they stand)."""
     trial: Trial | None = None
     """What happened when it was tried (``--deep``)."""
+    unknown_flags: tuple[str, ...] | None = None
+    """Flags that a variable sets for its compiler (XLA) and whose names none of its libraries holds; None: none set,
+    or nobody looked."""
     incomplete: bool = False
     """Whether files are gone that its own metadata lists and that it cannot do without; ``problem`` names them."""
     problem: str | None = None
