@@ -234,7 +234,7 @@ ENTRIES = (
         "older NCCL than pinned",
         "pins",
         _torch_and("nvidia-nccl-cu12==2.18.1"),
-        ("nccl-version-mismatch", "requirement-broken"),
+        ("nccl-version-mismatch", "requirement-broken", "nvidia-wheel-conflict"),
         ("2.18.1",),
     ),
     Broken(
