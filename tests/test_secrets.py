@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envcheck.cli import main
 from envcheck.compat.load import tables
 from envcheck.compat.tables import SecretRow
 from envcheck.redact.secrets import MASK, masked, masked_value
+from envcheck.snapshot import Snapshot, Variables
+from tests.report.examples import report
 
 S = "Zq9xW7vT3kLm"
 """A secret without any shape of its own."""
@@ -145,3 +151,14 @@ def test_every_key_of_the_matrix(row: SecretRow) -> None:
 @given(st.text(alphabet="akeyPT_=:-\"' u/@.p", max_size=60))
 def test_masking_twice_changes_nothing(text: str) -> None:
     assert masked(masked(text)) == masked(text)
+
+
+def test_saved_reports_are_compared_without_their_secrets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in (1, 2):
+        values = {"CUDA_CACHE_PATH": f"https://ada:{S}{number}@x.example", "NVIDIA_API_KEY": f"{S}{number}"}
+        found = report([], Snapshot(variables=Variables(values=values, complete=True)))
+        (tmp_path / f"{number}.json").write_bytes(msgspec.json.encode(found))
+    files = [str(tmp_path / f"{number}.json") for number in (1, 2)]
+    for form in ("text", "json"):
+        main(["diff", *files, "--format", form])
+        assert S not in capsys.readouterr().out

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from envcheck.checks import Check, Report, ways
 from envcheck.errors import UsageError
+from envcheck.redact import mask_secrets
 from envcheck.report.command import shell_line
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.read import read_report
@@ -96,4 +97,4 @@ def read_saved(name: str) -> Report:
             data = file.read(_MOST_INPUT)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
-    return read_report(data)
+    return mask_secrets(read_report(data))

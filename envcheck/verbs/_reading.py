@@ -40,11 +40,12 @@ def pasted_text(name: str) -> str:
 
 
 def saved_report(name: str) -> Report:
-    """The report that was saved as ``name``; raise UsageError, which names it, where it is none."""
+    """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, where it is none."""
+    from envcheck.redact import mask_secrets
     from envcheck.report.read import read_report
 
     try:
-        return read_report(read_input(name))
+        return mask_secrets(read_report(read_input(name)))
     except UsageError as error:
         named = _named(name)
         raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None

@@ -11,8 +11,9 @@ import msgspec
 
 from envcheck import session
 from envcheck.errors import EnvcheckError
-from envcheck.events import Event, OnEvent, ProbeFinished
+from envcheck.events import Event, Judged, OnEvent, ProbeFinished
 from envcheck.merge import merge
+from envcheck.redact import mask_secrets
 from envcheck.request import Request
 from envcheck.snapshot import Snapshot
 from envcheck.tui.aside.link import Link
@@ -54,7 +55,14 @@ def serve(link: Link, request: Request, kept: Parts, gather: Gather = session.ga
     """Examine for the application at the other end, until it hangs up."""
     hung_up = threading.Event()
     threading.Thread(target=_watch, args=(link, hung_up), daemon=True).start()
-    examine(request, kept, lambda told: link.send(encode(told)), hung_up.is_set, gather)
+    examine(request, kept, lambda told: link.send(encode(_masked(told))), hung_up.is_set, gather)
+
+
+def _masked(told: Told) -> Told:
+    """The screen is seen by whoever looks over a shoulder, or at a picture of it."""
+    if isinstance(told, Judged):
+        return Judged(mask_secrets(told.report))
+    return SoFar(mask_secrets(told.report)) if isinstance(told, SoFar) else told
 
 
 def _watch(link: Link, hung_up: threading.Event) -> None:
