@@ -30,6 +30,8 @@ def read_start(request: Request, path: str, limit: int) -> bytes | None:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             return None
+        if found.st_size == 0 and not inside.startswith(("/proc/", "/sys/")):
+            return b""  # as ``_kit.read_regular``
         return _read(descriptor, min(limit, max(found.st_size, 1)))
     except OSError:
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from typing import TYPE_CHECKING, Any, Dict  # noqa: UP035  the alias below is read by Python 3.8 too
 
 if TYPE_CHECKING:
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 Request = Dict[str, Any]  # noqa: UP006
 
+READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+CHUNK = 1 << 20
 TEXT_LIMIT = 1 << 20
 """No file that a probe reads as text is meant to be longer than this."""
 
@@ -55,14 +58,8 @@ def read_text(request: Request, path: str, limit: int = TEXT_LIMIT) -> str | Non
 
     Only regular files are opened (procfs and sysfs files are), so that no pipe or device can hold the probe up.
     """
-    place = below(request, path)
-    try:
-        if not os.path.isfile(place):
-            return None
-        with open(place, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except OSError:
-        return None
+    data = read_regular(below(request, path), limit)
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def read_line(request: Request, path: str) -> str | None:
@@ -95,14 +92,43 @@ def exists(request: Request, path: str) -> bool:
 
 def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> bytes | None:
     """The bytes of a regular file, at most ``limit`` of them, or None when it cannot be read."""
-    place = below(request, path)
+    return read_regular(below(request, path), limit)
+
+
+def read_regular(place: str, limit: int) -> bytes | None:
+    """At most ``limit`` bytes of the regular file at ``place``, or None when there is none that can be read.
+
+    Nothing is waited for: the file may become a pipe meanwhile. One without a size holds nothing, but in procfs and
+    sysfs; a link from elsewhere may lead there (``/proc/kmsg`` waits, and what is read of it is gone for others).
+    """
     try:
-        if not os.path.isfile(place):
+        if not os.path.isfile(place):  # first: opening a device can already change something
             return None
-        with open(place, "rb") as file:
-            return file.read(limit)
+        descriptor = os.open(place, READING)
+    except (OSError, ValueError):
+        return None
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if found.st_size == 0 and not place.startswith(("/proc/", "/sys/")):
+            return b""
+        return _read(descriptor, limit)
     except OSError:
         return None
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left = limit
+    while left > 0:
+        parts.append(os.read(descriptor, min(left, CHUNK)))
+        if not parts[-1]:
+            break
+        left -= len(parts[-1])
+    return b"".join(parts)
 
 
 def clean(text: str) -> str:
