@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from . import _refused
 from ._kit import Request, below
 from ._links import resolve
 
@@ -24,7 +25,8 @@ def read_start(request: Request, path: str, limit: int) -> bytes | None:
         return None
     try:
         descriptor = os.open(below(request, inside), _FLAGS)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        _refused.note(path, error)
         return None
     try:
         found = os.fstat(descriptor)

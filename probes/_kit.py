@@ -7,6 +7,8 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any, Dict  # noqa: UP035  the alias below is read by Python 3.8 too
 
+from . import _refused
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -58,7 +60,7 @@ def read_text(request: Request, path: str, limit: int = TEXT_LIMIT) -> str | Non
 
     Only regular files are opened (procfs and sysfs files are), so that no pipe or device can hold the probe up.
     """
-    data = read_regular(below(request, path), limit)
+    data = read_bytes(request, path, limit)
     return None if data is None else data.decode("utf-8", "replace")
 
 
@@ -81,7 +83,8 @@ def list_names(request: Request, path: str) -> list[str] | None:
     """The sorted names in a folder, or None when it cannot be listed."""
     try:
         return sorted(os.listdir(below(request, path)))
-    except OSError:
+    except OSError as error:
+        _refused.note(path, error)
         return None
 
 
@@ -92,21 +95,22 @@ def exists(request: Request, path: str) -> bool:
 
 def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> bytes | None:
     """The bytes of a regular file, at most ``limit`` of them, or None when it cannot be read."""
-    return read_regular(below(request, path), limit)
+    try:
+        return _read_regular(below(request, path), limit)
+    except (OSError, ValueError) as error:
+        _refused.note(path, error)
+        return None
 
 
-def read_regular(place: str, limit: int) -> bytes | None:
-    """At most ``limit`` bytes of the regular file at ``place``, or None when there is none that can be read.
+def _read_regular(place: str, limit: int) -> bytes | None:
+    """What is read of the regular file at ``place``, or None when there is none.
 
     Nothing is waited for: the file may become a pipe meanwhile. One without a size holds nothing, but in procfs and
     sysfs; a link from elsewhere may lead there (``/proc/kmsg`` waits, and what is read of it is gone for others).
     """
-    try:
-        if not os.path.isfile(place):  # first: opening a device can already change something
-            return None
-        descriptor = os.open(place, READING)
-    except (OSError, ValueError):
+    if not stat.S_ISREG(os.stat(place).st_mode):  # first: opening a device can already change something
         return None
+    descriptor = os.open(place, READING)
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -114,8 +118,6 @@ def read_regular(place: str, limit: int) -> bytes | None:
         if found.st_size == 0 and not place.startswith(("/proc/", "/sys/")):
             return b""
         return _read(descriptor, limit)
-    except OSError:
-        return None
     finally:
         os.close(descriptor)
 
