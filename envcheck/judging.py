@@ -25,6 +25,7 @@ from envcheck.require import require, validate
 from envcheck.rules.api import Rule
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.evaluate import evaluate, framework_importance
+from envcheck.rules.unreadable import without_false_absence
 from envcheck.snapshot import Snapshot
 from envcheck.verdict import conclude
 
@@ -55,7 +56,7 @@ def judge(
     if request.baseline:
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request)
-    found = evaluate(snapshot, knowledge, rules, request.scopes)
+    found = without_false_absence(evaluate(snapshot, knowledge, rules, request.scopes), snapshot)
     if any(fix.changes for check in found for fix in check.fixes):
         from envcheck.rules.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 

@@ -9,6 +9,8 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
+from . import _refused
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -54,6 +56,7 @@ class File(Reader):
             found = os.fstat(self._descriptor)
             _require_regular(found)
         except (OSError, ValueError) as error:
+            _refused.note(path, error)
             self.close()
             raise ElfError(_reason(error)) from error
         self.size = found.st_size

@@ -18,6 +18,7 @@ from ._env_layout import read_layout
 from ._env_paths import printable
 from ._env_search_path import search_path
 from ._env_site import Site
+from ._env_unreadable import refused_of, unreadable
 from ._kit import Request
 from ._shipped import shipped
 
@@ -138,7 +139,7 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "source": f"file {place.executable or candidate.asked}",
     }
     if place.prefix is None:
-        return _known({**record, "problem": place.problem})
+        return _known({**record, "problem": place.problem, "unreadable": refused_of(request, candidate.asked)})
     layout = read_layout(request, place, key)
     path = search_path(request, layout)
     wheels = installed_in(request, path.folders, DETAILED)
@@ -169,6 +170,7 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
     further = [] if request.get("all_envs") else [partial(_libraries, request, [record])]
     found, told = frameworks_and(site, *further)
     searched.update((key, libraries) for libraries in told if libraries)
+    record["unreadable"] = unreadable(request, place, layout, path.folders, asked_for=candidate.why == "--python")
     return _known({**record, "frameworks": {"items": found, "complete": complete}})
 
 

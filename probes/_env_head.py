@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
+from . import _refused
 from ._kit import Request, below
 from ._links import resolve
 
@@ -24,12 +25,15 @@ def read_start(request: Request, path: str, limit: int) -> bytes | None:
         return None
     try:
         descriptor = os.open(below(request, inside), _FLAGS)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        _refused.note(path, error)
         return None
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             return None
+        if found.st_size == 0 and not inside.startswith(("/proc/", "/sys/")):
+            return b""  # as ``_kit.read_regular``
         return _read(descriptor, min(limit, max(found.st_size, 1)))
     except OSError:
         return None

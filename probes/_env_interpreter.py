@@ -39,6 +39,8 @@ class Place(NamedTuple):
     problem: str | None = None
     system: bool = False
     """A pyenv shim that leaves the choice to the rest of PATH."""
+    lost: str | None = None
+    """The ``pyvenv.cfg`` that is not there any more, of what else looks like a virtual environment."""
 
 
 def locate(request: Request, path: str) -> Place:
@@ -123,7 +125,16 @@ def _from_program(request: Request, path: str, shown: str) -> Place:
     if prefix is None and problem is None:
         prefix = base_prefix(request, path)
         problem = None if prefix else f"{shown} has lost its standard library"
+        return Place(executable=path, prefix=prefix, problem=problem, lost=_lost(request, path))
     return Place(executable=path, prefix=prefix, problem=problem)
+
+
+def _lost(request: Request, program: str) -> str | None:
+    """The ``pyvenv.cfg`` that a link to an interpreter lacks, beside packages without a standard library."""
+    folder = parent(parent(program))
+    if link_target(request, program) is None or not libraries(request, folder, "site-packages"):
+        return None
+    return None if libraries(request, folder, "os.py") else f"{folder}/pyvenv.cfg"
 
 
 def _virtual_prefix(request: Request, program: str) -> str | None:

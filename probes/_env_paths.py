@@ -6,7 +6,8 @@ import os
 import re
 import stat
 
-from ._kit import Request, below, read_text
+from . import _refused
+from ._kit import Request, below, read_bytes, read_text
 
 LINKS = 40
 """As many links as the kernel itself follows in one path."""
@@ -119,18 +120,13 @@ def real(request: Request, path: str) -> str:
 
 def read_head(request: Request, path: str, size: int) -> bytes | None:
     """The first bytes of a regular file, or None."""
-    if not is_file(request, path):
-        return None
-    try:
-        with open(below(request, path), "rb") as file:
-            return file.read(size)
-    except OSError:
-        return None
+    return read_bytes(request, path, size) if is_file(request, path) else None
 
 
 def _mode(request: Request, path: str) -> int | None:
     within = path if request.get("root", "/") == "/" else real(request, path)
     try:
         return os.stat(below(request, within)).st_mode
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        _refused.note(path, error)
         return None

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from typing import TYPE_CHECKING, Any, Dict  # noqa: UP035  the alias below is read by Python 3.8 too
+
+from . import _refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 Request = Dict[str, Any]  # noqa: UP006
 
+READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+CHUNK = 1 << 20
 TEXT_LIMIT = 1 << 20
 """No file that a probe reads as text is meant to be longer than this."""
 
@@ -55,14 +60,8 @@ def read_text(request: Request, path: str, limit: int = TEXT_LIMIT) -> str | Non
 
     Only regular files are opened (procfs and sysfs files are), so that no pipe or device can hold the probe up.
     """
-    place = below(request, path)
-    try:
-        if not os.path.isfile(place):
-            return None
-        with open(place, "rb") as file:
-            return file.read(limit).decode("utf-8", "replace")
-    except OSError:
-        return None
+    data = read_bytes(request, path, limit)
+    return None if data is None else data.decode("utf-8", "replace")
 
 
 def read_line(request: Request, path: str) -> str | None:
@@ -84,7 +83,8 @@ def list_names(request: Request, path: str) -> list[str] | None:
     """The sorted names in a folder, or None when it cannot be listed."""
     try:
         return sorted(os.listdir(below(request, path)))
-    except OSError:
+    except OSError as error:
+        _refused.note(path, error)
         return None
 
 
@@ -95,14 +95,42 @@ def exists(request: Request, path: str) -> bool:
 
 def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> bytes | None:
     """The bytes of a regular file, at most ``limit`` of them, or None when it cannot be read."""
-    place = below(request, path)
     try:
-        if not os.path.isfile(place):
-            return None
-        with open(place, "rb") as file:
-            return file.read(limit)
-    except OSError:
+        return _read_regular(below(request, path), limit)
+    except (OSError, ValueError) as error:
+        _refused.note(path, error)
         return None
+
+
+def _read_regular(place: str, limit: int) -> bytes | None:
+    """What is read of the regular file at ``place``, or None when there is none.
+
+    Nothing is waited for: the file may become a pipe meanwhile. One without a size holds nothing, but in procfs and
+    sysfs; a link from elsewhere may lead there (``/proc/kmsg`` waits, and what is read of it is gone for others).
+    """
+    if not stat.S_ISREG(os.stat(place).st_mode):  # first: opening a device can already change something
+        return None
+    descriptor = os.open(place, READING)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        if found.st_size == 0 and not place.startswith(("/proc/", "/sys/")):
+            return b""
+        return _read(descriptor, limit)
+    finally:
+        os.close(descriptor)
+
+
+def _read(descriptor: int, limit: int) -> bytes:
+    parts: list[bytes] = []
+    left = limit
+    while left > 0:
+        parts.append(os.read(descriptor, min(left, CHUNK)))
+        if not parts[-1]:
+            break
+        left -= len(parts[-1])
+    return b"".join(parts)
 
 
 def clean(text: str) -> str:

@@ -9,6 +9,7 @@ import errno
 import fnmatch
 import os
 
+from . import _refused
 from ._kit import Request, below
 
 MAX_LINKS = 40
@@ -25,14 +26,15 @@ def resolve(request: Request, path: str) -> str | None:
     if request.get("root", "/") == "/":
         try:
             return os.path.realpath(path, strict=True)
-        except OSError:
+        except OSError as error:
+            _refused.note(path, error)
             return None
     return _resolve_below(request, path)
 
 
 def is_there(request: Request, path: str) -> bool:
     """Whether a path leads to something inside the root (a link counts for what it leads to)."""
-    return os.path.exists(path) if request.get("root", "/") == "/" else resolve(request, path) is not None
+    return resolve(request, path) is not None
 
 
 def _resolve_below(request: Request, path: str) -> str | None:
@@ -68,6 +70,7 @@ def folder_names(request: Request, path: str) -> tuple[list[str], bool]:
     try:
         return sorted(os.listdir(below(request, real or path))), True
     except OSError as problem:
+        _refused.note(path, problem)
         return [], problem.errno in _NOT_THERE
 
 

@@ -7,6 +7,7 @@ import stat
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from . import _refused
 from ._elf import Elf, ElfError
 from ._elf_headers import ET_EXEC, PT_INTERP, read_segments, text
 from ._elf_refused import why_refused
@@ -77,7 +78,8 @@ def head_of(place: str) -> Head | None:
     """
     try:
         found = os.stat(place)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        _refused.note(place, error)
         return None
     key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
     if key not in _HEADS:

@@ -11,6 +11,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from . import _refused
 from ._env_head import read_start
 from ._kit import Request, below
 from ._library_families import MAYBE, family_of
@@ -160,7 +161,8 @@ def _state(request: Request, path: str) -> tuple[str, int, int] | None:
     place = below(request, path)
     try:
         found = os.stat(place)
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        _refused.note(path, error)
         return None
     return place, found.st_size, found.st_mtime_ns
 

@@ -7,6 +7,8 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
+from . import _refused
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -64,7 +66,12 @@ class _Copy:
         """What it has done, once it is through."""
         with open(self._told, "rb", closefd=False) as file:
             line = file.read()
-        return json.loads(line) if line.endswith(b"\n") else []
+        if not line.endswith(b"\n"):
+            return []
+        done, refused = json.loads(line)
+        for path, reason in refused.items():
+            _refused.noted.setdefault(path, reason)
+        return done
 
     def end(self) -> None:
         """End it, whatever it is doing."""
@@ -78,7 +85,7 @@ def _serve(tasks: Tasks, turns: int, telling: int) -> None:
     try:
         signal.alarm(_ALARM)
         with open(telling, "wb") as file:
-            file.write(json.dumps(_done(tasks, turns)).encode() + b"\n")
+            file.write(json.dumps([_done(tasks, turns), _refused.noted]).encode() + b"\n")
     finally:
         os._exit(0)  # whatever happened: nothing that this process had begun is to happen twice
 

@@ -54,6 +54,7 @@ from envcheck.snapshot.software import (
     Toolkit,
     Trial,
     TrialFile,
+    Unreadable,
     VariablePath,
     Variables,
 )
@@ -121,6 +122,7 @@ __all__ = [
     "Toolkit",
     "Trial",
     "TrialFile",
+    "Unreadable",
     "VariablePath",
     "Variables",
     "Verification",

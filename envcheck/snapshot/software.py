@@ -187,6 +187,14 @@ class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
     version: str | None = None
 
 
+class Unreadable(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A file or folder of an environment of which nobody knows what it holds."""
+
+    path: str
+    problem: str
+    """The system's reason: ``Permission denied``; or ``it is a link that leads nowhere`` …"""
+
+
 class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """A file of an installed package that is not the one that the package's own list says was installed."""
 
@@ -332,6 +340,8 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     startup: tuple[Startup, ...] | None = None
     """Lines of ``.pth`` files that change the search path by code; None: nobody looked."""
     frameworks: Listing[Framework] | None = None
+    unreadable: tuple[Unreadable, ...] | None = None
+    """What is there and could not be read, or is not where its interpreter looks; None: nobody looked."""
     problem: str | None = None
     """Why it cannot be examined, or cannot run: ``its base interpreter /usr/bin/python3.9 is gone``."""
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envcheck.collect import early
 from envcheck.collect.starting import own_variables
 from probes import _find_library
 
@@ -90,3 +94,46 @@ def test_a_path_of_relative_folders_alone_is_not_set(value: str, monkeypatch: py
     assert "LD_LIBRARY_PATH" not in own_variables()
     monkeypatch.delenv("LD_LIBRARY_PATH")
     assert "LD_LIBRARY_PATH" not in own_variables()
+
+
+STOPS = {
+    "itself": "os.kill(os.getpid(), signal.SIGSTOP)",
+    "its whole group": "os.fork(); os.killpg(os.getpid(), signal.SIGSTOP)",
+    "a copy of itself that it waits for": (
+        "pid = os.fork()\n    if pid == 0: os.kill(os.getpid(), signal.SIGSTOP)\n    os.waitpid(pid, 0)"
+    ),
+    "a copy in a session of its own": (
+        "pid = os.fork()\n    if pid == 0: os.setsid(); os.kill(os.getpid(), signal.SIGSTOP)\n    os.waitpid(pid, 0)"
+    ),
+}
+
+
+@pytest.mark.parametrize("what", STOPS)
+@pytest.mark.parametrize("kind", ["file", "driver"])
+def test_a_child_that_is_stopped_holds_nothing_past_its_deadline(probes: Any, kind: str, what: str) -> None:
+    probes.add_healthy("later")
+    probes.add("stops", f"import os, signal\ndef collect(request, out):\n    {STOPS[what]}\n", kind=kind, seconds=0.4)
+    started = time.monotonic()
+    run = probes.run()["stops"]
+    assert time.monotonic() - started < 10
+    assert run.status == "timed-out"
+    assert run.detail.startswith("timed out after 0.4 s")
+    probes.assert_healthy("later")
+
+
+def test_a_child_that_was_stopped_while_it_waits_is_ended() -> None:
+    """The one that is started before anybody has work for it."""
+    early.begin()
+    (waiting,) = early._waiting
+    os.kill(waiting.started.process.pid, signal.SIGSTOP)
+    started = time.monotonic()
+    early.end()
+    assert time.monotonic() - started < 5
+    assert early._waiting == []
+
+
+def test_the_run_ends_in_time_although_a_child_never_begins(probes: Any) -> None:
+    probes.add("never", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\ndef collect(request, out): pass\n")
+    started = time.monotonic()
+    assert probes.run(deadline_s=1.0)["never"].status == "timed-out"
+    assert time.monotonic() - started < 10

@@ -1,0 +1,100 @@
+"""Parts of an environment that could not be read: what they hold is not known, and they are not absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from envcheck.checks import Check, Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, rule
+from envcheck.snapshot import Environment, Snapshot, Unreadable
+
+_SHOWN = 5
+_DENIED = "Permission denied"
+_ABSENCE = frozenset(
+    {
+        "cpu-only-build",
+        "cuda-library-missing",
+        "cudnn-missing",
+        "damaged-distribution",
+        "environment-broken",
+        "extension-binary-missing",
+        "file-stops-framework",
+        "imported-elsewhere",
+        "jax-plugin-mismatch",
+        "jit-compiler-missing",
+        "library-lacks-symbols",
+        "library-not-found",
+        "nccl-missing",
+        "requirement-broken",
+        "tensorrt-missing",
+    }
+)
+"""Rules that conclude from what is not there, or not whole."""
+
+
+def _is_hidden(environment: Environment, _facts: Facts) -> bool:
+    return bool(environment.unreadable)
+
+
+@rule(layer="framework", scope="env", per="environment", required=True, arises=_is_hidden)
+def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
+    """Part of the Python environment cannot be read.
+
+    What it checks
+        That every file and folder of the environment that was looked at could be read: its folders of
+        packages, their records, the interpreter's folder and pyvenv.cfg. No permission, a link that
+        leads nowhere or in a circle, and an I/O error count; so does a folder of packages that is not
+        where Python looks for it.
+
+    Why it matters
+        What cannot be read is not absent: another user's process, or this one after a change of the
+        permissions, may load it. Nothing is concluded from it here, and there is no verdict.
+
+    How to fix
+        Run envcheck as the user who runs the programs, or give this user permission to read. Where a
+        folder is gone or a link leads nowhere, restore it, or create the environment again.
+
+    Sources
+        File permissions, path_resolution(7): https://man7.org/linux/man-pages/man7/path_resolution.7.html
+        Virtual environments, PEP 405: https://peps.python.org/pep-0405/
+    """
+    hidden = environment.unreadable or ()
+    first = hidden[0]
+    more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
+    return Outcome(
+        status="unknown",
+        title="Part of the Python environment cannot be read",
+        message=f"{first.path}: {first.problem}{more}.",
+        evidence=tuple(Evidence(what=part.path, value=part.problem, source=part.source) for part in hidden[:_SHOWN]),
+        decided_by="declared",
+        fixes=(_way_out(hidden),),
+    )
+
+
+def _way_out(hidden: Iterable[Unreadable]) -> Fix:
+    if any(part.problem == _DENIED for part in hidden):
+        return Fix(text="Run envcheck as the user who runs the programs, or let this user read these paths")
+    return Fix(text="Restore what is gone or leads nowhere, or create the environment again")
+
+
+def without_false_absence(checks: Iterable[Check], snapshot: Snapshot) -> tuple[Check, ...]:
+    """``checks``, where nothing is concluded to be absent or damaged in an environment that could not be read."""
+    listing = snapshot.environments.items if snapshot.environments else ()
+    hidden = {environment.key: environment.unreadable[0] for environment in listing if environment.unreadable}
+    return tuple(_open(check, hidden) for check in checks) if hidden else tuple(checks)
+
+
+def _open(check: Check, hidden: dict[str, Unreadable]) -> Check:
+    part = hidden.get(check.subject.environment or "")
+    if part is None or check.rule not in _ABSENCE or check.status not in ("fail", "warn", "pass"):
+        return check
+    return msgspec.structs.replace(
+        check,
+        status="unknown",
+        title=f"Not known: {check.title}"[:80],
+        message=f"{part.path} cannot be read: {part.problem}.",
+        fixes=(),
+        action="none",
+    )
