@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from envcheck.assume import assume, assumes_machine
@@ -20,6 +21,7 @@ from envcheck.snapshot import (
     Listing,
     Platform,
     Snapshot,
+    VariablePath,
     Variables,
 )
 
@@ -56,11 +58,22 @@ def assumed(text: str, here: Snapshot = HERE) -> Snapshot:
     return assume(here, parse_components(text))
 
 
+def test_what_a_framework_reads_of_the_variables_comes_along_to_the_assumed_machine() -> None:
+    values = {"CUDA_VISIBLE_DEVICES": "7", "XLA_FLAGS": "--xla_dump_to=/dumps"}
+    paths = (VariablePath(path="/dumps", leads_to="nothing"), VariablePath(path="/of/another", leads_to="nothing"))
+    here = msgspec.structs.replace(HERE, variables=Variables(source="process", values=values, paths=paths))
+    kept = assume(here, parse_components("gpu==H100"), {"XLA_FLAGS"}).variables
+    assert kept is not None
+    assert kept.values == {"XLA_FLAGS": "--xla_dump_to=/dumps"}
+    assert kept.paths == paths[:1]
+
+
 def test_an_assumed_machine_drops_every_observation_of_this_one() -> None:
     snapshot = assumed("gpu==H100,driver==550.54.14,os==linux")
     assert snapshot.kernel is None
     assert snapshot.fabric is None
-    assert snapshot.variables is None
+    assert snapshot.variables is not None
+    assert (snapshot.variables.values, snapshot.variables.complete) == ({}, False)
     assert snapshot.driver == Driver(source="assumed", installed=True, release="550.54.14")
     assert snapshot.gpus is not None
     assert [(gpu.name, gpu.source, gpu.label) for gpu in snapshot.gpus.items] == [("H100", "assumed", "assumed-0")]
