@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._env_head import read_start
 from ._env_paths import printable
-from ._framework_pins import requirement_name
+from ._framework_pins import extra_of, requirement_name, that_matter
 from ._kit import Request, below
 from ._links import resolve
 from ._loading_heads import head_of
@@ -125,7 +125,7 @@ def _is_comparable(request: Request, item: Fields) -> bool:
 
 
 def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
-    """The installed distributions of frameworks, and what their metadata asks for, for whatever extra; in that order.
+    """The installed distributions of frameworks, and what their metadata asks for; in that order.
 
     Markers are not judged here: what is installed and named is looked at.
     """
@@ -142,12 +142,18 @@ def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset
                 return found
             if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
                 item["requires"] = _requirements(request, item["path"])
-            for line in item.get("requires") or ():
+            for line in _followed(item.get("requires") or ()):
                 asked = requirement_name(line)
                 if asked in by_name and asked not in met:
                     met.add(asked)
                     queue.append(asked)
     return found
+
+
+def _followed(lines: Sequence[str]) -> list[str]:
+    """Those that hold without an extra, and of those of extras what brings CUDA: tools for tests are no part of it."""
+    always = [line for line in lines if extra_of(line) is None]
+    return [*always, *(line for line in that_matter(lines) if extra_of(line) is not None)]
 
 
 def _requirements(request: Request, dist_info: str) -> list[str]:
