@@ -7,6 +7,7 @@ Without ``from __future__ import annotations``, as in ``envcheck.snapshot``: row
 """
 
 import re
+from collections.abc import Iterable
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -346,6 +347,11 @@ class FlawRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"flaw/{self.name}/{self.versions}" + (f"/{'+'.join(self.os)}" if self.os else "")
+
+
+def is_named(name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns is the name, or its beginning with ``*`` behind it."""
+    return any(name == each or (each.endswith("*") and name.startswith(each[:-1])) for each in patterns)
 
 
 class VariableOption(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

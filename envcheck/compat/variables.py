@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from functools import cache
 
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import VariableEffect, VariableOption, VariableRow
+from envcheck.compat.tables import VariableEffect, VariableOption, VariableRow, is_named
 
 _LONGEST = 4096
 """Characters of a value that are looked at."""
@@ -17,7 +16,7 @@ _SHOWN = 60
 
 def reads(row: VariableRow, name: str) -> bool:
     """Whether a reader of this name is meant."""
-    return any(fnmatchcase(name, pattern) for pattern in row.reader)
+    return is_named(name, row.reader)
 
 
 def holds_for(specifier: str, version: str | None) -> bool:

@@ -238,6 +238,12 @@ def _typed(match: re.Match[str]) -> str:
     return match[0] if MASK in match[0][len(before) :] else f"{before}{MASK}"
 
 
+def compile_patterns() -> None:
+    """Read the matrix's rows and compile their patterns, which takes as long as masking a report."""
+    every_hint()
+    _keys()
+
+
 @cache
 def _keys() -> re.Pattern[str]:
     shapes = [f"(?:{'|'.join(map(re.escape, row.starts))}){_ALPHABETS[row.of]}{{{row.least},}}" for row in _rows()]

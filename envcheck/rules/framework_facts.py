@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
-
-from envcheck.compat.tables import Machine, RoleRow, Tables
+from envcheck.compat.tables import Machine, RoleRow, Tables, is_named
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.snapshot import Environment, Framework
 from envcheck.versions import CodeTarget
@@ -50,7 +48,7 @@ def importance(framework: Framework, tables: Tables) -> int:
 
 
 def _role(framework: Framework, tables: Tables) -> RoleRow | None:
-    rows = (row for row in tables.roles if any(fnmatchcase(framework.name, name) for name in row.names))
+    rows = (row for row in tables.roles if is_named(framework.name, row.names))
     return next(rows, None)
 
 
