@@ -275,6 +275,12 @@ ENTRIES = (
         assumed="",
     ),
     Broken(
-        "no compiler for Triton", "fit", _no_compiler, ("jit-compiler-missing",), ("(?i)triton|compiler",), "elsewhere"
+        "no compiler for Triton",
+        "fit",
+        _no_compiler,
+        ("jit-compiler-missing",),
+        ("(?i)triton|compiler",),
+        "elsewhere",
+        assumed="",
     ),
 )

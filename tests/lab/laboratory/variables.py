@@ -1,4 +1,8 @@
-"""Variables that stop a framework or the driver's start."""
+"""Variables that stop a framework, and driver libraries that are none.
+
+Those of the first kind are judged without an assumed machine, of whose shell nothing is known. Lists of visible GPUs
+are tried on a GPU machine.
+"""
 
 from __future__ import annotations
 
@@ -87,6 +91,7 @@ ENTRIES = (
         _set(stacks.TORCH_12, PYTORCH_CUDA_ALLOC_CONF="max_split_size_mb=128"),
         (),
         ("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb"),
+        assumed="",
     ),
     Broken(
         "allocator setting with a word for a number",
@@ -94,6 +99,7 @@ ENTRIES = (
         _set(stacks.TORCH_13, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:yes"),
         (),
         ("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments"),
+        assumed="",
     ),
     Broken(
         "allocator setting that does not exist",
@@ -101,6 +107,7 @@ ENTRIES = (
         _set(stacks.TORCH_12, PYTORCH_CUDA_ALLOC_CONF="max_split_size:128"),
         (),
         ("PYTORCH_CUDA_ALLOC_CONF", "max_split_size"),
+        assumed="",
     ),
     Broken(
         "unknown XLA flag",
@@ -109,6 +116,7 @@ ENTRIES = (
         (),
         ("XLA_FLAGS", "xla_gpu_enable_fast_everything"),
         works=USES_JAX,
+        assumed="",
     ),
     Broken(
         "XLA flag without dashes",
@@ -117,6 +125,7 @@ ENTRIES = (
         (),
         ("XLA_FLAGS",),
         works=USES_JAX,
+        assumed="",
     ),
     Broken(
         "JAX_PLATFORMS misspelt",
@@ -125,6 +134,7 @@ ENTRIES = (
         (),
         ("JAX_PLATFORMS", "cdua"),
         works=USES_JAX,
+        assumed="",
     ),
     Broken(
         "JAX's memory fraction is no number",
@@ -132,14 +142,18 @@ ENTRIES = (
         _set(stacks.JAX_12, XLA_PYTHON_CLIENT_MEM_FRACTION="75%"),
         (),
         ("XLA_PYTHON_CLIENT_MEM_FRACTION",),
+        assumed="",
     ),
-    Broken("JAX set to the CPU", "variable", _set(stacks.JAX_12, JAX_PLATFORMS="cpu"), (), ("JAX_PLATFORMS",)),
+    Broken(
+        "JAX set to the CPU", "variable", _set(stacks.JAX_12, JAX_PLATFORMS="cpu"), (), ("JAX_PLATFORMS",), assumed=""
+    ),
     Broken(
         "Triton's ptxas in a place that is not there",
         "variable",
         _set(stacks.TORCH_12, TRITON_PTXAS_PATH="/opt/cuda-11.8/bin/ptxas"),
         (),
         ("TRITON_PTXAS_PATH",),
+        assumed="",
     ),
     Broken(
         "CUDA_HOME of a toolkit that is gone",
@@ -147,6 +161,7 @@ ENTRIES = (
         _set(stacks.TORCH_12, CUDA_HOME="/opt/cuda-11.8"),
         (),
         ("CUDA_HOME",),
+        assumed="",
     ),
     Broken(
         "NVVM of numba in a place that is not there",
@@ -154,22 +169,7 @@ ENTRIES = (
         _set(stacks.NUMBA, CUDA_HOME="/opt/cuda-11.8"),
         (),
         ("CUDA_HOME",),
-    ),
-    Broken(
-        "the same GPU twice",
-        "visible",
-        _set(stacks.TORCH_12, CUDA_VISIBLE_DEVICES="0,0"),
-        (),
-        ("CUDA_VISIBLE_DEVICES",),
-        options=CONTAINER,
-    ),
-    Broken(
-        "a GPU that is not there",
-        "visible",
-        _set(stacks.TORCH_12, CUDA_VISIBLE_DEVICES="3"),
-        ("gpu-hidden", "no-gpu-visible"),
-        ("CUDA_VISIBLE_DEVICES",),
-        options=CONTAINER,
+        assumed="",
     ),
     Broken(
         "libcuda empty",
