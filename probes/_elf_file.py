@@ -9,7 +9,7 @@ import os
 import stat
 from typing import TYPE_CHECKING
 
-from . import _refused
+from ._kit import refused
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -56,7 +56,7 @@ class File(Reader):
             found = os.fstat(self._descriptor)
             _require_regular(found)
         except (OSError, ValueError) as error:
-            _refused.note(path, error)
+            refused(path, error)
             self.close()
             raise ElfError(_reason(error)) from error
         self.size = found.st_size

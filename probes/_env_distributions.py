@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
-from . import _refused
 from ._env_head import read_start
 from ._env_paths import is_file, printable
-from ._kit import Request, below, read_text
+from ._kit import REFUSED, Request, below, read_text, refused
 from ._links import resolve
 
 LIMIT = 20_000
@@ -84,7 +83,7 @@ def _names(request: Request, folder: str) -> list[str] | None:
     try:
         return sorted(os.listdir(below(request, inside))) if inside is not None else None
     except (OSError, ValueError) as error:
-        _refused.note(folder, error)
+        refused(folder, error)
         return None
 
 
@@ -106,14 +105,14 @@ def _distribution(
 
 def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
     names = _names(request, path)
-    if names is None and path in _refused.noted:
+    if names is None and path in REFUSED:
         found.complete = False
         return None
     if names is None:
         found.damage(path, "it cannot be read" if os.path.lexists(below(request, path)) else "it is gone")
         return None
     start = _head(request, f"{path}/METADATA") if "METADATA" in names else None
-    if start is None and f"{path}/METADATA" in _refused.noted:
+    if start is None and f"{path}/METADATA" in REFUSED:
         found.complete = False
         return None
     if start is None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from . import _refused
-from ._kit import Request, below
+from ._kit import Request, below, refused
 from ._links import resolve
 
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -26,7 +25,7 @@ def read_start(request: Request, path: str, limit: int) -> bytes | None:
     try:
         descriptor = os.open(below(request, inside), _FLAGS)
     except (OSError, ValueError) as error:
-        _refused.note(path, error)
+        refused(path, error)
         return None
     try:
         found = os.fstat(descriptor)

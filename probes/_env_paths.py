@@ -6,8 +6,7 @@ import os
 import re
 import stat
 
-from . import _refused
-from ._kit import Request, below, read_bytes, read_text
+from ._kit import Request, below, read_bytes, read_text, refused
 
 LINKS = 40
 """As many links as the kernel itself follows in one path."""
@@ -128,5 +127,5 @@ def _mode(request: Request, path: str) -> int | None:
     try:
         return os.stat(below(request, within)).st_mode
     except (OSError, ValueError) as error:
-        _refused.note(path, error)
+        refused(path, error)
         return None

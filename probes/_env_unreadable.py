@@ -6,11 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from . import _refused
 from ._env_interpreter import LIBRARY, Place
 from ._env_layout import Layout
 from ._env_paths import inside, is_folder, joined, link_target, printable
-from ._kit import Request, below, list_names
+from ._kit import REFUSED, Request, below, list_names
 
 _MOST = 50
 _NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX")
@@ -24,7 +23,7 @@ def unreadable(
     """
     whole = [layout.prefix] if layout.virtual or layout.manager == "conda" else []
     own = (*whole, *folders, *([] if asked_for else _preferred(request)))
-    found = {path: reason for path, reason in _refused.noted.items() if _is_of(path, own, layout.prefix)}
+    found = {path: reason for path, reason in REFUSED.items() if _is_of(path, own, layout.prefix)}
     if place.problem is None and layout.problem is None and not found:
         found.update(_without_site(request, layout))
     if place.lost:
@@ -35,7 +34,7 @@ def unreadable(
 def refused_of(request: Request, asked: str) -> list[dict[str, Any]]:
     """What could not be read of the place that was asked for, where it led to no environment."""
     path = joined(request["cwd"], asked)
-    return _records({name: reason for name, reason in _refused.noted.items() if inside(name, path)})
+    return _records({name: reason for name, reason in REFUSED.items() if inside(name, path)})
 
 
 def _preferred(request: Request) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 from typing import TYPE_CHECKING, Any, Dict  # noqa: UP035  the alias below is read by Python 3.8 too
-
-from . import _refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +17,13 @@ READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 CHUNK = 1 << 20
 TEXT_LIMIT = 1 << 20
 """No file that a probe reads as text is meant to be longer than this."""
+
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
+_MOST_REFUSED = 1000
+REFUSED: dict[str, str] = {}
+"""What is there and could not be read, by its path as seen from inside the root: the system's reason (permission
+denied, a link in a circle, an I/O error …). Nobody knows what it holds, and it is not absent.
+"""
 
 
 class Out:
@@ -47,6 +53,12 @@ class Out:
 
     def _send(self, message: dict[str, Any]) -> None:
         self._write(json.dumps({"probe": self._probe, **message}).encode() + b"\n")
+
+
+def refused(path: str, error: Exception) -> None:
+    """Keep that ``path`` could not be read, unless the error says that nothing is there."""
+    if isinstance(error, OSError) and error.errno and error.errno not in _ABSENT and len(REFUSED) < _MOST_REFUSED:
+        REFUSED.setdefault(path, error.strerror or str(error))
 
 
 def below(request: Request, path: str) -> str:
@@ -84,7 +96,7 @@ def list_names(request: Request, path: str) -> list[str] | None:
     try:
         return sorted(os.listdir(below(request, path)))
     except OSError as error:
-        _refused.note(path, error)
+        refused(path, error)
         return None
 
 
@@ -98,7 +110,7 @@ def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> bytes | 
     try:
         return _read_regular(below(request, path), limit)
     except (OSError, ValueError) as error:
-        _refused.note(path, error)
+        refused(path, error)
         return None
 
 

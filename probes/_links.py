@@ -9,8 +9,7 @@ import errno
 import fnmatch
 import os
 
-from . import _refused
-from ._kit import Request, below
+from ._kit import Request, below, refused
 
 MAX_LINKS = 40
 """As many links as the kernel follows in one path."""
@@ -27,7 +26,7 @@ def resolve(request: Request, path: str) -> str | None:
         try:
             return os.path.realpath(path, strict=True)
         except OSError as error:
-            _refused.note(path, error)
+            refused(path, error)
             return None
     return _resolve_below(request, path)
 
@@ -70,7 +69,7 @@ def folder_names(request: Request, path: str) -> tuple[list[str], bool]:
     try:
         return sorted(os.listdir(below(request, real or path))), True
     except OSError as problem:
-        _refused.note(path, problem)
+        refused(path, problem)
         return [], problem.errno in _NOT_THERE
 
 

@@ -7,10 +7,10 @@ import stat
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import _refused
 from ._elf import Elf, ElfError
 from ._elf_headers import ET_EXEC, PT_INTERP, read_segments, text
 from ._elf_refused import why_refused
+from ._kit import refused
 from ._loading_near import open_near
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def head_of(place: str) -> Head | None:
     try:
         found = os.stat(place)
     except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-        _refused.note(place, error)
+        refused(place, error)
         return None
     key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
     if key not in _HEADS:

@@ -11,9 +11,8 @@ import posixpath
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import _refused
 from ._env_head import read_start
-from ._kit import Request, below
+from ._kit import Request, below, refused
 from ._library_families import MAYBE, family_of
 
 if TYPE_CHECKING:
@@ -162,7 +161,7 @@ def _state(request: Request, path: str) -> tuple[str, int, int] | None:
     try:
         found = os.stat(place)
     except (OSError, ValueError) as error:
-        _refused.note(path, error)
+        refused(path, error)
         return None
     return place, found.st_size, found.st_mtime_ns
 

@@ -7,7 +7,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-from . import _refused
+from ._kit import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,9 +68,10 @@ class _Copy:
             line = file.read()
         if not line.endswith(b"\n"):
             return []
+        done: Done
         done, refused = json.loads(line)
         for path, reason in refused.items():
-            _refused.noted.setdefault(path, reason)
+            REFUSED.setdefault(path, reason)
         return done
 
     def end(self) -> None:
@@ -85,7 +86,7 @@ def _serve(tasks: Tasks, turns: int, telling: int) -> None:
     try:
         signal.alarm(_ALARM)
         with open(telling, "wb") as file:
-            file.write(json.dumps([_done(tasks, turns), _refused.noted]).encode() + b"\n")
+            file.write(json.dumps([_done(tasks, turns), REFUSED]).encode() + b"\n")
     finally:
         os._exit(0)  # whatever happened: nothing that this process had begun is to happen twice
 

@@ -90,7 +90,8 @@ def start_no_program() -> None:
     """Let no Python code in this process start a program: libraries that probes import would."""
     sys.addaudithook(refuse)
     # multiprocessing calls it without an audit event.
-    importlib.import_module("_posixsubprocess").fork_exec = lambda program, *_: refuse("os.exec", (program,))
+    forks: Any = importlib.import_module("_posixsubprocess")
+    forks.fork_exec = lambda program, *_: refuse("os.exec", (program,))
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:

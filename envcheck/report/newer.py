@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect
+
+T = TypeVar("T")
 
 NOT_KNOWN = {
     ("Report", "verdict"): "unknown",
@@ -14,7 +16,13 @@ NOT_KNOWN = {
     ("Check", "status"): "unknown",
     ("ProbeRun", "status"): "failed",
 }
-"""What stands for a word that is not known, in fields that need one; all others have a value for that."""
+"""What stands for a word that is not known, in fields that need one. A record of another kind that needs one is left
+out; fields that need none have a value for that.
+"""
+
+
+class _StrangeError(Exception):
+    """A record cannot be told without a word that is not known."""
 
 
 def without_unknown_words(content: Any, kind: Any) -> Any:
@@ -29,11 +37,18 @@ def _read(value: Any, kind: inspect.Type) -> Any:
     if isinstance(kind, inspect.StructType) and isinstance(value, dict):
         return _struct(value, kind)
     if isinstance(kind, inspect.VarTupleType) and isinstance(value, list):
-        read = (_read(item, kind.item_type) for item in value)
-        return [item for item in read if not _is_strange(item, kind.item_type)]
+        return [read for item in value for read in _item(item, kind.item_type)]
     if isinstance(kind, inspect.DictType) and isinstance(value, dict):
         return {key: _read(item, kind.value_type) for key, item in value.items()}
     return value
+
+
+def _item(value: Any, kind: inspect.Type) -> list[Any]:
+    """The item as it is read, or nothing."""
+    try:
+        return [] if _is_strange(value, kind) else [_read(value, kind)]
+    except _StrangeError:
+        return []
 
 
 def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
@@ -43,11 +58,18 @@ def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
         field = fields.get(key)
         if field is None:
             continue
-        if not _is_strange(item, field.type):
-            read[key] = _read(item, field.type)
+        found = _item(item, field.type)
+        if found:
+            read[key] = found[0]
         elif field.required:
-            read[key] = NOT_KNOWN[kind.cls.__name__, field.name]
+            read[key] = _in_its_place(kind.cls.__name__, field.name)
     return read
+
+
+def _in_its_place(record: str, field: str) -> str:
+    if (record, field) not in NOT_KNOWN:
+        raise _StrangeError
+    return NOT_KNOWN[record, field]
 
 
 def _may_hold(kind: inspect.Type, value: Any) -> bool:
@@ -62,6 +84,6 @@ def _is_strange(value: Any, kind: inspect.Type) -> bool:
     return bool(words) and isinstance(value, str) and value not in words
 
 
-def read_newer(content: bytes, kind: type[Any]) -> Any:
+def read_newer(content: bytes, kind: type[T]) -> T:
     """Decode ``content`` of a newer minor; raise msgspec.ValidationError for what is no ``kind`` all the same."""
     return msgspec.convert(without_unknown_words(msgspec.json.decode(content), kind), kind)

@@ -57,7 +57,8 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
         folder is gone or a link leads nowhere, restore it, or create the environment again.
 
     Sources
-        File permissions, path_resolution(7): https://man7.org/linux/man-pages/man7/path_resolution.7.html
+        File permissions, path_resolution(7):
+            https://man7.org/linux/man-pages/man7/path_resolution.7.html
         Virtual environments, PEP 405: https://peps.python.org/pep-0405/
     """
     hidden = environment.unreadable or ()

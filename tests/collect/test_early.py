@@ -126,7 +126,7 @@ def test_a_child_in_another_environment_is_not_one_of_these() -> None:
 
 def test_probes_that_cannot_be_imported_ahead_do_not_end_it(tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("raise SystemError('broken')\n")
-    assert ended(start(sys.executable, ISOLATED, os.environ, None, str(tmp_path), "broken", "missing")) == (0, b"")
+    assert ended(start(sys.executable, ISOLATED, os.environ, "/", str(tmp_path), "broken", "missing")) == (0, b"")
 
 
 def test_one_that_nobody_needs_is_ended() -> None:

@@ -18,7 +18,7 @@ from envcheck.checks import Report
 from envcheck.request import Request
 from envcheck.session import judge
 from envcheck.snapshot import Snapshot
-from probes import _refused
+from probes._kit import REFUSED
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 NOBODY = 65534
@@ -68,7 +68,7 @@ def as_nobody() -> Iterator[None]:
 
 
 def examined(run_probe: RunProbe, **request: object) -> Report:
-    _refused.noted.clear()
+    REFUSED.clear()
     snapshot, done = run_probe("environments", {"variables": {}, **request}, sourced=False)
     assert done["status"] in ("ok", "absent")
     return judge(snapshot, Request(scopes=frozenset({"env"})))
