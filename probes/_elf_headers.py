@@ -34,7 +34,7 @@ PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 ET_EXEC, ET_DYN = 2, 3
 KINDS = {1: "relocatable", 2: "executable", 3: "shared", 4: "core"}
 """``e_type`` in words."""
-SHT_PROGBITS, SHT_NOBITS, SHT_DYNSYM = 1, 8, 11
+SHT_PROGBITS, SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 1, 2, 8, 11
 SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 
 _HEADER = {64: "16xHHIQQQIHHHHHH", 32: "16xHHIIIIIHHHHHH"}

@@ -14,6 +14,8 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from ._elf import ElfError, open_elf
+from ._elf_headers import SHT_SYMTAB
 from ._env_head import read_start
 from ._env_paths import printable
 from ._framework_pins import extra_of, requirement_name, that_matter
@@ -39,6 +41,7 @@ _SOURCE_LIMIT = 1 << 20
 _REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 _ELF = b"\x7fELF"
+_BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
 
 def shipped(request: Request, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
@@ -92,7 +95,8 @@ def _is_gone(request: Request, path: str) -> bool:
 def differing(request: Request, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
     """A ``DamagedFile`` of a distribution: what is ``said`` of it, and why the file there cannot be used, if so."""
     problem = None if said["kind"] == "missing" else _unusable(request, path, python)
-    return {**_whose(item), "path": printable(path), **said, **({"problem": problem} if problem else {})}
+    more: Fields = {"problem": problem} if problem else _stripped(request, path, said)
+    return {**_whose(item), "path": printable(path), **said, **more}
 
 
 def comparable(record: Fields) -> list[Fields]:
@@ -183,8 +187,8 @@ def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str 
     problem = _unusable(request, recorded.path, python)
     if not other and not problem:
         return None
-    said = _differs(recorded, "size" if other else "content")
-    return {**said, "found": f"{found.st_size} bytes", **({"problem": problem} if problem else {})}
+    said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
+    return {**said, **({"problem": problem} if problem else _stripped(request, recorded.path, said))}
 
 
 def _differs(recorded: Recorded, kind: str) -> Fields:
@@ -203,24 +207,38 @@ def is_anothers(
     """Whether another distribution lists the file with the size (and ``digest``, where that is known) that it has: it
     was installed over this one. ``kept`` are the lists read for earlier files.
     """
-    site = item["path"].rpartition("/")[0]
-    start = recorded.path[len(site) + 1 :].encode("utf-8", "surrogateescape")
     try:
         found = _state(request, recorded.path)
     except OSError:
         found = None
-    for other in _listed(distributions) if item["channel"] == "pip" else ():
-        if found is None or other is item or other["path"].rpartition("/")[0] != site:
+    for other in _listed(distributions) if found is not None else ():
+        site = other["path"].rpartition("/")[0]
+        if other is item or not recorded.path.startswith(f"{site}/"):
             continue
         if other["path"] not in kept:
             kept[other["path"]] = b"\n" + (read_start(request, f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
-        data = kept[other["path"]]
-        at = data.find(b"\n%s," % start)
-        line = data[at + 1 : at + 1 + len(start) + 200].partition(b"\n")[0].strip() if at >= 0 else b""
-        fits = digest is None or b",%s," % digest.encode() in line
-        if line and fits and line.rpartition(b",")[2] in (b"", b"%d" % found.st_size):
+        line = _line(kept[other["path"]], recorded.path[len(site) + 1 :])
+        if line and found is not None and _is_claimed(line, found.st_size, digest):
             return True
     return False
+
+
+def _line(data: bytes, path: str) -> bytes:
+    """The line about a path in a list that begins with a line break; empty where there is none."""
+    name = path.encode("utf-8", "surrogateescape")
+    for start in (b"\n%s," % name, b'\n"%s",' % name):
+        at = data.find(start)
+        if at >= 0:
+            return data[at + 1 : at + len(start) + 200].partition(b"\n")[0].strip()
+    return b""
+
+
+def _is_claimed(line: bytes, size: int, digest: str | None) -> bool:
+    """Whether a line lists a file of this size and hash; a hash of another kind, or none, says nothing against it."""
+    hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
+    kind = hashed.partition(b"=")[0]
+    comparable_hash = digest is not None and kind == digest.partition("=")[0].encode()
+    return length in (b"", b"%d" % size) and (not comparable_hash or hashed == (digest or "").encode())
 
 
 def _state(request: Request, path: str) -> os.stat_result | None:
@@ -257,6 +275,23 @@ def _unusable(request: Request, path: str, python: str | None) -> str | None:
     except OSError:
         return None
     return head.refused if head else None
+
+
+def _stripped(request: Request, path: str, said: Fields) -> Fields:
+    """Whether a library of another length that can be loaded is what ``strip`` leaves: shorter, without symbols."""
+    lengths = [
+        int(found[1]) for text in (said.get("recorded"), said.get("found")) if (found := _BYTES.match(text or ""))
+    ]
+    if said["kind"] != "size" or not _is_library(path) or len(lengths) < 2 or lengths[1] >= lengths[0]:
+        return {}
+    inside = path if request.get("root", "/") == "/" else resolve(request, path)
+    try:
+        with open_elf(below(request, inside or path)) as elf:
+            sections = elf.section_list
+    except ElfError:
+        return {}
+    kept = any(each.type == SHT_SYMTAB or each.name.startswith(".debug") for each in sections)
+    return {"stripped": True} if sections and not kept else {}
 
 
 def _no_python(source: bytes | None, python: str | None) -> str | None:

@@ -122,7 +122,16 @@ class _Work:
             return None
         if digest is None or digest == wanted:
             return None
-        return {"kind": "hash", "recorded": recorded.hash, "found": f"{kind}={digest}"}
+        found = f"{kind}={digest}"
+        if task.item["channel"] != "conda" and recorded.size not in (None, task.size):
+            # Machine code of another length was built or stripped by somebody; of the same length, overwritten.
+            return {
+                "kind": "size",
+                "recorded": f"{recorded.size} bytes",
+                "found": f"{task.size} bytes",
+                "digest": found,
+            }
+        return {"kind": "hash", "recorded": recorded.hash, "found": found, "digest": found}
 
     def _digest(self, place: str, kind: str, size: int, buffer: memoryview) -> str | None:
         descriptor = os.open(place, _FLAGS)
@@ -157,7 +166,8 @@ def collect(request: Request, out: Out) -> None:
     python = judged.get("python")
     kept: dict[str, bytes] = {}
     for task, said in work.differing:
-        if not is_anothers(request, judged["distributions"], task.item, task.recorded, kept, said["found"]):
+        digest = said.pop("digest")
+        if not is_anothers(request, judged["distributions"], task.item, task.recorded, kept, digest):
             damaged.append(differing(request, task.item, task.recorded.path, python, said))
     record = {
         "source": "wheel metadata",

@@ -52,8 +52,9 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         behind (`~orch`). That the frameworks and the packages they require still have their libraries,
         programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
         the hash of every file they installed matches. A framework that cannot be imported because of
-        it is a failure; a module that was edited and can still be read is a warning. Files of tests,
-        caches and scripts do not count.
+        it, or whose machine code was overwritten, is a failure; a module that was edited and can still be
+        read is a warning; data, version files and stripped libraries that differ are a note. Files of
+        tests, caches and scripts do not count.
 
     Why it matters
         What pip, uv, conda and the packages themselves believe to be installed comes from these
@@ -77,8 +78,10 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     told = {package.distribution.name for package in packages}
     lost = (finding for finding in _gone(environment) if finding.what not in told)
     found = sorted([*_twice(environment), *lost, *_damaged(environment)], key=_last)
-    if packages:
+    if packages and (found or not all(package.harmless for package in packages)):
         return _not_as_installed(environment, packages, found)
+    if packages:
+        return _changed_harmlessly(packages)
     if not found:
         return _whole(environment)
     serious = [finding for finding in found if not finding.harmless]
@@ -98,6 +101,7 @@ def _not_as_installed(
     environment: Environment, packages: Sequence[DamagedPackage], others: Sequence[_Finding]
 ) -> Outcome:
     """Files of packages are not those that were installed; what else is damaged is told after it."""
+    packages = [package for package in packages if not package.harmless] or packages
     fatal = [package for package in packages if package.fatal]
     serious = [finding for finding in others if not finding.harmless]
     told = [package.told for package in packages[:_SHOWN]]
@@ -112,6 +116,17 @@ def _not_as_installed(
         message=". ".join(told) + ".",
         evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
         fixes=_all_of(environment, fixes, serious),
+        decided_by="declared",
+    )
+
+
+def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
+    """Data, versions and stripped libraries that differ: worth knowing, and nothing to do."""
+    return Outcome(
+        status="note",
+        title=packages[0].title if len(packages) == 1 else _of_several(packages),
+        message=". ".join(package.told for package in packages[:_SHOWN]) + ". No code that runs was changed.",
+        evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
         decided_by="declared",
     )
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -17,6 +19,13 @@ from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """What most programs run without, although it is required."""
 _SHOWN = 3
+_CODE = re.compile(r"\.so(?:\.[0-9.]*)?$|\.bc$|/bin/[^/]+$")
+_OF_A_SITE = re.compile(
+    r"(?:_?version|__version__|__config__|_config|_?build_info|git_version|sitecustomize|usercustomize)\.py$"
+)
+"""Modules that packagers write into an image: what they say is data."""
+_EMPTY = ("0 bytes", "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")
+"""What a list says of a file without content."""
 
 
 class DamagedPackage(msgspec.Struct, frozen=True):
@@ -28,7 +37,9 @@ class DamagedPackage(msgspec.Struct, frozen=True):
     needed_by: str = ""
     """A framework that is it, or that requires it (without extras), directly or through others; empty: none does."""
     fatal: bool = False
-    """Whether that framework cannot be imported so."""
+    """Whether that framework cannot be imported so, or its machine code was overwritten."""
+    harmless: bool = False
+    """Whether all that differs are files that images are often made with: data, stripped libraries, versions."""
 
     @property
     def title(self) -> str:
@@ -64,19 +75,27 @@ class DamagedPackage(msgspec.Struct, frozen=True):
 
 def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPackage, ...]:
     """Those of which files differ by presence, size or hash, the worst first; none where nobody looked."""
+    # What was compared by size first: a library of another length was made so by somebody, and its hash says less.
+    listed = {(file.package, file.path): file for file in _listed(environment)}
+    claimed = Counter(path for _, path in listed)
     by_package: dict[str, dict[str, DamagedFile]] = {}
-    for looked in (environment.verified, environment.shipped):
-        for file in looked.damaged if looked else ():
-            by_package.setdefault(file.package, {}).setdefault(file.path, file)
+    for file in listed.values():
+        by_package.setdefault(file.package, {}).setdefault(file.path, file)
     if not by_package:
         return ()
     needed = _needed(environment, facts.marks)
     found = [
-        _package(owner, tuple(files.values()), needed.get(name, ()))
+        _package(owner, tuple(files.values()), needed.get(name, ()), claimed)
         for name, files in by_package.items()
         if (owner := _owner(next(iter(files.values())), environment))
     ]
-    return tuple(sorted(found, key=lambda each: (not each.fatal, not each.needed_by)))
+    return tuple(sorted(found, key=lambda each: (not each.fatal, each.harmless, not each.needed_by)))
+
+
+def _listed(environment: Environment) -> Iterator[DamagedFile]:
+    """Each file that differs; of two records of one, the one that comes last tells more."""
+    for looked in (environment.verified, environment.shipped):
+        yield from looked.damaged if looked else ()
 
 
 def owner_of(path: str | None, environment: Environment) -> Distribution | None:
@@ -96,13 +115,29 @@ def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
 
 
 def _package(
-    distribution: Distribution, files: Sequence[DamagedFile], frameworks: Sequence[Framework]
+    distribution: Distribution,
+    files: Sequence[DamagedFile],
+    frameworks: Sequence[Framework],
+    claimed: Mapping[str, int],
 ) -> DamagedPackage:
-    ordered = tuple(sorted(files, key=lambda file: (not _breaks(file), file.path.count("/"), file.path)))
+    ordered = tuple(
+        sorted(files, key=lambda file: (not _breaks(file), _is_innocent(file), file.path.count("/"), file.path))
+    )
     stopped = next((each for each in frameworks if not imported(each)), None)
     by = stopped or next(iter(frameworks), None)
-    fatal = stopped is not None and distribution.name not in _NOT_TO_RUN and any(map(_breaks, files))
-    return DamagedPackage(distribution, ordered, by.name if by else "", fatal)
+    runs = distribution.name not in _NOT_TO_RUN
+    broken = by is not None and any(map(_is_overwritten, files))  # a trial does not run all of a library
+    fatal = runs and (broken or (stopped is not None and any(map(_breaks, files))))
+    refused = any(imported(each) is False for each in frameworks)
+    harmless = not fatal and all(
+        file.problem is None
+        and (
+            (_is_innocent(file) and not (file.stripped and refused))
+            or (file.kind != "missing" and not _is_code(file) and (claimed[file.path] > 1 or not runs))
+        )
+        for file in files
+    )
+    return DamagedPackage(distribution, ordered, by.name if by else "", fatal, harmless)
 
 
 def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, list[Framework]]:
@@ -130,6 +165,20 @@ def _breaks(file: DamagedFile) -> bool:
     return file.path.endswith(".py") and (file.kind == "missing" or file.problem is not None)
 
 
+def _is_overwritten(file: DamagedFile) -> bool:
+    """Whether it is machine code of the recorded length and with another content."""
+    return _is_code(file) and file.kind == "hash"
+
+
+def _is_innocent(file: DamagedFile) -> bool:
+    """Whether images that work have such a change: in data, in what names a version, by ``strip``."""
+    if file.kind in ("missing", "content") or file.problem is not None:
+        return False
+    if _CODE.search(file.path):
+        return bool(file.stripped)
+    return not file.path.endswith(".py") or file.recorded in _EMPTY or bool(_OF_A_SITE.search(file.path))
+
+
 def _is_code(file: DamagedFile) -> bool:
     return ".so" in posixpath.basename(file.path)
 
@@ -149,7 +198,7 @@ def _state(file: DamagedFile) -> str:
     if file.problem:
         return f"is damaged ({file.problem})"
     if file.kind == "size":
-        return f"has {file.found} instead of {file.recorded}"
+        return f"has {file.found} instead of {file.recorded}" + (" (stripped)" if file.stripped else "")
     return "differs from what was installed"
 
 

@@ -210,6 +210,10 @@ class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The same of the file that is there."""
     problem: str | None = None
     """Why the file that is there cannot be loaded or imported; None: nothing tells that it cannot."""
+    stripped: bool | None = None
+    """Whether a shorter library has what ``strip`` leaves: no symbols and no debugging data; None: not looked for, or
+    it has some.
+    """
 
 
 class Shipped(Record, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +223,58 @@ def test_bytes_that_differ_and_files_that_are_gone_are_named(tree: Frameworks, v
         "numpy/_core/include/numpy/ndarrayobject.h": ("hash", None),
         "numpy/version.py": ("missing", None),
     }
+
+
+def test_a_file_of_several_packages_is_right_if_it_is_that_of_any(tree: Frameworks, verified: Any) -> None:
+    site, look = verified
+    content = "version = '0.0.0'\n"
+    tree.file(f"{site}/numpy/version.py", content)
+    assert look()[1] == {"numpy/version.py": ("hash", None)}
+    for number, line in enumerate(
+        (f"{hashed(content)},{len(content)}", ",", "sha512=unlike,", f"md5=unlike,{len(content)}")
+    ):
+        info = tree.wheel(site, f"over{number}", "1.0")
+        tree.file(f"{info}/RECORD", f"numpy/version.py,{line}\n")
+        assert look()[1] == {}, line
+        tree.file(f"{info}/RECORD", f"numpy/version.py,{hashed('neither')},{len(content)}\n")
+        assert look()[1] == {"numpy/version.py": ("hash", None)}
+
+
+def test_another_length_is_told_as_such(tree: Frameworks, verified: Any) -> None:
+    site, look = verified
+    tree.file(f"{site}/numpy/_core/multiarray.py", "")
+    tree.file(f"{site}/numpy/_core/include/numpy/ndarrayobject.h", "/* longer */\n")
+    assert look()[1] == {
+        "numpy/_core/multiarray.py": ("size", "it is empty"),
+        "numpy/_core/include/numpy/ndarrayobject.h": ("size", None),
+    }
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("sha256", "3"), ("sha384", "3"), ("sha512", "3"), ("sha256", "")])
+def test_every_kind_of_entry_is_compared(tree: Frameworks, verified: Any, algorithm: str, size: str) -> None:
+    site, look = verified
+    digest = base64.urlsafe_b64encode(hashlib.new(algorithm, b"was").digest()).decode().rstrip("=")
+    for name, quoted in (("numpy/data.bin", False), ("numpy/a,b.py", True)):
+        tree.file(f"{site}/{name}", b"is!")
+        shown = f'"{name}"' if quoted else name
+        record = tree.at(f"{site}/numpy-2.4.6.dist-info/RECORD")
+        record.write_text(record.read_text() + f"{shown},{algorithm}={digest},{size}\n")
+    assert look()[1] == {"numpy/data.bin": ("hash", None), "numpy/a,b.py": ("hash", None)}
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("strip") is None, reason="no compiler")
+def test_a_stripped_library_is_told_from_an_overwritten_one(tree: Frameworks, tmp_path: Path) -> None:
+    source = tmp_path / "a.c"
+    source.write_text("static int helper(int a) { return a * 3; }\nint f(int a) { return helper(a); }\n")
+    built = tmp_path / "a.so"
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", built, source], check=True)
+    whole = built.read_bytes()
+    tree.package({"numpy/_core/f.so": whole, "numpy/__init__.py": "x = 1\n"}, "numpy", "2.4.6")
+    assert not [file for file in look(tree).damaged if file.path.endswith("f.so")]
+    subprocess.run(["strip", built], check=True)
+    tree.file(f"{SITE}/numpy/_core/f.so", built.read_bytes())
+    (found,) = (file for file in look(tree).damaged if file.path.endswith("f.so"))
+    assert (found.kind, found.problem, found.stripped) == ("size", None, True)
+    tree.file(f"{SITE}/numpy/_core/f.so", whole + b"appended")
+    (found,) = (file for file in look(tree).damaged if file.path.endswith("f.so"))
+    assert (found.kind, found.stripped) == ("size", None)

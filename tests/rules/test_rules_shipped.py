@@ -90,7 +90,57 @@ def test_what_a_framework_requires_through_another_counts() -> None:
 
 def test_a_framework_that_was_imported_can_be() -> None:
     tried = but(CUPY, trial=Trial(source="trial", imported=True))
-    assert judged(damaged("numpy", "2.4.6", UMATH, "hash"), frameworks=(tried,)).status == "warn"
+    gone = damaged("numpy", "2.4.6", UMATH, "missing")
+    assert judged(gone, frameworks=(tried,)).status == "warn"
+
+
+def test_overwritten_machine_code_is_a_failure_although_a_trial_did_not_come_to_it() -> None:
+    tried = but(CUPY, trial=Trial(source="trial", imported=True, ran_on_gpu=True))
+    check = judged(damaged("numpy", "2.4.6", UMATH, "hash"), frameworks=(tried,))
+    assert (check.status, check.title) == ("fail", "numpy 2.4.6 is damaged: _multiarray_umath.so differs")
+
+
+EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
+STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5 bytes", stripped=True)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        STRIPPED,
+        damaged("numpy", "2.4.6", "numpy/py.typed", "hash"),
+        damaged("numpy", "2.4.6", "numpy/config.json", "size"),
+        damaged("numpy", "2.4.6", "numpy/version.py", "hash"),
+        damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "hash", recorded=EMPTY),
+        damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "size", recorded="0 bytes"),
+        damaged("setuptools", "80.0", "_distutils_hack/__init__.py", "hash"),
+        damaged("setuptools", "80.0", "distutils-precedence.pth", "hash"),
+    ],
+)
+def test_what_images_change_innocently_is_a_note(file: DamagedFile) -> None:
+    check = judged(file)
+    assert (check.status, check.fixes) == ("note", ())
+    worse = judged(file, damaged("scipy", "1.17.0", "scipy/__init__.py", "hash"))
+    assert (worse.status, worse.title) == ("warn", "scipy 1.17.0 was changed after installation: __init__.py differs")
+
+
+def test_a_file_that_several_packages_claim_and_that_is_none_of_theirs_is_a_note() -> None:
+    files = [
+        damaged(name, version, "shared/__init__.py", "hash") for name, version in (("numpy", "2.4.6"), ("tomli", "2.0"))
+    ]
+    assert judged(*files).status == "note"
+    assert judged(files[0]).status == "warn"
+
+
+def test_a_stripped_library_of_a_framework_that_cannot_be_imported_is_told() -> None:
+    tried = but(CUPY, trial=Trial(source="trial", imported=False, error="crashed: SIGSEGV while importing cupy"))
+    assert judged(STRIPPED, frameworks=(tried,)).status == "fail"
+
+
+def test_a_library_of_another_length_was_made_so_whatever_its_hash() -> None:
+    hashed = damaged("numpy", "2.4.6", UMATH, "hash", recorded="sha256=a", found="sha256=b")
+    verified = Shipped(source="wheel metadata", damaged=(hashed,), complete=True)
+    assert judged(damaged("numpy", "2.4.6", UMATH, "size"), verified=verified).status == "warn"
 
 
 def test_what_stops_a_framework_is_installed_first_and_together() -> None:
