@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envcheck.collect.noise import Noise
 from envcheck.compat.load import tables
-from envcheck.compat.variables import effects, wrong
+from envcheck.compat.variables import effects, said_by, wrong
 from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
 from probes import variables as probe
 from tests.rules.machines import (
@@ -157,6 +160,29 @@ def test_what_a_framework_says_names_the_variable(name: str, variable: str, valu
     assert error[:40] in " ".join(each.value for each in check.evidence)
     without = holding(name, "99.0", failed)
     assert checks_of("variable-stops-framework", without) == ()
+
+
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "variable-errors.json").read_text())
+"""Framework, variable, value and the line that PyTorch 2.11.0 and JAX 0.11.2 then printed on an H200."""
+
+
+@pytest.mark.parametrize(("name", "variable", "value", "line"), RECORDED)
+def test_the_lines_that_frameworks_print_name_the_variable(name: str, variable: str, value: str, line: str) -> None:
+    printed = Noise()
+    printed.feed(f"{line}\n".encode())
+    assert said_by(ROWS[variable], line)
+    failed = Trial(
+        source="trial",
+        imported=True,
+        ran_on_gpu=False,
+        error="exited with status 1 while computing a matrix product",
+        warnings=printed.take_telling(),
+    )
+    release = {"torch": "2.11.0", "jax": "0.11.2"}[name]
+    snapshot = with_variables(holding(name, release, failed), **{variable: value})
+    check = check_of("variable-stops-framework", snapshot)
+    assert (cause(snapshot), check.status) == ("variable-stops-framework", "fail")
+    assert line[:40] in " ".join(each.value for each in check.evidence)
 
 
 def test_a_framework_that_ran_with_its_variables_has_none_that_stops_it() -> None:
