@@ -11,6 +11,7 @@ import pytest
 from envcheck.collect.noise import Noise
 from envcheck.compat.load import tables
 from envcheck.compat.variables import effects, said_by, wrong
+from envcheck.rules.variables_facts import titled
 from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
 from probes import variables as probe
 from tests.rules.machines import (
@@ -332,3 +333,12 @@ def test_jax_with_its_part_for_cuda_is_no_build_for_the_cpu() -> None:
     snapshot = with_variables(but(holding("jax", "0.8.1", failed), driver=refused), CUDA_VISIBLE_DEVICES="0,0")
     assert cause(snapshot) == "gpu-hidden"
     assert open_fails(snapshot) == ["gpu-hidden"]
+
+
+def test_titles_of_many_variables_end_in_whole_words() -> None:
+    many = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "CUDA_LAUNCH_BLOCKING": "1", "CUDA_CACHE_DISABLE": "1"}
+    check = check_of("variable-costs-speed", with_variables(eight(), **many))
+    assert len(check.title) <= 80
+    assert check.title.endswith(" more can slow programs down")
+    assert titled("", ["A" * 200], " is set") == "A" * 72 + "… is set"
+    assert titled("", ["A=" + "1" * 100, "B=1"], " does") == "A=… and 1 more does"
