@@ -21,11 +21,13 @@ from envcheck.rules.framework_facts import importance, leads, of, place_of
 from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
+from envcheck.rules.packages_numpy import does_not_work_with_numpy
 from envcheck.rules.pages import pages
 from envcheck.rules.trial_errors import MetInTrial, problems_met_in_trials
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
 _BAD = ("fail", "warn")
+_NUMPY_RULE = "numpy-abi-mismatch"
 _REMEDIED = "torch"
 """The framework that a rule's general remedy is about, where it is about one."""
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
@@ -118,6 +120,8 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     check = _check(rule, subject, _said(rule, met, facts), facts)
     if isinstance(subject, Environment):
         check = msgspec.structs.replace(check, frameworks=(said.subject.framework.name,))
+        title = does_not_work_with_numpy(said.subject) if rule.name == _NUMPY_RULE else None
+        check = msgspec.structs.replace(check, title=title or check.title)
     if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
         check = msgspec.structs.replace(check, fixes=())
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
