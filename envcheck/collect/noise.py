@@ -16,9 +16,14 @@ _LINE_LIMIT = 1 << 16
 
 _TELLING = re.compile(
     r"error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available|installed)"
+    r"|unknown|unrecogni[sz]ed|invalid|expected|assert|aborted|terminate called|stoull|stod\b"
     r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
     re.IGNORECASE,
 )
+_LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
+"""How glog and Abseil begin what they log of an error, and of what ends the process."""
+_FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
+_MOST_FATAL = 8
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _WITHOUT_CONTENT = re.compile(
     r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$",
@@ -54,8 +59,9 @@ class Noise:
         return telling
 
     def _look_at(self, line: bytes) -> None:
-        if len(self._telling) >= MOST_TELLING:
-            return
         text = _COLOUR.sub("", line[:_LINE_LIMIT].decode("utf-8", "replace"))
-        if _TELLING.search(text) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
+        # What ends the process comes last, often after much else.
+        if len(self._telling) >= MOST_TELLING + (_MOST_FATAL if _FATAL.match(text) else 0):
+            return
+        if (_TELLING.search(text) or _LOGGED.match(text)) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
             self._telling[visible.one_line(text, LONGEST_LINE)] = None

@@ -55,7 +55,7 @@ def hides_all(value: str) -> bool:
 def read_visible(value: str, gpus: Sequence[Gpu] | None) -> Reading:
     """Read a list for a machine with these GPUs; None where nobody knows them, and then any may exist.
 
-    By NVIDIA's documentation, and by what cuInit answered to some hundred lists on two H100 with driver 580.
+    By NVIDIA's documentation, and by what cuInit answered to some hundred lists on two H200 with driver 580.
     """
     entries = tuple(_entries(value, gpus))
     shown = sum(entry.kind in _SHOWN for entry in entries)

@@ -13,7 +13,7 @@ from envcheck.rules.framework_facts import LEAST_IMPORTANT
 from envcheck.rules.trial_facts import SAID_HERE
 
 Importance = Mapping[str, int]
-"""Key of a framework's subject → how much people came for it, from 0."""
+"""Key of a framework's subject → how much people came for it, from 0; of several alike, the first in order."""
 
 _BAD = ("fail", "warn")
 _OBSERVED = ("driver-answered", "framework-ran", "measured")
@@ -52,8 +52,10 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance) -> tupl
     concerned = stopped | ({cause.subject.key} if cause.subject.kind == "framework" else set(_concerned(cause)))
     weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0)
     others = len(stopped - {cause.subject.key})
-    status, *rest = _rank(cause)
-    return (status, not _ails_the_machine(cause), weight, -others, *rest)
+    places = {key: place for place, key in enumerate(importance)}
+    first = min((places[key] for key in concerned if key in places), default=0)
+    status, *rest, name = _rank(cause)
+    return (status, not _ails_the_machine(cause), weight, -others, *rest, first, name)
 
 
 def _ails_the_machine(check: Check) -> bool:
@@ -135,10 +137,13 @@ def _accounted(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule])
 
 
 def _accounts(cause: Check, rule: Rule, symptom: Check) -> bool:
-    if rule.symptom or cause.decided_by == "measured" or not _reaches(cause, symptom):
+    if rule.symptom or cause.decided_by == "measured":
         return False
-    if _said_by(cause, symptom):
-        return True
+    beside = cause.subject.environment is not None and cause.subject.environment == symptom.subject.environment
+    if _said_by(cause, symptom) and (beside or _reaches(cause, symptom)):
+        return True  # also where it is a finding about another package that the framework takes its libraries from
+    if not _reaches(cause, symptom):
+        return False
     if cause.subject.kind in ("machine", "gpu"):
         return bool(_CUDA_STARTS & {rule.name, *rule.explains})
     return cause.status == "fail"

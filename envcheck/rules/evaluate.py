@@ -7,6 +7,7 @@ here are about that framework.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
@@ -16,15 +17,17 @@ from envcheck.checks import Check, Layer, Scope, Source
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
-from envcheck.rules.framework_facts import importance, leads
+from envcheck.rules.framework_facts import importance, leads, of, place_of
 from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
+from envcheck.rules.packages_numpy import does_not_work_with_numpy
 from envcheck.rules.pages import pages
 from envcheck.rules.trial_errors import MetInTrial, problems_met_in_trials
 from envcheck.snapshot import Environment, Gpu, Snapshot
 
 _BAD = ("fail", "warn")
+_NUMPY_RULE = "numpy-abi-mismatch"
 _REMEDIED = "torch"
 """The framework that a rule's general remedy is about, where it is about one."""
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
@@ -117,6 +120,8 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     check = _check(rule, subject, _said(rule, met, facts), facts)
     if isinstance(subject, Environment):
         check = msgspec.structs.replace(check, frameworks=(said.subject.framework.name,))
+        title = does_not_work_with_numpy(said.subject) if rule.name == _NUMPY_RULE else None
+        check = msgspec.structs.replace(check, title=title or check.title)
     if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
         check = msgspec.structs.replace(check, fixes=())
     same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
@@ -126,7 +131,46 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
         return [confirmed.get(other.id, other) for other in found]
     if about_machine and any(_fails_below(other) for other in found):
         return list(found)
+    known = _known_by_its_file(found, rule, said)
+    if known is not None:
+        told = msgspec.structs.replace(_confirmed(known, met), status=known.status)
+        return [told if other is known else other for other in found if other not in same or other is known]
     return [*(other for other in found if other not in same), check]
+
+
+_LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")
+_CALLED = {
+    "libstdcxx": "libstdc++",
+    "glibc": "libc.so",
+    "nvjitlink": "libnvjitlink",
+    "cudnn": "libcudnn",
+    "nccl": "libnccl",
+}
+"""What a family of problems calls its library, by how the names of their rules begin."""
+
+
+def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> Check | None:
+    """A finding from files about a library that the words are about too: it names the file, and what finds it."""
+    if rule.layer != "library":
+        return None
+    environment, framework = said.subject.environment, said.subject.framework
+    family = {framework.name, framework.extends}
+    family |= {each.name for each in of(environment) if each.extends in family - {None}}
+    keys = {f"{environment.key}:{name}" for name in family}
+    text = " ".join(line.value for line in said.evidence)
+    words = {word.lower() for word in _LIBRARY.findall(text)}
+    words |= {_CALLED[start] for start in (rule.name.partition("-")[0],) if start in _CALLED}
+    for check in sorted(found, key=lambda each: each.status != "fail"):
+        if check.status not in _BAD or check.layer != "library" or check.subject.environment != environment.key:
+            continue
+        if any(line.source == "trial" and len(check.evidence) == 1 for line in check.evidence):
+            continue
+        shown = " ".join((check.title, check.message, *(f"{line.what} {line.value}" for line in check.evidence)))
+        same_file = any(path in text for path in re.findall(r"/[^\s,()]+\.so[.\d]*", shown))
+        about = check.subject.key in keys and any(word in shown.lower() for word in words)
+        if about or (same_file and check.rule == rule.name):
+            return check
+    return None
 
 
 def _with_framework(check: Check, name: str) -> Check:
@@ -209,7 +253,8 @@ def framework_importance(snapshot: Snapshot, tables: Tables) -> dict[str, int]:
     environment = Facts(snapshot, tables).environment
     if environment is None or environment.frameworks is None:
         return {}
-    return {f"{environment.key}:{each.name}": importance(each, tables) for each in environment.frameworks.items}
+    items = sorted(environment.frameworks.items, key=lambda each: (importance(each, tables), place_of(each, tables)))
+    return {f"{environment.key}:{each.name}": importance(each, tables) for each in items}
 
 
 def describe(subject: Subject) -> checks.Subject:

@@ -47,6 +47,12 @@ def importance(framework: Framework, tables: Tables) -> int:
     return 1 if row.role == "library" else 0
 
 
+def place_of(framework: Framework, tables: Tables) -> int:
+    """Where its role stands in the matrix: of frameworks of one weight, the first is the one that most came for."""
+    row = _role(framework, tables)
+    return tables.roles.index(row) if row is not None else len(tables.roles)
+
+
 def _role(framework: Framework, tables: Tables) -> RoleRow | None:
     rows = (row for row in tables.roles if is_named(framework.name, row.names))
     return next(rows, None)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
 from envcheck.compat.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
-from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.fits import by_confidence
-from envcheck.rules.framework_facts import machine, of
+from envcheck.rules.framework_facts import machine, named, of
 from envcheck.rules.install import install, install_release_for
 from envcheck.rules.trial_facts import imported, ran_on_gpu
 from envcheck.snapshot import Distribution, Environment, Framework
@@ -53,7 +53,7 @@ def _match_numpy(_facts: Facts) -> tuple[Fix, ...]:
     explains=("requirement-broken",),
 )
 def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
-    """A package was made for another NumPy than the one that is there.
+    """A package was built for a different NumPy version.
 
     What it checks
         NumPy's version against what the frameworks and their packages require in their metadata,
@@ -95,6 +95,12 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
         fixes=_fixes(wrong, environment, facts),
         frameworks=tuple(dict.fromkeys(each.name for each in wrong)),
     )
+
+
+def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
+    """``numba-cuda 0.30.4 does not work with NumPy 2.5.2``, where NumPy's version is known."""
+    numpy = _numpy(subject.environment)
+    return f"{named(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
 
 def _asks(framework: Framework) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from envcheck.checks import Status
 from envcheck.compat.tables import VariableEffect
@@ -18,11 +18,11 @@ from envcheck.rules.variables_facts import (
     fault,
     of_everything,
     set_variables,
+    titled,
     unset,
 )
 from envcheck.snapshot import Framework, Snapshot
 
-_TITLE = 80
 _SHOWN = 8
 
 
@@ -69,10 +69,10 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if not found:
         return None
     driver = driver_of(facts)
-    names = " and ".join(dict.fromkeys(each.variable.name for each in found))
+    names = [each.variable.name for each in found]
     return Outcome(
         status="fail",
-        title=f"{names} keeps CUDA from starting"[:_TITLE],
+        title=titled("", names, _verb(names, " keeps", " keep") + " CUDA from starting"),
         message=_sentences(found),
         evidence=(
             *(as_set(each.variable) for each in found),
@@ -113,11 +113,11 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     once = list({each.variable.name: each for each in found}.values())
     if not once:
         return None
-    names = ", ".join(each.variable.name for each in once)
+    names = [each.variable.name for each in once]
     worst: Status = "warn" if any(each.variable.row.weight == "warn" for each in once) else "note"
     return Outcome(
         status=worst,
-        title=f"{names} {'leads' if len(once) == 1 else 'lead'} nowhere"[:_TITLE],
+        title=titled("", names, _verb(names, " leads", " lead") + " nowhere"),
         message=_sentences(once),
         evidence=tuple(as_set(each.variable) for each in once[:_SHOWN]),
         decided_by="declared",
@@ -160,7 +160,7 @@ def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
         NCCL, environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
-    return _told(facts, ("speed", "memory", "output"), lambda names: f"{names} can slow programs down")
+    return _told(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
 
 
 @rule(layer="library", scope="env", arises=_any_is_set)
@@ -181,10 +181,16 @@ def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
         CUDA environment variables:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
-    return _told(facts, ("precision", "correctness"), lambda names: f"{names} changes what programs compute")
+    return _told(
+        facts, ("precision", "correctness"), (" changes what programs compute", " change what programs compute")
+    )
 
 
-def _told(facts: Facts, kinds: Sequence[str], title: Callable[[str], str]) -> Outcome | None:
+def _verb(names: Sequence[str], one: str, several: str) -> str:
+    return one if len(set(names)) == 1 else several
+
+
+def _told(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> Outcome | None:
     pairs = [(each, effect) for each in of_everything(facts) for effect in effects(each.row, each.value, kinds)]
     found = list({(each.name, effect.text): (each, effect) for each, effect in pairs}.values())
     found.sort(key=lambda pair: pair[1].status != "warn")
@@ -192,10 +198,10 @@ def _told(facts: Facts, kinds: Sequence[str], title: Callable[[str], str]) -> Ou
         return None
     status: Status = "warn" if any(effect.status == "warn" for _, effect in found) else "note"
     worst = [each for each, effect in found if effect.status == status]
-    names = ", ".join(dict.fromkeys(f"{each.name}={shown(each.value)}" for each in worst))
+    names = [f"{each.name}={shown(each.value)}" for each in worst]
     return Outcome(
         status=status,
-        title=title(names)[:_TITLE],
+        title=titled("", names, _verb(names, *does)),
         message=" ".join(dict.fromkeys(_sentence(each, effect) for each, effect in found)),
         evidence=tuple(as_set(each) for each, _ in found[:_SHOWN]),
         decided_by="declared",

@@ -103,6 +103,23 @@ def as_set(variable: SetVariable) -> Evidence:
     return Evidence(what=variable.name, value=shown(variable.value) or "(empty)", source="environment")
 
 
+def titled(before: str, names: Sequence[str], after: str, longest: int = 80) -> str:
+    """A title with as many of the names as fit, and how many more there are; a name that is too long is shortened."""
+    once = list(dict.fromkeys(names))
+    for number in range(len(once), 0, -1):
+        rest = f" and {len(once) - number} more" if number < len(once) else ""
+        title = f"{before}{', '.join(once[:number])}{rest}{after}"
+        if len(title) <= longest:
+            return title
+    first, equals, _ = once[0].partition("=")
+    rest = f" and {len(once) - 1} more" if len(once) > 1 else ""
+    room = longest - len(before) - len(rest) - len(after)
+    short = f"{first}{equals}…" if equals else first
+    kept = short if len(short) <= room else f"{first[: max(1, room - 1)]}…"
+    title = f"{before}{kept}{rest}{after}"
+    return title if len(title) <= longest else f"{title[: longest - 1].rpartition(' ')[0]}…"
+
+
 def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
     """What to do about each, and a command that starts a program without them."""
     names = list(dict.fromkeys(each.name for each in variables if _NAME.fullmatch(each.name)))

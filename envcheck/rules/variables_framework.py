@@ -9,10 +9,9 @@ from envcheck.compat.variables import effects, said_by
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.framework_facts import built_for_cuda, leads, named
 from envcheck.rules.trial_facts import SAID_HERE, SHOWN, failed, ran_on_gpu
-from envcheck.rules.variables_facts import Fault, SetVariable, as_set, fault, of_framework, unset
+from envcheck.rules.variables_facts import Fault, SetVariable, as_set, fault, of_framework, titled, unset
 from envcheck.snapshot import Framework
 
-_TITLE = 80
 _DOES: dict[str, str] = {
     "start": "cannot start CUDA",
     "import": "cannot be imported",
@@ -69,12 +68,12 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     if not found:
         return None
     variables = [each.variable for each in found]
-    names = " and ".join(dict.fromkeys(each.name for each in variables))
+    names = [each.name for each in variables]
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
     tried = failed(framework)
     return Outcome(
         status="fail" if leads(framework, facts.tables) and (tried or any(each.stops for each in found)) else "warn",
-        title=f"{names}: {named(framework)} {does}"[:_TITLE],
+        title=titled("", names, f": {named(framework)} {does}"),
         message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
         evidence=(*(as_set(each) for each in variables), *(line for _, quoted in met for line in quoted)),
         decided_by="framework-ran" if tried else "declared",

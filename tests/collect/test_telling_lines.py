@@ -22,6 +22,9 @@ def telling(*lines: str) -> tuple[str, ...]:
         "UserWarning: CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).",
         "An NVIDIA GPU may be present, but a CUDA-enabled jaxlib is not installed. Falling back to cpu.",
         "Fatal Python error: Segmentation fault",
+        "F1122 23:37:53.532257 10756 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus=true",
+        "F0000 00:00:1732318673.532257 10756 gpu_device.cc:12] Check broken: a == b",
+        "terminate called after throwing an instance of 'std::length_e'",
         "E0000 00:00:17 cuda_dnn.cc:522] CuDNN library needs to have matching major version: incompatible",
     ],
 )
@@ -49,6 +52,12 @@ def test_lines_that_do_not(line: str) -> None:
 def test_each_line_once_in_order_and_few_of_them() -> None:
     assert telling("error b", "error a", "error b") == ("error b", "error a")
     assert len(telling(*(f"error {number}" for number in range(100)))) == MOST_TELLING
+
+
+def test_what_ends_the_process_is_kept_after_many_others() -> None:
+    fatal = "F1122 23:37:53.532257 10756 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus=true"
+    assert fatal in telling(*(f"error {number}" for number in range(100)), fatal)
+    assert len(telling(*(f"F1122 23:37:53.5 {number}" for number in range(1000)))) < 2 * MOST_TELLING
 
 
 def test_lines_are_harmless_and_of_bounded_length() -> None:

@@ -1,4 +1,4 @@
-"""How CUDA reads CUDA_VISIBLE_DEVICES, against what cuInit answered on two H100 (driver 580)."""
+"""How CUDA reads CUDA_VISIBLE_DEVICES, against what cuInit answered on two H200 (driver 580)."""
 
 from __future__ import annotations
 

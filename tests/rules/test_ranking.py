@@ -9,7 +9,7 @@ from envcheck.rules.evaluate import framework_importance
 from envcheck.rules.framework_facts import importance, leads
 from envcheck.session import Request
 from envcheck.session import judge as report_on
-from envcheck.snapshot import Framework, Snapshot, Trial
+from envcheck.snapshot import Framework, Load, Snapshot, Trial
 from tests.rules.machines import VENV, but, cause, checks_of, machine, not_loaded, torch, venv, with_venv
 from tests.rules.packages_here import dist, load
 
@@ -94,3 +94,37 @@ def test_the_roles_of_the_matrix() -> None:
     extension = Framework(source="file", name="torchvision", extends="torch")
     assert (importance(extension, known), leads(extension, known)) == (2, False)
     assert framework_importance(Snapshot(), known) == {}
+
+
+def test_words_about_a_library_confirm_the_finding_that_names_its_file() -> None:
+    lacking = Load(
+        source="elf x",
+        name="libstdc++.so.6",
+        needed_by=f"{VENV}/lib/python3.12/site-packages/jax_cuda13_plugin/x.so",
+        path="/opt/gcc-4.9/libstdc++.so.6",
+        found_by="LD_LIBRARY_PATH",
+        lacks=("GLIBCXX_3.4.22",),
+        offers="GLIBCXX_3.4.20",
+    )
+    failing = Trial(
+        source="trial",
+        imported=False,
+        error="ImportError: /opt/gcc-4.9/libstdc++.so.6: version `GLIBCXX_3.4.22' not found (required by /v/jaxlib.so)",
+    )
+    jax = Framework(source="file", name="jax", version="0.11.2", path=f"{VENV}/jax", trial=failing)
+    part = Framework(
+        source="file", name="jax-cuda13-plugin", version="0.11.2", extends="jax", cpu_only=False, loads=(lacking,)
+    )
+    found = with_venv(machine(), venv(jax, part))
+    assert cause(found) == "libstdcxx-too-old"
+    (check,) = (each for each in checks_of("libstdcxx-too-old", found) if each.status == "fail")
+    assert "/opt/gcc-4.9" in check.message
+    assert check.evidence[0].what == "said here by jax"
+    symptom = next(each for each in checks_of("framework-import-fails", found) if each.id.endswith(":jax"))
+    assert symptom.explained_by == check.id
+
+
+def test_of_frameworks_alike_the_first_in_the_matrix_leads() -> None:
+    alike = [Framework(source="file", name=name, version="1.0", trial=IMPORT_FAILS) for name in ("onnxruntime", "jax")]
+    keys = list(framework_importance(with_venv(machine(), venv(*alike, torch(trial=IMPORT_FAILS))), tables()))
+    assert keys == [f"{VENV}:torch", f"{VENV}:jax", f"{VENV}:onnxruntime"]

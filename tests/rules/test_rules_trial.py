@@ -14,7 +14,7 @@ from envcheck.compat.load import tables
 from envcheck.observed_loads import observed_loads
 from envcheck.rules.api import Facts
 from envcheck.rules.trial_facts import failed, gpus_it_ran_on, imported, loaded, ran_on_gpu
-from envcheck.snapshot import Damaged, Framework, Load, Loaded, Snapshot, Trial, TrialFile
+from envcheck.snapshot import Damaged, Framework, Load, Loaded, Shipped, Snapshot, Trial, TrialFile
 from tests.rules.machines import (
     VENV,
     but,
@@ -445,8 +445,8 @@ def test_damage_that_another_finding_lists_is_told_there() -> None:
 @pytest.mark.parametrize(
     ("error", "step"),
     [
-        ("crashed: SIGSEGV while importing torch", "faulthandler"),
-        ("crashed: SIGBUS while importing torch (last library loaded: /x/liba.so)", "faulthandler"),
+        ("crashed: SIGSEGV while importing torch", "envcheck check --verify"),
+        ("crashed: SIGBUS while importing torch (last library loaded: /x/liba.so)", "envcheck check --verify"),
         ("crashed: SIGILL while importing torch", "/proc/cpuinfo"),
         ("exited with status 3 while importing torch", "by hand"),
         ("ImportError: /x/liba.so: undefined symbol: f", "LD_DEBUG=libs"),
@@ -459,6 +459,14 @@ def test_every_failed_import_says_what_to_look_at_next(error: str, step: str) ->
     told = " ".join((check.fixes[0].text, *check.fixes[0].command))
     assert step in told
     assert not {"PYTHON", "MODULE", "import MODULE"} & set(check.fixes[0].command)
+
+
+def test_a_crash_after_all_files_were_verified_says_where_to_look() -> None:
+    failing = torch(trial=trial(imported=False, error="crashed: SIGSEGV while importing torch"))
+    whole = Shipped(source="wheel metadata", files=9, bytes=9, complete=True)
+    check = check_of("framework-import-fails", with_venv(machine(), venv(failing, verified=whole)))
+    assert "faulthandler" in check.fixes[0].command
+    assert not any("--verify" in fix.command for fix in check.fixes)
 
 
 @pytest.mark.parametrize(

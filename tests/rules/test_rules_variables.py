@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from envcheck.collect.noise import Noise
 from envcheck.compat.load import tables
-from envcheck.compat.variables import effects, wrong
+from envcheck.compat.variables import effects, said_by, wrong
+from envcheck.rules.variables_facts import titled
 from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
 from probes import variables as probe
 from tests.rules.machines import (
@@ -159,6 +163,29 @@ def test_what_a_framework_says_names_the_variable(name: str, variable: str, valu
     assert checks_of("variable-stops-framework", without) == ()
 
 
+RECORDED = json.loads((Path(__file__).parent / "recorded" / "variable-errors.json").read_text())
+"""Framework, variable, value and the line that PyTorch 2.11.0 and JAX 0.11.2 then printed on an H200."""
+
+
+@pytest.mark.parametrize(("name", "variable", "value", "line"), RECORDED)
+def test_the_lines_that_frameworks_print_name_the_variable(name: str, variable: str, value: str, line: str) -> None:
+    printed = Noise()
+    printed.feed(f"{line}\n".encode())
+    assert said_by(ROWS[variable], line)
+    failed = Trial(
+        source="trial",
+        imported=True,
+        ran_on_gpu=False,
+        error="exited with status 1 while computing a matrix product",
+        warnings=printed.take_telling(),
+    )
+    release = {"torch": "2.11.0", "jax": "0.11.2"}[name]
+    snapshot = with_variables(holding(name, release, failed), **{variable: value})
+    check = check_of("variable-stops-framework", snapshot)
+    assert (cause(snapshot), check.status) == ("variable-stops-framework", "fail")
+    assert line[:40] in " ".join(each.value for each in check.evidence)
+
+
 def test_a_framework_that_ran_with_its_variables_has_none_that_stops_it() -> None:
     ran = Trial(source="trial", imported=True, ran_on_gpu=True, proof="pointer")
     snapshot = with_variables(holding("torch", "2.11.0", ran), PYTORCH_CUDA_ALLOC_CONF="bogus:1")
@@ -306,3 +333,12 @@ def test_jax_with_its_part_for_cuda_is_no_build_for_the_cpu() -> None:
     snapshot = with_variables(but(holding("jax", "0.8.1", failed), driver=refused), CUDA_VISIBLE_DEVICES="0,0")
     assert cause(snapshot) == "gpu-hidden"
     assert open_fails(snapshot) == ["gpu-hidden"]
+
+
+def test_titles_of_many_variables_end_in_whole_words() -> None:
+    many = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "CUDA_LAUNCH_BLOCKING": "1", "CUDA_CACHE_DISABLE": "1"}
+    check = check_of("variable-costs-speed", with_variables(eight(), **many))
+    assert len(check.title) <= 80
+    assert check.title.endswith(" more can slow programs down")
+    assert titled("", ["A" * 200], " is set") == "A" * 72 + "… is set"
+    assert titled("", ["A=" + "1" * 100, "B=1"], " does") == "A=… and 1 more does"
