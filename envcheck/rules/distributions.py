@@ -102,6 +102,8 @@ def _not_as_installed(
 ) -> Outcome:
     """Files of packages are not those that were installed; what else is damaged is told after it."""
     packages = [package for package in packages if not package.harmless] or packages
+    own = (package.distribution.name for package in packages)  # what no framework requires stops no framework
+    concerned = dict.fromkeys([*own, *(name for package in packages for name in package.frameworks)])
     fatal = [package for package in packages if package.fatal]
     serious = [finding for finding in others if not finding.harmless]
     told = [package.told for package in packages[:_SHOWN]]
@@ -110,8 +112,10 @@ def _not_as_installed(
     fixes = reinstall(environment, [package.distribution for package in (fatal or packages)[:_SHOWN]])
     if fatal and len(fatal) < len(packages):
         fixes += reinstall(environment, [package.distribution for package in packages[len(fatal) :][:_SHOWN]])
+    lost = any(finding.fatal for finding in serious)
     return Outcome(
-        status="fail" if fatal or any(finding.fatal for finding in serious) else "warn",
+        status="fail" if fatal or lost else "warn",
+        frameworks=() if serious else tuple(concerned),
         title=packages[0].title if len(packages) == 1 else _of_several(packages),
         message=". ".join(told) + ".",
         evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),

@@ -36,6 +36,8 @@ class DamagedPackage(msgspec.Struct, frozen=True):
     """The worst first."""
     needed_by: str = ""
     """A framework that is it, or that requires it (without extras), directly or through others; empty: none does."""
+    frameworks: tuple[str, ...] = ()
+    """All that are it or require it."""
     fatal: bool = False
     """Whether that framework cannot be imported so, or its machine code was overwritten."""
     harmless: bool = False
@@ -137,7 +139,8 @@ def _package(
         )
         for file in files
     )
-    return DamagedPackage(distribution, ordered, by.name if by else "", fatal, harmless)
+    names = tuple(each.name for each in frameworks)
+    return DamagedPackage(distribution, ordered, by.name if by else "", names, fatal, harmless)
 
 
 def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, list[Framework]]:

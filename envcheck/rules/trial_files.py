@@ -170,10 +170,11 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
 
 
 def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
-    found = next((each for each in _distributions(facts) if each.name == owner.partition("==")[0]), None)
-    if facts.environment is None or found is None:
-        return (Fix(text=f"Install {owner} again, in the same version"),)
-    return reinstall(facts.environment, (found,))
+    name, _, version = owner.partition("==")
+    if facts.environment is None:
+        return (Fix(text=f"Install {name} again, in the same version"),)
+    said = Distribution(source="trial", name=name, version=version, channel="pip")
+    return reinstall(facts.environment, (next((each for each in _distributions(facts) if each.name == name), said),))
 
 
 def _distributions(facts: Facts) -> tuple[Distribution, ...]:

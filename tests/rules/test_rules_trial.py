@@ -375,7 +375,7 @@ def test_a_failed_trial_starts_with_the_damaged_file_that_it_names() -> None:
     check = check_of("file-stops-framework", found)
     assert check.title == "numpy/__init__.py of numpy was changed after installation"
     assert check.message.startswith(f"{SITE}/numpy/__init__.py, line 7 (installed by numpy==2.4.0): it has 9 bytes")
-    assert check.fixes[0].command[-4:] == ("install", "--force-reinstall", "numpy==2.4.0", "--no-deps")
+    assert check.fixes[0].command[-4:] == ("install", "--force-reinstall", "--no-deps", "numpy==2.4.0")
     assert check_of("framework-import-fails", found).explained_by == check.id
     assert cause(found) == "file-stops-framework"
 
