@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -33,8 +34,8 @@ def unreadable(
 
 def refused_of(request: Request, asked: str) -> list[dict[str, Any]]:
     """What could not be read of the place that was asked for, where it led to no environment."""
-    path = joined(request["cwd"], asked)
-    return _records({name: reason for name, reason in REFUSED.items() if inside(name, path)})
+    path, circle = joined(request["cwd"], asked), os.strerror(errno.ELOOP)  # that it leads in a circle is known
+    return _records({name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != circle})
 
 
 def _preferred(request: Request) -> Iterator[str]:

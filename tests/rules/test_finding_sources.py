@@ -20,7 +20,7 @@ from tests.rules import (
     test_rules_trial,
     test_rules_variables,
 )
-from tests.rules.machines import error, h200, judge, machine, with_venv
+from tests.rules.machines import error, h200, judge, machine, variables, with_venv
 from tests.rules.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
 from tests.rules.test_error_lines import EXAMPLES
 from tests.rules.test_rule_catalog import NAMES
@@ -44,7 +44,7 @@ MODULES = (
     test_rules_variables,
 )
 FINDINGS = ("fail", "warn", "note")
-FINDS_NOTHING = {"text-not-read-whole"}
+FINDS_NOTHING = {"environment-unreadable", "text-not-read-whole"}
 """What says only that something is not known."""
 
 
@@ -61,6 +61,7 @@ def every_machine() -> Iterator[Snapshot]:
     for module in MODULES:
         yield from (snapshot for _, _, snapshot, _ in module.CASES)
     yield from measured_machines()
+    yield machine(variables=variables(LD_LIBRARY_PATH="/a:"))
     yield with_venv(machine(), environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
     yield from (error(line) for lines in EXAMPLES.values() for line in lines)
 
