@@ -52,9 +52,9 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         behind (`~orch`). That the frameworks and the packages they require still have their libraries,
         programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
         the hash of every file they installed matches. A framework that cannot be imported because of
-        it, or whose machine code was overwritten, is a failure; a module that was edited and can still be
-        read is a warning; data, version files and stripped libraries that differ are a note. Files of
-        tests, caches and scripts do not count.
+        it, or whose machine code was overwritten, is a failure; a module that was edited and can still
+        be read is a warning; data, version files and stripped libraries that differ are a note. Files
+        of tests, caches and scripts do not count.
 
     Why it matters
         What pip, uv, conda and the packages themselves believe to be installed comes from these

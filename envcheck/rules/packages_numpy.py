@@ -98,7 +98,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
 
 
 def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
-    """``numba-cuda 0.30.4 does not work with NumPy 2.5.2``, where NumPy's version is known."""
+    """Which framework does not work with which NumPy, where NumPy's version is known."""
     numpy = _numpy(subject.environment)
     return f"{named(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
