@@ -15,8 +15,6 @@ NOT_KNOWN = {
     ("Check", "layer"): "request",
     ("Check", "status"): "unknown",
     ("ProbeRun", "status"): "failed",
-    ("DamagedFile", "kind"): "content",
-    ("VariablePath", "leads_to"): "unknown",
 }
 """What stands for a word that is not known, in fields that need one. A record of another kind that needs one is left
 out; fields that need none have a value for that.

@@ -36,8 +36,7 @@ class Probes:
         self.events: list[Event] = []
         self.parts: dict[str, Snapshot] = {}
         folder.mkdir()
-        for name in ("_kit.py", "_refused.py"):
-            shutil.copy(bundle.folder("probes") / name, folder)
+        shutil.copy(bundle.folder("probes") / "_kit.py", folder)
 
     def add(self, name: str, body: str, *, kind: str = "file", seconds: float = 60.0, **header: object) -> None:
         """Write a probe; ``NAME`` in its body is its name."""
