@@ -31,15 +31,20 @@ def slim(wheel: Path, folder: Path) -> Path:
         zipfile.ZipFile(wheel) as source,
         zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as out,
     ):
-        for info in source.infolist():
+        for info in sorted(source.infolist(), key=_is_record):
             content = source.read(info)
-            if info.filename.endswith(".dist-info/RECORD"):
+            if _is_record(info):
                 content = _recorded(content, changed)
             elif ".so" in info.filename and len(content) > SMALL:
                 content = _blanked(content)
                 changed[info.filename] = (_digest(content), len(content))
             out.writestr(info, content, compress_type=zipfile.ZIP_DEFLATED, compresslevel=1)
     return unfinished.rename(written)
+
+
+def _is_record(info: zipfile.ZipInfo) -> bool:
+    """What is written last, when all that changed is known: not every wheel ends with it."""
+    return info.filename.endswith(".dist-info/RECORD")
 
 
 def _blanked(content: bytes) -> bytes:
@@ -60,7 +65,6 @@ def _digest(content: bytes) -> str:
 
 
 def _recorded(record: bytes, changed: dict[str, tuple[str, int]]) -> bytes:
-    """RECORD is a wheel's last member, so that all that changed is known when it is met."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     for name, digest, size in csv.reader(io.StringIO(record.decode())):
