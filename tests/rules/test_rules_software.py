@@ -312,7 +312,7 @@ def test_another_environment_with_a_framework_is_named() -> None:
         (
             {"prefix": VENV, "problem": "its base interpreter /usr/bin/python3.9 is gone"},
             "The Python environment is broken or cannot be examined",
-            "Make the environment anew on this system, and install into it what it needs",
+            "Create the environment again on this system, and install what it needs",
         ),
         (
             {"prefix": VENV, "manager": "conda", "problem": "it is a conda environment without Python"},
