@@ -40,10 +40,11 @@ def follow(place: Place, report: dict[str, Any], assumed: str, options: tuple[st
         if check is None:
             journey.end = "green" if report["verdict"] == "pass" else f"verdict {report['verdict']}"
             return journey
-        if check["id"] in seen:
+        said = f"{check['id']} {check['title']}"
+        if said in seen:
             journey.end, journey.detail = "circle", check["title"]
             return journey
-        seen.add(check["id"])
+        seen.add(said)
         fixes = [fix for fix in check["fixes"] if fix["who"] == "user"]
         if not fixes:
             journey.end = "elsewhere" if check["fixes"] else "no fix"
@@ -57,10 +58,10 @@ def follow(place: Place, report: dict[str, Any], assumed: str, options: tuple[st
 
 
 def _together(fixes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The steps of the first way: what only prepares another step, and then that one."""
-    for fix in fixes:
+    """The first fix, with the steps before or after it that belong to it."""
+    for fix, following in zip(fixes, [*fixes[1:], {}], strict=True):
         yield fix
-        if not re.search(r"\b(uninstall|-m venv|rm|mv|remove)\b", " ".join(fix["command"])):
+        if not following.get("continues"):
             return
 
 
