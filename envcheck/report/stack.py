@@ -84,13 +84,17 @@ def _driver_row(report: Report) -> Row:
     row = _row("Driver", checks, _driver_text(report), report, "driver")
     snapshot = report.snapshot or Snapshot()
     driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
-    answers = driver is not None and driver.cuda_init is not None and driver.cuda_init.code == 0  # Tegra's is another
     away = (driver is not None and driver.installed is False) or (module is not None and module.loaded is False)
     # Of one that was only stated, it is no news that nothing is known against it.
     held = any(check.status == "pass" and check.evidence and not check.only_assumed for check in checks)
     stated = driver is not None and driver.source == ASSUMED and not held
-    doubtful = driver is None or stated or (away and not answers)
+    doubtful = driver is None or stated or (away and not _answers(driver))
     return msgspec.structs.replace(row, status=_not_ok(row.status)) if doubtful else row
+
+
+def _answers(driver: Driver | None) -> bool:
+    """Whether CUDA starts, whatever module drives the GPU: Tegra's and WSL's have other names."""
+    return driver is not None and driver.cuda_init is not None and driver.cuda_init.code == 0
 
 
 def _row_lines(row: Row, pen: Pen, room: Room) -> list[Line]:
@@ -133,7 +137,7 @@ def _driver_text(report: Report) -> str | None:
     driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
     running = (driver.release if driver else None) or (module.version if module and module.loaded else None)
     parts = [running or _not_running(driver)] if running or driver else []
-    if module and module.loaded is False:
+    if module and module.loaded is False and not _answers(driver):
         parts.append("kernel module not loaded")
     if driver is None:
         return ", ".join(parts) or None

@@ -30,7 +30,7 @@ def collect(request, out):
         "name": __name__,
         "descriptors": json.dumps(sorted(os.listdir("/proc/self/fd"))),
         "stdin": os.readlink("/proc/self/fd/0"),
-        "session": str(os.getsid(0) == os.getpid() == os.getpgrp()),
+        "leads": str(os.getsid(0) == os.getpid() == os.getpgrp()),
     }
     out.fact({"variables": {"values": values}})
 """
@@ -75,7 +75,7 @@ def test_nothing_planted_is_run(probes: Any, planted: Path, kind: str) -> None:
     assert Path(seen["json"]).is_relative_to(Path(os.__file__).parent)
     assert seen["flags"] == f"11{int(sys.dont_write_bytecode)}"
     assert seen["name"] == "_envcheck_probes.look"
-    assert seen["session"] == "True"
+    assert seen["leads"] == "True"
     assert seen["stdin"] == "/dev/null"
     assert not {"site", "sitecustomize", "usercustomize", "envcheck", "probes"} & set(seen["loaded"].split())
     assert str(planted.parent) not in seen["path"]

@@ -230,6 +230,7 @@ def test_vllms_layout_with_headers_and_padded_keys() -> None:
             "NVIDIA_VISIBLE_DEVICES": "all",
             "CUDA_VISIBLE_DEVICES": "0,1",
             "LD_LIBRARY_PATH": "/usr/local/cuda/lib64",
+            "VLLM_API_KEY": "***",
         },
     )
 

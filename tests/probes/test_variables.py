@@ -97,7 +97,6 @@ def test_what_paths_in_values_lead_to(run_probe: RunProbe, tmp_path: Path) -> No
         "LD_PRELOAD": "/file:/gone.so ./file",
         "XLA_FLAGS": "--xla_gpu_cuda_data_dir=/gone/cuda --xla_dump_to=/loop",
         "PATH": "/not/looked/at",
-        "NCCL_SECRET": "/secret",
     }
     request = {"root": str(tmp_path), "cwd": "/", "variables": values}
     snapshot, _ = run_probe("variables", request)
