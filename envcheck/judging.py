@@ -57,7 +57,7 @@ def judge(
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
     rules = _chosen_rules(request)
     found = without_false_absence(evaluate(snapshot, knowledge, rules, request.scopes), snapshot)
-    if any(fix.changes for check in found for fix in check.fixes):
+    if any(fix.changes for check in found if check.status in ("fail", "warn") for fix in check.fixes):
         from envcheck.rules.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
 
         found = offer(found, snapshot, knowledge, all_rules())
