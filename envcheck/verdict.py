@@ -44,7 +44,7 @@ def conclude(  # noqa: PLR0913
     ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
     needs_machine = any(rule.scope == "node" for rule in put)
     decision = verdict(ordered, required, needs_machine=needs_machine)
-    cause = primary(ordered, importance)
+    cause = primary(ordered, importance, frozenset(rule.name for rule in put if rule.symptom))
     slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
     return Report(
         tool=tool,

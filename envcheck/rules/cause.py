@@ -31,22 +31,28 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
     return _raised([_accounted(check, causes, by_name) for check in explained])
 
 
-def primary(found: Sequence[Check], importance: Importance | None = None) -> Check | None:
-    """The root cause among what nothing explains.
+def primary(
+    found: Sequence[Check], importance: Importance | None = None, symptoms: frozenset[str] = frozenset()
+) -> Check | None:
+    """The root cause among what nothing explains; ``symptoms`` are names of rules that tell what somebody sees.
 
     A failure comes before a warning; what ails the machine, before what ails software; what stops a framework that
-    people came for, before what stops its helpers; what stops many, before what stops one; what was observed, before
-    what was inferred; the lowest layer first.
+    people came for, before what stops its helpers; what names a fault, before a symptom; what stops many, before what
+    stops one; what was observed, before what was inferred; the lowest layer first.
     """
     open_findings = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
-    return min(open_findings, key=lambda check: _order(check, found, importance or {}), default=None)
+    return min(
+        open_findings,
+        key=lambda check: _order(check, found, importance or {}, symptom=check.rule in symptoms),
+        default=None,
+    )
 
 
 def _rank(check: Check) -> tuple[int, bool, int, str]:
     return (_BAD.index(check.status), check.decided_by not in _OBSERVED, LAYERS.index(check.layer), check.id)
 
 
-def _order(cause: Check, found: Sequence[Check], importance: Importance) -> tuple[Any, ...]:
+def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symptom: bool) -> tuple[Any, ...]:
     stopped = {check.subject.key for check in found if _follows(check, cause, found) and check.status in _BAD}
     stopped &= importance.keys()
     concerned = stopped | ({cause.subject.key} if cause.subject.kind == "framework" else set(_concerned(cause)))
@@ -55,7 +61,7 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance) -> tupl
     places = {key: place for place, key in enumerate(importance)}
     first = min((places[key] for key in concerned if key in places), default=0)
     status, *rest, name = _rank(cause)
-    return (status, not _ails_the_machine(cause), weight, -others, *rest, first, name)
+    return (status, not _ails_the_machine(cause), weight, symptom, -others, *rest, first, name)
 
 
 def _ails_the_machine(check: Check) -> bool:
