@@ -116,16 +116,13 @@ ENTRIES = (
         ("onnxruntime-gpu",),
         works=GPU_SESSION,
     ),
-    Broken(
-        "cupy-cuda11x over cupy-cuda12x", "overlay", _cupy_overlaid, ("cupy-multiple-packages",), works="import cupy"
-    ),
+    Broken("cupy-cuda11x over cupy-cuda12x", "overlay", _cupy_overlaid, ("cupy-multiple-packages",)),
     Broken(
         "cupy-cuda12x half removed",
         "overlay",
         _cupy_half_removed,
         ("cupy-multiple-packages", "damaged-distribution", *DAMAGED),
         ("cupy-cuda12x",),
-        works="import cupy",
     ),
     Broken(
         "PYTHONPATH with another torch",
