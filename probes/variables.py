@@ -83,7 +83,6 @@ _PREFIXES = (
     "PYTORCH_",
     "TRITON_",
     "NUMBA_",
-    "NUMBAPRO_",
     "ORT_",
     "VLLM_",
     "FLAGS_",
