@@ -76,7 +76,7 @@ def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Tables) -> bool
     majors = cuda_majors(tables, wanted.family, wanted.number)
     there = frozenset(_majors(snapshot, tables))
     if there and majors & there and wanted.number.count(".") == 1:
-        # The runtime's name is one for all minors that are compatible: ``libcudart.so.11.0`` of every CUDA 11.
+        # The runtime's name is one for all minors that are compatible: ``libcudart.so.11.0`` of any of one major.
         of_every = wanted.family == "cudart" and all(minor_compatible(CudaVersion(major, 0)) for major in majors)
         return not of_every and _other_minor(wanted, snapshot)
     return bool(majors and there) and not majors & there

@@ -14,6 +14,7 @@ from envcheck.rules.framework_fixes import install_gpu_build
 from envcheck.rules.install import install
 from envcheck.rules.libraries_fixes import without_variable
 from envcheck.rules.observed import quoted_error
+from envcheck.rules.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.trial_facts import failed, ran_on_gpu
 from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CudaVersion
@@ -84,7 +85,7 @@ def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
     per="environment",
     arises=_two_onnxruntimes,
     remedy=_install_gpu_package,
-    explains=("cpu-only-build", "requirement-broken", "cuda-library-missing", "cudnn-missing"),
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework"),
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other.
@@ -177,7 +178,7 @@ def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
     per="environment",
     arises=_several_cupys,
     remedy=_keep_one,
-    explains=("requirement-broken", "cuda-library-missing", "cpu-only-build"),
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework"),
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other.

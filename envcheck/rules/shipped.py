@@ -16,6 +16,34 @@ from envcheck.rules.framework_facts import of
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework
 
+FOLLOWS_FROM_FILES = (
+    "cpu-only-build",
+    "cuda-library-missing",
+    "cuda-library-too-old",
+    "cuda-major-mismatch",
+    "cudnn-major-mismatch",
+    "cudnn-missing",
+    "cudnn-mixed-copies",
+    "cudnn-too-old",
+    "extension-binary-missing",
+    "extension-built-for-other-torch",
+    "framework-cannot-use-gpu",
+    "framework-import-fails",
+    "gpu-code-missing",
+    "jax-plugin-mismatch",
+    "library-lacks-symbols",
+    "library-not-found",
+    "nccl-missing",
+    "nccl-version-mismatch",
+    "numpy-abi-mismatch",
+    "nvjitlink-mismatch",
+    "requirement-broken",
+    "tensorrt-missing",
+    "torch-family-mismatch",
+)
+"""Names of the rules whose findings about a framework follow where its files are damaged, laid over by another package,
+or not those that are imported."""
+
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """What most programs run without, although it is required."""
 _SHOWN = 3
