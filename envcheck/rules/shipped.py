@@ -137,6 +137,12 @@ def owner_of(path: str | None, environment: Environment) -> Distribution | None:
     return None
 
 
+def is_damaged(distribution: Distribution, environment: Environment) -> bool:
+    """Whether files of an installed package, or its records, are known to differ."""
+    files = {file.package for file in _listed(environment)}
+    return distribution.name in files or distribution.path in {record.path for record in environment.damaged or ()}
+
+
 def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
     """The distribution whose own list tells of the file."""
     places = (f"file {each.path}" for each in environment.distributions or ())
