@@ -19,7 +19,7 @@ from envcheck.snapshot import (
     Shipped,
     Trial,
 )
-from tests.rules.machines import VENV, but, check_of, checks_of, machine, open_fails, torch, venv, with_venv
+from tests.rules.machines import VENV, but, cause, check_of, checks_of, machine, open_fails, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
 UMATH = "numpy/_core/_multiarray_umath.so"
@@ -251,3 +251,68 @@ def test_a_library_that_no_damaged_package_brings_is_told_apart() -> None:
         shipped=Shipped(source="wheel metadata", damaged=(file,)),
     )
     assert sorted(open_fails(with_venv(machine(), found))) == ["cudnn-missing", "damaged-distribution"]
+
+
+# --- What belongs to a framework without being required by it ---------------------------------------------------------
+
+NO_CUDA = Trial(
+    source="trial", imported=True, ran_on_gpu=False, error="RuntimeError: Unknown backend cuda. Available: cpu"
+)
+PLUGIN = Framework(
+    source="file plugin", name="jax-cuda12-plugin", version="0.6.0", extends="jax", cuda="12", cpu_only=False
+)
+JAX = Framework(
+    source="file jax",
+    read={"cuda": "file plugin", "cpu_only": "file plugin"},
+    name="jax",
+    version="0.6.0",
+    path=f"{SITE}/jax",
+    cuda="12",
+    cpu_only=False,
+    trial=NO_CUDA,
+)
+OF_JAX = (
+    wheel("jax", "0.6.0", 'jax-cuda12-plugin[with-cuda]==0.6.0; extra == "cuda12"'),
+    wheel("jax-cuda12-plugin", "0.6.0", "jax-cuda12-pjrt==0.6.0", 'nvidia-cudnn-cu12>=9.1; extra == "with-cuda"'),
+    wheel("jax-cuda12-pjrt", "0.6.0"),
+    wheel("nvidia-cudnn-cu12", "9.1.0.70"),
+)
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "path"),
+    [
+        ("jax-cuda12-pjrt", "0.6.0", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"),
+        ("jax-cuda12-plugin", "0.6.0", "jax_cuda12_plugin/_solver.so"),
+        ("nvidia-cudnn-cu12", "9.1.0.70", "nvidia/cudnn/lib/libcudnn.so.9"),
+    ],
+)
+def test_damage_of_a_plug_in_is_why_its_framework_has_no_gpu(package: str, version: str, path: str) -> None:
+    file = damaged(package, version, path, "missing")
+    found = but(
+        venv(JAX, PLUGIN),
+        distributions=OF_JAX,
+        damaged=(),
+        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+    )
+    assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]
+
+
+def test_a_plug_in_whose_requirement_is_gone_is_why_its_framework_has_no_gpu() -> None:
+    found = but(
+        venv(JAX, but(PLUGIN, path=f"{SITE}/jax_cuda12_plugin")), distributions=OF_JAX[:2], distributions_complete=True
+    )
+    assert cause(with_venv(machine(), found)) == "requirement-broken"
+
+
+def test_damage_of_an_extension_is_none_of_what_it_extends() -> None:
+    vision = Framework(source="file vision", name="torchvision", version="0.20.1", extends="torch")
+    refused = but(NO_CUDA, error="RuntimeError: no")
+    file = damaged("torchvision", "0.20.1", "torchvision/_C.so", "missing")
+    found = but(
+        venv(torch(trial=refused), vision),
+        distributions=(wheel("torch", "2.5.1"), wheel("torchvision", "0.20.1", "torch")),
+        damaged=(),
+        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+    )
+    assert "framework-cannot-use-gpu" in open_fails(with_venv(machine(), found))
