@@ -174,14 +174,14 @@ def _distance(subject: Subject) -> int:
 
 
 def _reaches(cause: Check, consequence: Check) -> bool:
-    """Whether what ails ``cause`` can ail ``consequence``; a finding that names frameworks ails no others."""
-    concerned = set(_concerned(cause)) or {cause.subject.key}
-    if cause.subject.environment and consequence.subject.environment:
-        if consequence.frameworks and consequence.subject.kind == "environment":
-            whole = cause.subject.kind == "environment" and not cause.frameworks
-            return whole or concerned >= set(_concerned(consequence))
-        if cause.frameworks and consequence.subject.kind == "framework":
-            return consequence.subject.key in concerned
+    """Whether what ails ``cause`` can ail ``consequence``; what ails some frameworks ails no others, nor all."""
+    concerned = set(_concerned(cause))
+    if cause.subject.kind == "framework":
+        concerned.add(cause.subject.key)
+    if concerned and consequence.subject.kind == "framework":
+        return consequence.subject.key in concerned
+    if concerned and consequence.subject.kind == "environment":
+        return bool(consequence.frameworks) and concerned >= set(_concerned(consequence))
     return _related(cause.subject, consequence.subject)
 
 
