@@ -210,6 +210,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     damaged = _damaged_package(found, subject, facts)
     if damaged:
         mends = reinstall(subject.environment, damaged)
+    elif len(brought) == len(found):
+        mends = looking
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:

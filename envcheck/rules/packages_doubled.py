@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+import msgspec
+
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule, seen
 from envcheck.rules.driver_facts import runs
@@ -203,9 +205,10 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     kept = _kept(found, framework, facts)
     text = f"Install {kept.name} alone, for a CUDA that the driver runs"
     fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])
-    led = lead_into_wheels(framework) if framework is not None else ()
-    if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
-        fixes = in_steps((*fixes, *led))
+    if framework is not None and framework.version == kept.version:
+        led = lead_into_wheels(msgspec.structs.replace(framework, name=kept.name))
+        if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
+            fixes = in_steps((*fixes, *led))
     works = framework is not None and ran_on_gpu(framework)
     status: Status = "note" if works else "fail" if framework is not None and failed(framework) else "warn"
     return Outcome(
