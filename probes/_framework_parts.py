@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ._loading_steps import Preload
 
 _FIELDS = {"cudart": "cuda", "cublas": "cuda", "cudnn": "cudnn", "nvinfer": "tensorrt"}
-_NUMBERED = re.compile(rf"lib({'|'.join(_FIELDS)})\.so\.(\d{{1,2}})(?:\.\d+)*")
+_NUMBERED = re.compile(rf"lib({'|'.join(_FIELDS)})(?:[-.][0-9a-f]{{8}})?\.so\.(\d{{1,2}})(?:\.\d+)*")
 _CUDA = re.compile(r"lib(?:cuda|cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvinfer)\b")
 _OPENED = re.compile(rb"lib(?:cuda|cublas|cublasLt|cudnn|nccl|nvrtc|curand|cufft)\.so\.\d{1,2}(?:\.\d)?")
 _NAME_LIMIT = 64

@@ -16,7 +16,7 @@ _NAME = re.compile(
       | cublas\w* | cusparse\w* | cusolver\w* | cufft\w* | curand | cufile\w* | cupti | cudss\w* | nvToolsExt
       | cudnn\w* | nccl | nvshmem\w* | nvinfer\w* | nvonnxparser\w* | nvparsers | nvcaffe_parser
       | cutensor\w* | magma\w* | nvjpeg\w* | npp\w+ | nvds\w+
-    )(?:-[0-9a-f]{8})?\.so(?P<version>(?:\.\d{1,6}){0,6})""",
+    )(?:[-.][0-9a-f]{8})?\.so(?P<version>(?:\.\d{1,6}){0,6})""",
     re.VERBOSE | re.ASCII,
 )
 

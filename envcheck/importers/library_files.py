@@ -18,7 +18,8 @@ RANK = Rank.PROSE
 
 _PATH = re.compile(
     r"(?:^|[\s=:'\"(>])(?P<path>(?:/|<)[^\s:'\",;()]{0,300}/lib(?P<family>cudart|nvrtc|nvJitLink|cublas(?:Lt)?|cusparse|"
-    r"cusolver|cufft|curand|cupti|cudnn(?:_[a-z_]+)?|nccl|nvinfer(?:_[a-z_]+)?|nvonnxparser)\.so(?P<number>(?:\.\d{1,6}){0,4}))"
+    r"cusolver|cufft|curand|cupti|cudnn(?:_[a-z_]+)?|nccl|nvinfer(?:_[a-z_]+)?|nvonnxparser)(?:[-.][0-9a-f]{8})?"
+    r"\.so(?P<number>(?:\.\d{1,6}){0,4}))"
     r"(?![\w.])"
 )
 _NOT_THERE = re.compile(
@@ -72,7 +73,7 @@ def _files(text: str) -> Iterator[Library]:
             source=SOURCE,
             path=match["path"],
             family=match["family"],
-            on_disk=number if "." in number else None,
+            on_disk=number if number.count(".") > 1 and match["family"] != "cupti" else None,
             stub=True if "/stubs/" in match["path"] else None,
         )
 

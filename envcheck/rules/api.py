@@ -174,6 +174,10 @@ class Rule(msgspec.Struct, frozen=True):
     """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
     explains: tuple[str, ...]
     """Names of the rules whose findings are consequences of this one's."""
+    explains_failing: tuple[str, ...]
+    """Names of further ones, whose findings are consequences of its failures and not of its warnings."""
+    explains_all: bool
+    """Whether every other finding about its environment is a consequence."""
     required: bool
     """Whether the verdict is unknown while this rule cannot be judged."""
     function: RuleFunction
@@ -189,7 +193,8 @@ class Rule(msgspec.Struct, frozen=True):
     """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
     environment, and whatever keeps CUDA from starting, accounts for it."""
     told_by: tuple[str, ...] = ()
-    """Names of the rules whose findings tell the same, where they name the same packages: theirs are shown."""
+    """Names of the rules whose findings tell the same, where they name the same packages, and not otherwise: theirs are
+    shown."""
     yields_to: tuple[str, ...] = ()
     """Names of the rules beside whose findings, on the same subject or the machine, it has nothing to say."""
     always: bool = False
@@ -222,6 +227,8 @@ def rule(  # noqa: PLR0913
     per: Per = "machine",
     needs: tuple[str, ...] = (),
     explains: tuple[str, ...] = (),
+    explains_failing: tuple[str, ...] = (),
+    explains_all: bool = False,
     required: bool = False,
     arises: Condition | None = None,
     remedy: Remedy | None = None,
@@ -242,6 +249,8 @@ def rule(  # noqa: PLR0913
             per=per,
             needs=needs,
             explains=explains,
+            explains_failing=explains_failing,
+            explains_all=explains_all,
             required=required,
             function=function,
             arises=arises,

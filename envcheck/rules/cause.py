@@ -23,11 +23,10 @@ _LONGEST_CHAIN = 16
 
 def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
     """Set ``explained_by`` on every check that another one accounts for; what explains a failure is a failure."""
-    consequences = {rule.name: frozenset(rule.explains) for rule in rules}
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
     told = [_told_elsewhere(check, causes, by_name) for check in found]
-    explained = [_explained(check, causes, consequences) for check in told]
+    explained = [_explained(check, causes, by_name) for check in told]
     return _raised([_accounted(check, causes, by_name) for check in explained])
 
 
@@ -55,7 +54,7 @@ def _rank(check: Check) -> tuple[int, bool, int, str]:
 def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symptom: bool) -> tuple[Any, ...]:
     stopped = {check.subject.key for check in found if _follows(check, cause, found) and check.status in _BAD}
     stopped &= importance.keys()
-    concerned = stopped | ({cause.subject.key} if cause.subject.kind == "framework" else set(_concerned(cause)))
+    concerned = stopped | set(_concerned(cause) or ((cause.subject.key,) if cause.subject.kind == "framework" else ()))
     weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0)
     others = len(stopped - {cause.subject.key})
     places = {key: place for place, key in enumerate(importance)}
@@ -82,8 +81,8 @@ def _follows(check: Check, cause: Check, found: Sequence[Check]) -> bool:
 
 
 def _concerned(cause: Check) -> tuple[str, ...]:
-    """Keys of the frameworks that a finding about an environment names."""
-    return tuple(f"{cause.subject.key}:{name}" for name in cause.frameworks)
+    """Keys of the frameworks that a finding names."""
+    return tuple(f"{cause.subject.environment}:{name}" for name in cause.frameworks)
 
 
 def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
@@ -118,13 +117,22 @@ def _words(check: Check) -> set[str]:
     return {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
 
 
-def _explained(check: Check, causes: Sequence[Check], consequences: dict[str, frozenset[str]]) -> Check:
-    if check.explained_by or check.status not in ("fail", "warn", "unknown"):
+def _explained(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+    rule = rules.get(check.rule)
+    if rule is None or check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
     for cause in causes:
-        if check.rule in consequences[cause.rule] and _reaches(cause, check):
+        if cause.rule not in rule.told_by and _follows_from(check, cause, rules[cause.rule]):
             return msgspec.structs.replace(check, explained_by=cause.id)
     return check
+
+
+def _follows_from(check: Check, cause: Check, rule: Rule) -> bool:
+    """Whether a finding is a consequence of one of this rule."""
+    if rule.explains_all:
+        return check.rule != rule.name and check.subject.environment == cause.subject.environment
+    listed = check.rule in rule.explains or (cause.status == "fail" and check.rule in rule.explains_failing)
+    return listed and _reaches(cause, check)
 
 
 _CUDA_STARTS = frozenset({"gpu-init-failed", "no-gpu-visible"})
@@ -166,9 +174,14 @@ def _distance(subject: Subject) -> int:
 
 
 def _reaches(cause: Check, consequence: Check) -> bool:
-    """Whether what ails ``cause`` can ail ``consequence``; a finding that names frameworks ails no others."""
-    if cause.frameworks and consequence.subject.kind == "framework" and cause.subject.kind == "environment":
-        return consequence.subject.key in _concerned(cause)
+    """Whether what ails ``cause`` can ail ``consequence``; what ails some frameworks ails no others, nor all."""
+    concerned = set(_concerned(cause))
+    if cause.subject.kind == "framework":
+        concerned.add(cause.subject.key)
+    if concerned and consequence.subject.kind == "framework":
+        return consequence.subject.key in concerned
+    if concerned and consequence.subject.kind == "environment":
+        return bool(consequence.frameworks) and concerned >= set(_concerned(consequence))
     return _related(cause.subject, consequence.subject)
 
 

@@ -10,7 +10,7 @@ from envcheck.compat.libraries import cudnn_serves, is_older, needed_spec, relea
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.fits import does_not_fit, sentence
 from envcheck.rules.framework_facts import named
-from envcheck.rules.libraries import not_installed
+from envcheck.rules.libraries import not_installed, of_damaged
 from envcheck.rules.libraries_facts import (
     VARIABLES,
     asked,
@@ -43,6 +43,7 @@ _NUMBERS = 3
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu", "cuda-library-missing"),
     remedy=bring_cudnn,
+    told_by=("damaged-distribution",),
 )
 def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """No cuDNN is installed.
@@ -76,6 +77,7 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu", "cudnn-missing"),
     remedy=bring_cudnn,
+    told_by=("damaged-distribution",),
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """Only another major of cuDNN is here than the one that the framework asks for.
@@ -109,7 +111,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         status=weight(subject, facts),
         title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}"[:_TITLE],
         message=f"{first.needed_by} asks for {first.name}; on this system are only other majors of cuDNN.",
-        evidence=(*asked(found), *held(others)),
+        evidence=(*asked(found), *held(others), *of_damaged(found, subject, facts)),
         fixes=install_libraries([name] if name else [], subject, facts),
     )
 

@@ -11,7 +11,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.install import bring_pip, in_steps
 from envcheck.rules.reinstall import reinstall
-from envcheck.rules.shipped import DamagedPackage, compared, damaged_packages
+from envcheck.rules.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Distribution, Environment
 
@@ -42,6 +42,7 @@ def _looked(environment: Environment, _facts: Facts) -> bool:
     per="environment",
     arises=_looked,
     explains=("requirement-broken", "extension-binary-missing", "framework-import-fails", "framework-cannot-use-gpu"),
+    explains_failing=FOLLOWS_FROM_FILES,
 )
 def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
     """Installed packages are damaged, or installed twice.

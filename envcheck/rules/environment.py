@@ -19,7 +19,7 @@ from envcheck.snapshot import Environment
     layer="framework",
     scope="env",
     per="environment",
-    explains=("driver-too-old", "gpu-code-missing", "python-unsupported"),
+    explains_all=True,
 )
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined.

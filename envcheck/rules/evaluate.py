@@ -17,7 +17,7 @@ from envcheck.checks import Check, Layer, Scope, Source
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
-from envcheck.rules.framework_facts import importance, leads, of, place_of
+from envcheck.rules.framework_facts import gives_the_gpu, importance, leads, of, place_of
 from envcheck.rules.measured import measured_as
 from envcheck.rules.needs import lookup, refused, unanswered
 from envcheck.rules.observed import Met, problems_met
@@ -228,7 +228,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         scope=rule.scope,
         layer=rule.layer,
         subject=described,
-        frameworks=outcome.frameworks,
+        frameworks=outcome.frameworks or (_with_its_base(subject) if bad else ()),
         status=outcome.status,
         title=outcome.title,
         message=outcome.message,
@@ -240,6 +240,13 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         action=outcome.action,
         sources=_with_a_page(outcome.sources, pages(rule, subject, facts.tables)) if telling else outcome.sources,
     )
+
+
+def _with_its_base(subject: Subject) -> tuple[str, ...]:
+    """A plug-in by which alone a framework uses the GPU, and that framework: what ails the one ails the other."""
+    if not isinstance(subject, FrameworkSubject) or not gives_the_gpu(subject):
+        return ()
+    return tuple(filter(None, (subject.framework.name, subject.framework.extends)))
 
 
 def _with_a_page(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[Source, ...]:

@@ -90,9 +90,9 @@ def for_cuda(framework: Framework) -> bool:
 
 
 def gives_the_gpu(subject: FrameworkSubject) -> bool:
-    """Whether what it extends uses the GPU by it alone: numba-cuda."""
-    base = extended(subject)
-    return base is not None and base.cpu_only is None and base.cuda is None
+    """Whether what it extends uses the GPU by it alone: numba-cuda; a plug-in that tells what JAX is built for."""
+    base, own = extended(subject), subject.framework.source
+    return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
 
 
 def named(framework: Framework) -> str:

@@ -24,9 +24,10 @@ from envcheck.rules.libraries_facts import (
 )
 from envcheck.rules.libraries_fixes import add_folders, bring_library, install_framework_again, install_libraries
 from envcheck.rules.libraries_names import LibraryName
+from envcheck.rules.libraries_wheels import serves
 from envcheck.rules.machine import on_tegra, plural
 from envcheck.rules.reinstall import reinstall
-from envcheck.rules.shipped import owner_of
+from envcheck.rules.shipped import is_damaged, owner_of
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Distribution, Load
 from envcheck.versions import CudaVersion
@@ -49,6 +50,7 @@ def _given_by_the_host(facts: Facts) -> Outcome | None:
     doubt=_given_by_the_host,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
     remedy=bring_library,
+    told_by=("damaged-distribution",),
 )
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library of CUDA that a framework needs is not installed.
@@ -106,9 +108,26 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
         status=weight(subject, facts),
         title=f"{named(framework)} lacks {first}{more}"[:_TITLE],
         message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}; {_effect(found)}.",
-        evidence=asked(found),
+        evidence=(*asked(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
+
+
+def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
+    """The damaged packages that should have brought these libraries; none unless all of them are from such."""
+    owners = [_brings(load, subject, facts) for load in found]
+    if not all(owners):
+        return ()
+    titles = dict.fromkeys(f"{owner.name}=={owner.version}" for owner in owners if owner)
+    names = ", ".join(load.name for load in found)
+    return tuple(Evidence(what=title, value=f"damaged, brings {names}", source="wheel metadata") for title in titles)
+
+
+def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
+    environment, name = subject.environment, name_in(load)
+    owner = _installed_by(load.path, subject, facts)
+    held = (each for each in environment.distributions or () if name and serves(each, name, facts.tables))
+    return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
 def _effect(found: Sequence[Load]) -> str:
@@ -140,6 +159,7 @@ def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
     doubt=_given_by_the_host,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
     remedy=bring_library,
+    told_by=("damaged-distribution",),
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library that is installed lies where the loader does not look for it.
@@ -190,6 +210,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     damaged = _damaged_package(found, subject, facts)
     if damaged:
         mends = reinstall(subject.environment, damaged)
+    elif len(brought) == len(found):
+        mends = looking
     elif brought or (looking and framework.looks_in_wheels is False):
         mends = (*looking, *brings)
     else:
@@ -198,7 +220,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         status=weight(subject, facts),
         title=f"{named(framework)} {does} {first.name}{more}"[:_TITLE],
         message=f"{text}{where}{stays}{refused}",
-        evidence=(*asked(found), *there),
+        evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
         fixes=(*_preloading(subject), *mends),
     )
 
@@ -274,6 +296,7 @@ def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
         "nccl-missing",
     ),
     remedy=bring_library,
+    told_by=("damaged-distribution",),
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework or library is built for another CUDA major than what is there.
@@ -314,7 +337,7 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
         status=weight(subject, facts),
         title=f"{named(framework)} needs {first.name}, and another CUDA is here"[:_TITLE],
         message=f"{first.name} is a library of {needs}; on this system are only copies{here}.",
-        evidence=(*asked(found), *held(others_of(first, facts))),
+        evidence=(*asked(found), *held(others_of(first, facts)), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
 

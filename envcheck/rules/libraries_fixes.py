@@ -27,10 +27,16 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
         return install_gpu_build(facts, framework)
     text = f"Install what holds the missing libraries for {named(framework)}"
     found = install(facts, wanted, text, How(again=True, owner=framework.name))
-    if framework.looks_in_wheels is False:
-        there = f"Lead the loader there, since {framework.name} does not look into wheels by itself"
-        return in_steps((*found, Fix(text=f"{there}: check again, which names the folders for LD_LIBRARY_PATH")))
-    return found
+    led = lead_into_wheels(framework)
+    return in_steps((*found, *led)) if led else found
+
+
+def lead_into_wheels(framework: Framework) -> tuple[Fix, ...]:
+    """The step after installing, for a framework whose loader must be led to NVIDIA's wheels."""
+    if framework.looks_in_wheels is not False:
+        return ()
+    there = f"Lead the loader there, since {framework.name} does not look into wheels by itself"
+    return (Fix(text=f"{there}: check again, which names the folders for LD_LIBRARY_PATH"),)
 
 
 def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
@@ -61,7 +67,10 @@ def without_variable(name: str, folders: Iterable[str]) -> tuple[Fix, ...]:
 
 def add_folders(folders: Sequence[str]) -> Fix:
     """Let the loader look in these folders."""
-    text = f"Let the loader look in {', '.join(folders)}: by LD_LIBRARY_PATH of the program, or /etc/ld.so.conf.d"
+    text = (
+        f"Let the loader look in {', '.join(folders)}. LD_LIBRARY_PATH holds for the process that is started with it: "
+        "set it for each program and for envcheck, or as root name the folders in /etc/ld.so.conf.d and run ldconfig"
+    )
     return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.cuda_rows import minor_compatible
 from envcheck.compat.libraries import cuda_majors, is_older, same_major
 from envcheck.compat.tables import Tables
 from envcheck.rules.error_line import ErrorLine
 from envcheck.rules.libraries_names import LibraryName, name_of, names_in
 from envcheck.rules.libraries_wheels import cuda_of_wheel, family_of_wheel
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot
+from envcheck.versions import CudaVersion, CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 _MISSING_KIND = {kind: f"{kind}-missing" for kind in ("cudnn", "tensorrt", "nccl")} | {"cuda": "cuda-library-missing"}
@@ -74,7 +76,9 @@ def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Tables) -> bool
     majors = cuda_majors(tables, wanted.family, wanted.number)
     there = frozenset(_majors(snapshot, tables))
     if there and majors & there and wanted.number.count(".") == 1:
-        return _other_minor(wanted, snapshot)
+        # The runtime's name is one for all minors that are compatible: ``libcudart.so.11.0`` of any of one major.
+        of_every = wanted.family == "cudart" and all(minor_compatible(CudaVersion(major, 0)) for major in majors)
+        return not of_every and _other_minor(wanted, snapshot)
     return bool(majors and there) and not majors & there
 
 
@@ -141,8 +145,6 @@ def _wanted_version(text: str, family: str) -> str | None:
 def _decoded(number: str, family: str) -> str | None:
     value = int(number)
     if family == "cudnn":
-        from envcheck.versions import CudnnVersion  # noqa: PLC0415 - rarely needed
-
         return str(CudnnVersion.decode(value))
     scale = 10000 if family == "cublas" else 1000
     return f"{value // scale}.{value % scale // 100}"

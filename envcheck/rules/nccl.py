@@ -24,6 +24,7 @@ _TITLE = 80
     arises=followed,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
     remedy=bring_nccl,
+    told_by=("damaged-distribution",),
 )
 def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is not installed.

@@ -6,14 +6,18 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+import msgspec
+
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule, seen
 from envcheck.rules.driver_facts import runs
 from envcheck.rules.framework_facts import of
 from envcheck.rules.framework_fixes import install_gpu_build
-from envcheck.rules.install import install
-from envcheck.rules.libraries_fixes import without_variable
+from envcheck.rules.install import in_steps, install
+from envcheck.rules.libraries_fixes import lead_into_wheels, without_variable
+from envcheck.rules.libraries_wheels import family_of_wheel
 from envcheck.rules.observed import quoted_error
+from envcheck.rules.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.trial_facts import failed, ran_on_gpu
 from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CudaVersion
@@ -84,7 +88,7 @@ def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
     per="environment",
     arises=_two_onnxruntimes,
     remedy=_install_gpu_package,
-    explains=("cpu-only-build", "requirement-broken", "cuda-library-missing", "cudnn-missing"),
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
 def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CPU and the GPU package of ONNX Runtime are installed over each other.
@@ -177,7 +181,7 @@ def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
     per="environment",
     arises=_several_cupys,
     remedy=_keep_one,
-    explains=("requirement-broken", "cuda-library-missing", "cpu-only-build"),
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
 def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
     """Several packages of CuPy are installed over each other.
@@ -201,6 +205,10 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     kept = _kept(found, framework, facts)
     text = f"Install {kept.name} alone, for a CUDA that the driver runs"
     fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])
+    if framework is not None and framework.version == kept.version:
+        led = lead_into_wheels(msgspec.structs.replace(framework, name=kept.name))
+        if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
+            fixes = in_steps((*fixes, *led))
     works = framework is not None and ran_on_gpu(framework)
     status: Status = "note" if works else "fail" if framework is not None and failed(framework) else "warn"
     return Outcome(

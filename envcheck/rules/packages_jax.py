@@ -17,6 +17,7 @@ from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Distribution, Environment
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
+_OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 
 
@@ -96,6 +97,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
         decided_by="declared",
         fixes=_together(parts, facts),
+        frameworks=tuple(each.name for each in of(environment) if _OF_JAX.fullmatch(each.name)),
     )
 
 

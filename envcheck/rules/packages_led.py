@@ -8,6 +8,7 @@ from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.framework_facts import importance, named, of
 from envcheck.rules.libraries_fixes import without_variable
+from envcheck.rules.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.trial_facts import failed, tried
 from envcheck.snapshot import Environment, Framework, Startup
 
@@ -35,19 +36,7 @@ def _any_redirected(environment: Environment, _facts: Facts) -> bool:
     scope="env",
     per="environment",
     arises=_any_redirected,
-    explains=(
-        "requirement-broken",
-        "torch-family-mismatch",
-        "extension-built-for-other-torch",
-        "extension-binary-missing",
-        "cpu-only-build",
-        "gpu-code-missing",
-        "cuda-library-missing",
-        "cudnn-missing",
-        "jax-plugin-mismatch",
-        "numpy-abi-mismatch",
-        "python-unsupported",
-    ),
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one.
@@ -138,7 +127,7 @@ def _any_code(environment: Environment, _facts: Facts) -> bool:
     scope="env",
     per="environment",
     arises=_any_code,
-    explains=("imported-elsewhere",),
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
     """A .pth file changes Python's search path by code.
@@ -173,7 +162,18 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
         evidence=tuple(seen(each.path, each, "line") for each in lines[:_MOST]),
         decided_by="declared",
         fixes=tuple(Fix(text=f"Remove {each.path}, unless it is meant") for each in lines[:_MOST]),
+        # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
+        frameworks=tuple(_led(environment)) or (first.path.rpartition("/")[2],),
     )
+
+
+def _led(environment: Environment) -> Iterator[str]:
+    """The frameworks that are known to be imported from where such a line leads, or are found there first."""
+    shadowed = {name for line in environment.startup or () for name in line.shadows}
+    for each in of(environment):
+        as_found = each.trial.as_found if each.trial else None
+        if as_found is False or (as_found is None and _imported(each) in shadowed):
+            yield each.name
 
 
 def _told(line: Startup) -> str:
@@ -199,7 +199,7 @@ def _known_where(subject: FrameworkSubject, _facts: Facts) -> bool:
     scope="env",
     per="framework",
     arises=_known_where,
-    explains=("requirement-broken", "cpu-only-build", "gpu-code-missing", "cuda-library-missing", "cudnn-missing"),
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
 )
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework is imported from another place than its files let expect.

@@ -9,15 +9,16 @@ from typing import TypeAlias
 from envcheck.checks import Evidence, Status
 from envcheck.compat.package_needs import admits, bounds_on, by_name, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.framework_facts import named, of
+from envcheck.rules.framework_facts import extended, gives_the_gpu, leads, named, of
 from envcheck.rules.install import How, install
 from envcheck.rules.packages_beside_torch import FAMILY
 from envcheck.rules.trial_facts import imported, ran_on_gpu
-from envcheck.snapshot import Distribution, Framework
+from envcheck.snapshot import Distribution
 
 _SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
 """Packages about which another rule has more to say."""
-_SPOKEN_OF_STARTS = ("nvidia-", "jax-cuda", "cuda-toolkit")
+_NVIDIAS = ("nvidia-", "cuda-toolkit")
+_SPOKEN_OF_STARTS = (*_NVIDIAS, "jax-cuda")
 _SHOWN = 8
 
 _Broken: TypeAlias = tuple[str, str, Distribution | None]
@@ -50,7 +51,7 @@ def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.marks)) is not None]
     stand_ins = set(map(stands_for, there)) if wanted else there
-    left_out = (*_SPOKEN_OF_STARTS, *_NOT_TO_RUN)
+    left_out = (*_NVIDIAS, *_NOT_TO_RUN)  # whether a part of JAX is there at all, no rule of its own tells
     return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
 
 
@@ -107,7 +108,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     there = (seen(found.name, found, "version") for _, _, found in broken[:_SHOWN] if found)
     text = f"Install what {named(framework)} requires"
     return Outcome(
-        status=_weight(framework, gone),
+        status=_weight(subject, gone, facts),
         title=f"What {named(framework)} requires is not met"[:80],
         message=f"{named(framework)} requires {said}.",
         evidence=(*lines, *there),
@@ -116,11 +117,13 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     )
 
 
-def _weight(framework: Framework, gone: list[tuple[str, str]]) -> Status:
-    """A failure where what it extends is not there: it is the first thing that its import takes."""
+def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts) -> Status:
+    """A failure where what it extends is not there, which its import takes first, or where that is left without GPU."""
+    framework, base = subject.framework, extended(subject)
     if ran_on_gpu(framework) or imported(framework):
         return "note"
-    return "fail" if framework.extends in {name for name, _ in gone} else "warn"
+    left = bool(gone) and base is not None and leads(base, facts.tables) and gives_the_gpu(subject)
+    return "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
 
 
 def _broken_in_every_group(

@@ -11,10 +11,39 @@ import msgspec
 
 from envcheck.checks import Evidence
 from envcheck.compat.package_needs import bounds_on, requirement_name
-from envcheck.rules.api import Facts
-from envcheck.rules.framework_facts import of
+from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.framework_facts import extended, gives_the_gpu, of
+from envcheck.rules.libraries_wheels import family_of_wheel
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework
+
+FOLLOWS_FROM_FILES = (
+    "cpu-only-build",
+    "cuda-library-missing",
+    "cuda-library-too-old",
+    "cuda-major-mismatch",
+    "cudnn-major-mismatch",
+    "cudnn-missing",
+    "cudnn-mixed-copies",
+    "cudnn-too-old",
+    "extension-binary-missing",
+    "extension-built-for-other-torch",
+    "framework-cannot-use-gpu",
+    "framework-import-fails",
+    "gpu-code-missing",
+    "jax-plugin-mismatch",
+    "library-lacks-symbols",
+    "library-not-found",
+    "nccl-missing",
+    "nccl-version-mismatch",
+    "numpy-abi-mismatch",
+    "nvjitlink-mismatch",
+    "requirement-broken",
+    "tensorrt-missing",
+    "torch-family-mismatch",
+)
+"""Names of the rules whose findings about a framework follow where its files are damaged, laid over by another package,
+or not those that are imported."""
 
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """What most programs run without, although it is required."""
@@ -35,7 +64,7 @@ class DamagedPackage(msgspec.Struct, frozen=True):
     files: tuple[DamagedFile, ...]
     """The worst first."""
     needed_by: str = ""
-    """A framework that is it, or that requires it (without extras), directly or through others; empty: none does."""
+    """A framework that is it, or that requires it, directly or through others; empty: none does."""
     frameworks: tuple[str, ...] = ()
     """All that are it or require it."""
     fatal: bool = False
@@ -109,6 +138,12 @@ def owner_of(path: str | None, environment: Environment) -> Distribution | None:
     return None
 
 
+def is_damaged(distribution: Distribution, environment: Environment) -> bool:
+    """Whether files of an installed package, or its records, are known to differ."""
+    files = {file.package for file in _listed(environment)}
+    return distribution.name in files or distribution.path in {record.path for record in environment.damaged or ()}
+
+
 def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
     """The distribution whose own list tells of the file."""
     places = (f"file {each.path}" for each in environment.distributions or ())
@@ -144,19 +179,27 @@ def _package(
 
 
 def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, list[Framework]]:
-    """By name of a distribution, the frameworks that cannot do without it, by what metadata requires without extras."""
+    """By name of a distribution, the frameworks that cannot do without it, by what metadata requires without extras.
+
+    A plug-in that gives a framework the GPU belongs to it, and so do NVIDIA's wheels that an extra asks for.
+    """
     installed = {each.name: each for each in reversed(environment.distributions or ())}
     found: dict[str, list[Framework]] = {}
     for framework in of(environment):
+        subject = FrameworkSubject(environment, framework)
+        base = extended(subject) if gives_the_gpu(subject) else None
         queue = [framework.name]
         for name in queue:
-            found.setdefault(name, []).append(framework)
+            frameworks = found.setdefault(name, [])
+            frameworks += [each for each in (framework, base) if each is not None and each not in frameworks]
             lines = installed[name].requires if name in installed else None
             asked = dict.fromkeys(map(requirement_name, lines or ()))
             queue += [
                 each
                 for each in asked
-                if each in installed and each not in queue and bounds_on(lines or (), each, marks) is not None
+                if each in installed
+                and each not in queue
+                and (bounds_on(lines or (), each, marks) is not None or family_of_wheel(each))
             ]
     return found
 

@@ -28,6 +28,7 @@ _TITLE = 80
     arises=followed,
     explains=("framework-import-fails",),
     remedy=bring_tensorrt,
+    told_by=("damaged-distribution",),
 )
 def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """TensorRT is not installed.

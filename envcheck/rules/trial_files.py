@@ -14,6 +14,7 @@ from envcheck.rules.error_lines import named_by
 from envcheck.rules.framework_facts import importance, named
 from envcheck.rules.install import install
 from envcheck.rules.reinstall import reinstall
+from envcheck.rules.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.trial_facts import failed, said_here, tried
 from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
 
@@ -68,7 +69,7 @@ def _any(environment: Environment, _facts: Facts) -> bool:
     scope="env",
     per="environment",
     arises=_any,
-    explains=("extension-binary-missing", "requirement-broken"),
+    explains=FOLLOWS_FROM_FILES,
     told_by=("damaged-distribution",),
 )
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
@@ -184,7 +185,9 @@ def _distributions(facts: Facts) -> tuple[Distribution, ...]:
 def _install_module(name: str, facts: Facts) -> Iterator[Fix]:
     """What brings a module: the distribution of its name, where something that is installed asks for that."""
     wanted = name.lower().replace("_", "-")
-    if wanted in (requirement_name(line) for each in _distributions(facts) for line in each.requires or ()):
+    if facts.environment and any(each.name == wanted for each in _distributions(facts)):
+        yield from _install_again(wanted, facts)
+    elif wanted in (requirement_name(line) for each in _distributions(facts) for line in each.requires or ()):
         yield from install(facts, (wanted,), f"Install {wanted}, which is required and not installed")
     else:
         yield Fix(text=f"Install the package that provides the module {name}; its name may differ from the module's")

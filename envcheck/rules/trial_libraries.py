@@ -11,7 +11,7 @@ from envcheck.rules.framework_facts import named, of
 from envcheck.rules.machine import plural
 from envcheck.snapshot import Load, Loaded
 
-_LIBRARY = re.compile(r"lib([\w+-]+?)(?:-[0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
+_LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 

@@ -88,3 +88,12 @@ def test_a_gpu_and_a_driver_that_are_there_are_compared() -> None:
 def test_an_unknown_environment_is_no_pass() -> None:
     report = alone(Snapshot(environments=Listing[Environment](items=(), complete=False)))
     assert (report.verdict, int(report.exit_code)) == ("unknown", 3)
+
+
+def test_a_base_interpreter_that_is_gone_accounts_for_all_that_is_found_in_its_environment() -> None:
+    broken = but(venv(CPU_BUILD, CU130), problem="the Python that it was made from is gone: /opt/python3.12")
+    found = judge(with_venv(machine(), broken), Request(), ignore, started=0.0)
+    bad = [each for each in found.checks if each.status in ("fail", "warn", "unknown") and each.subject.environment]
+    assert found.primary == "environment-broken"
+    assert {"cpu-only-build", "driver-too-old"} <= {each.rule for each in bad}
+    assert [each.rule for each in bad if each.explained_by is None] == ["environment-broken"]

@@ -51,6 +51,8 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
             "cuda-major-mismatch",
         ),
         (f"cuda 11.5\nImportError: libnvrtc.so.11.1: {MISSING}", "cuda-major-mismatch"),
+        (f"cuda 11.8\nImportError: libcudart.so.11.0: {MISSING}", "cuda-library-missing"),
+        (f"cuda 10.2\nImportError: libcudart.so.10.1: {MISSING}", "cuda-major-mismatch"),
         (f"/opt/cuda/lib64/libcublas.so.12.1.3\nImportError: libcublas.so.12: {MISSING}", "library-not-found"),
         (f"ImportError: libcudnn.so.9: {MISSING}", "cudnn-missing"),
         (f"cudnn 8.9.7\nImportError: libcudnn.so.9: {MISSING}", "cudnn-major-mismatch"),
@@ -83,3 +85,20 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
 )
 def test_what_else_is_told_says_why_a_library_is_missing(text: str, expected: str) -> None:
     assert cause_in(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("file", "version"),
+    [
+        ("libcudart.so.11.0", None),
+        ("libcudart-d0da41ae.so.11.0", None),
+        ("libnvrtc-672ee683.so.11.2", None),
+        ("libcupti.so.2022.3.0", None),
+        ("libcudnn.so.8.9.7", "8.9.7"),
+        ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
+    ],
+)
+def test_only_a_full_number_in_a_pasted_path_is_a_release(file: str, version: str | None) -> None:
+    found = read_text(f"/opt/lib/{file}").libraries
+    assert found is not None
+    assert [library.on_disk for library in found.items] == [version]

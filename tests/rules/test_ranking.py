@@ -9,8 +9,20 @@ from envcheck.rules.evaluate import framework_importance
 from envcheck.rules.framework_facts import importance, leads
 from envcheck.session import Request
 from envcheck.session import judge as report_on
-from envcheck.snapshot import Framework, Load, Snapshot, Trial
-from tests.rules.machines import VENV, but, cause, checks_of, machine, not_loaded, torch, venv, with_venv
+from envcheck.snapshot import DamagedFile, Framework, Library, Listing, Load, Shipped, Snapshot, Trial
+from tests.rules.machines import (
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    judge,
+    machine,
+    not_loaded,
+    torch,
+    venv,
+    with_venv,
+)
 from tests.rules.packages_here import dist, load
 
 NUMPY_ERROR = "ImportError: Numba needs NumPy 2.3 or less. Got NumPy 2.4. (in a kernel compiled on the spot)"
@@ -82,6 +94,53 @@ def test_an_overlay_comes_before_the_libraries_that_its_mixed_files_miss() -> No
     assert "cuda-library-missing" in {check.rule for check in checks_of("cuda-library-missing", found)}
     assert cause(found) == "cupy-multiple-packages"
     assert checks_of("cuda-library-missing", found)[0].explained_by == f"cupy-multiple-packages@{VENV}"
+
+
+OF_THE_OTHER = {
+    "cuda-major-mismatch": load("libcublas.so.11", path=None, found_by=None),
+    "library-not-found": load("libcublas.so.12", path=None, found_by=None, unfound=("/opt/x/libcublas.so.12",)),
+    "cudnn-missing": load("libcudnn.so.8", path=None, found_by=None),
+    "nccl-missing": load("libnccl.so.2", path=None, found_by=None),
+}
+
+
+@pytest.mark.parametrize("names", [("cupy-cuda11x", "cupy-cuda12x"), ("onnxruntime", "onnxruntime-gpu")])
+@pytest.mark.parametrize("missing", OF_THE_OTHER)
+def test_an_overlay_accounts_for_all_that_its_mixed_files_miss(missing: str, names: tuple[str, str]) -> None:
+    """Also for the damage that overwriting did to one of them; not for that of another package."""
+    mixed = Framework(
+        source="file", name=names[0], version="13.4.1", path="/x/a", cuda="11", loads=(OF_THE_OTHER[missing],)
+    )
+    both = tuple(dist(name, "13.4.1", path=f"/x/{name}.dist-info", requires=()) for name in names)
+    installed = (*both, dist("scipy", "1.17.0", path="/x/scipy.dist-info"))
+    cublas = Library(source="x", path="/opt/x/libcublas.so.12", soname="libcublas.so.12", family="cublas", cuda="12")
+    snapshot = machine(libraries=Listing(items=(cublas,), complete=True))
+
+    def having_damaged(name: str) -> Snapshot:
+        file = DamagedFile(
+            source=f"file /x/{name}.dist-info/RECORD", path="/x/a/core.so", package=name, version="1", kind="missing"
+        )
+        shipped = Shipped(source="wheel metadata", damaged=(file,))
+        return with_venv(snapshot, but(venv(mixed), distributions=installed, damaged=(), shipped=shipped))
+
+    overlay = "cupy-multiple-packages" if "cupy" in names[0] else "onnxruntime-cpu-and-gpu"
+    found = having_damaged(names[1])
+    assert missing in {check.rule for check in judge(found) if check.status in ("fail", "warn")}
+    assert {check.rule for check in judge(found) if check.status in ("fail", "warn") and not check.explained_by} == {
+        overlay
+    }
+    assert check_of("damaged-distribution", having_damaged("scipy")).explained_by is None
+
+
+def test_after_a_doubled_cupy_the_loader_is_led_to_the_wheels() -> None:
+    both = (dist("cupy-cuda11x", "13.4.1"), dist("cupy-cuda12x", "13.4.1"))
+    for looks, wheels, steps in ((False, True, 1), (False, False, 0), (True, True, 0)):
+        cupy = Framework(source="file", name="cupy-cuda11x", version="13.4.1", path="/x/cupy", looks_in_wheels=looks)
+        installed = (*both, dist("nvidia-cublas-cu12", "12.4.5.8")) if wheels else both
+        fixes = check_of("cupy-multiple-packages", with_venv(machine(), but(venv(cupy), distributions=installed))).fixes
+        led = [fix for fix in fixes if "LD_LIBRARY_PATH" in fix.text]
+        assert len(led) == steps
+        assert all(fix.continues and "cupy-cuda12x" in fix.text for fix in led)
 
 
 def test_the_roles_of_the_matrix() -> None:

@@ -6,8 +6,20 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Framework, Snapshot, Startup, Trial
-from tests.rules.machines import VENV, but, cause, check_of, checks_of, judge, machine, torch, venv, with_venv
+from envcheck.snapshot import Framework, Snapshot, Startup, Trial, TrialFile
+from tests.rules.machines import (
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    judge,
+    machine,
+    open_fails,
+    torch,
+    venv,
+    with_venv,
+)
 from tests.rules.packages_here import extension
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
@@ -116,6 +128,38 @@ def test_another_copy_than_the_expected_one_is_a_finding_with_who_led_there() ->
     assert check_of("imported-elsewhere", alone).status == "fail"
     assert cause(alone) == "imported-elsewhere"
     assert checks_of("imported-elsewhere", on(imported(as_found=None))) == ()
+
+
+NO_C = Trial(
+    source="trial",
+    imported=False,
+    error="ModuleNotFoundError: No module named 'torch._C'",
+    path="/x/torch/__init__.py",
+    as_found=False,
+    files=(TrialFile(source="trial", path="torch/_C", role="module"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "led"),
+    [
+        (on(torch(trial=NO_C), startup=(but(LINE, folders=("/x",), shadows=("torch",)),)), "search-path-changed"),
+        (on(torch(trial=NO_C), startup=(LINE,)), "search-path-changed"),
+        (on(torch(trial=NO_C)), "imported-elsewhere"),
+        (on(led("PYTHONPATH", trial=but(NO_C, as_found=None))), "package-shadowed"),
+    ],
+)
+def test_what_a_trial_of_the_other_copy_misses_follows_from_what_leads_there(found: Snapshot, led: str) -> None:
+    assert cause(found) == led
+    assert check_of("file-stops-framework", found).explained_by is not None
+    assert open_fails(found) == [led]
+
+
+def test_a_line_that_leads_no_framework_elsewhere_accounts_for_nothing() -> None:
+    cpu = torch("2.5.1+cpu", None, cpu_only=True, gpu_code=None)
+    for trial in (but(NO_C, as_found=True, files=()), None):
+        found = with_line(but(cpu, trial=trial))
+        assert check_of("cpu-only-build", found).explained_by is None
 
 
 CASES: list[tuple[str, str, Snapshot, str]] = [

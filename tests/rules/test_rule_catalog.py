@@ -17,6 +17,7 @@ from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.driver_errors import DRIVER_ERRORS
 from envcheck.rules.error_lines import ERROR_LINES, XIDS
 from envcheck.rules.needs import _OWN_SECTION, _covers
+from envcheck.rules.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 
 RULES = all_rules()
@@ -159,12 +160,44 @@ def test_a_probe_fills_every_need(rule: Rule) -> None:
 
 @by_rule
 def test_what_is_explained_exists(rule: Rule) -> None:
-    assert set(rule.explains) <= NAMES
+    assert {*rule.explains, *rule.explains_failing, *rule.told_by} <= NAMES
+
+
+def consequences(rule: Rule) -> set[str]:
+    """The rules whose findings its own may explain, by any of the ways."""
+    told = {other.name for other in RULES if rule.name in other.told_by}
+    others = NAMES - {rule.name} if rule.explains_all else set()
+    return {*rule.explains, *rule.explains_failing, *told, *others}
 
 
 def test_explanations_have_no_circle() -> None:
-    order = list(TopologicalSorter({rule.name: rule.explains for rule in RULES}).static_order())
+    order = list(TopologicalSorter({rule.name: consequences(rule) for rule in RULES}).static_order())
     assert set(order) == NAMES
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cupy-multiple-packages",
+        "damaged-distribution",
+        "file-stops-framework",
+        "imported-elsewhere",
+        "onnxruntime-cpu-and-gpu",
+        "package-shadowed",
+        "search-path-changed",
+    ],
+)
+def test_damage_overlay_and_redirection_explain_the_same(name: str) -> None:
+    rule = find_rule(name)
+    assert rule is not None
+    assert set(FOLLOWS_FROM_FILES) <= consequences(rule)
+
+
+def test_what_is_missing_or_misfit_of_a_framework_follows_from_its_files() -> None:
+    """A rule that a library is missing, too old or of another CUDA joins the list with its name."""
+    kinds = re.compile(r".*(?:-missing|-mismatch|-mixed-copies|-not-found|library-too-old|cudnn-too-old)")
+    found = {rule.name for rule in RULES if rule.per == "framework" and kinds.fullmatch(rule.name)}
+    assert found - set(FOLLOWS_FROM_FILES) <= {"jit-compiler-missing"}
 
 
 def test_every_answer_of_the_driver_is_explained_by_a_rule() -> None:

@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 
 from envcheck.checks import Check
-from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework, Listing, Load, Shipped, Trial
-from tests.rules.machines import VENV, but, check_of, checks_of, machine, torch, venv, with_venv
+from envcheck.snapshot import (
+    Damaged,
+    DamagedFile,
+    Distribution,
+    Environment,
+    Framework,
+    Library,
+    Listing,
+    Load,
+    Shipped,
+    Trial,
+)
+from tests.rules.machines import VENV, but, cause, check_of, checks_of, machine, open_fails, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
 UMATH = "numpy/_core/_multiarray_umath.so"
@@ -189,6 +200,7 @@ def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gp
     file = damaged("nvidia-cublas-cu12", "12.4.5.8", CUBLAS[len(SITE) + 1 :], "size", problem=LOADS[0].refused)
     found = but(
         venv(),
+        damaged=(),
         distributions=(wheel("torch", "2.5.1"), wheel("nvidia-cublas-cu12", "12.4.5.8")),
         shipped=Shipped(source="wheel metadata", damaged=(file,)),
         frameworks=Listing(items=(pytorch, jax), complete=True),
@@ -198,3 +210,109 @@ def test_a_damaged_library_of_a_wheel_is_a_failure_beside_others_that_use_the_gp
     assert check.status == "fail"
     assert "of nvidia-cublas-cu12 12.4.5.8 cannot be loaded: it is cut off" in check.message
     assert [fix.command for fix in check.fixes] == [(*PIP, "nvidia-cublas-cu12==12.4.5.8")]
+    assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]
+    assert check.explained_by == f"damaged-distribution@{VENV}"
+
+
+LOST = "files that its RECORD lists are gone: libcudnn.so.9"
+
+
+@pytest.mark.parametrize("copy", ["missing", "/usr/local/cuda/lib64/libcudnn.so.9", "/usr/lib/libcudnn.so.8"])
+def test_a_library_that_is_gone_from_its_wheel_is_told_with_the_wheel(copy: str) -> None:
+    """By whatever finding: nowhere else, in a toolkit where the loader does not look, or of another major."""
+    lost = Load(
+        source="elf x",
+        name="libcudnn.so.9",
+        needed_by=f"{SITE}/torch/lib/libtorch_cuda.so",
+        unfound=(copy,) if copy.endswith(".9") else (),
+    )
+    file = damaged("nvidia-cudnn-cu12", "9.1.0.70", "nvidia/cudnn/lib/libcudnn.so.9", "missing")
+    wheels = (wheel("torch", "2.5.1", "nvidia-cudnn-cu12"), wheel("nvidia-cudnn-cu12", "9.1.0.70"))
+    found = but(venv(but(torch(), loads=(lost,), loads_complete=True)), distributions=wheels, damaged=())
+    snapshot = machine(libraries=Listing(items=(Library(source="x", path=copy, family="cudnn"),), complete=True))
+    if copy == "missing":
+        snapshot = machine()
+    by_record = Damaged(source="x", path=wheels[1].path or "", problem=LOST)
+    for said in ({"shipped": Shipped(source="wheel metadata", damaged=(file,))}, {"damaged": (by_record,)}):
+        assert open_fails(with_venv(snapshot, but(found, **said))) == ["damaged-distribution"]
+    whole = with_venv(snapshot, found)
+    assert open_fails(whole)
+    assert "damaged-distribution" not in open_fails(whole)
+
+
+def test_a_library_that_no_damaged_package_brings_is_told_apart() -> None:
+    """SymPy's damage is not why there is no cuDNN."""
+    lost = Load(source="elf x", name="libcudnn.so.9", needed_by=f"{SITE}/torch/lib/libtorch_cuda.so")
+    file = damaged("sympy", "1.13.1", "sympy/__init__.py", "missing")
+    found = but(
+        venv(but(torch(), loads=(lost,), loads_complete=True)),
+        distributions=(wheel("torch", "2.5.1", "sympy"), wheel("sympy", "1.13.1")),
+        damaged=(),
+        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+    )
+    assert sorted(open_fails(with_venv(machine(), found))) == ["cudnn-missing", "damaged-distribution"]
+
+
+# --- What belongs to a framework without being required by it ---------------------------------------------------------
+
+NO_CUDA = Trial(
+    source="trial", imported=True, ran_on_gpu=False, error="RuntimeError: Unknown backend cuda. Available: cpu"
+)
+PLUGIN = Framework(
+    source="file plugin", name="jax-cuda12-plugin", version="0.6.0", extends="jax", cuda="12", cpu_only=False
+)
+JAX = Framework(
+    source="file jax",
+    read={"cuda": "file plugin", "cpu_only": "file plugin"},
+    name="jax",
+    version="0.6.0",
+    path=f"{SITE}/jax",
+    cuda="12",
+    cpu_only=False,
+    trial=NO_CUDA,
+)
+OF_JAX = (
+    wheel("jax", "0.6.0", 'jax-cuda12-plugin[with-cuda]==0.6.0; extra == "cuda12"'),
+    wheel("jax-cuda12-plugin", "0.6.0", "jax-cuda12-pjrt==0.6.0", 'nvidia-cudnn-cu12>=9.1; extra == "with-cuda"'),
+    wheel("jax-cuda12-pjrt", "0.6.0"),
+    wheel("nvidia-cudnn-cu12", "9.1.0.70"),
+)
+
+
+@pytest.mark.parametrize(
+    ("package", "version", "path"),
+    [
+        ("jax-cuda12-pjrt", "0.6.0", "jax_plugins/xla_cuda12/xla_cuda_plugin.so"),
+        ("jax-cuda12-plugin", "0.6.0", "jax_cuda12_plugin/_solver.so"),
+        ("nvidia-cudnn-cu12", "9.1.0.70", "nvidia/cudnn/lib/libcudnn.so.9"),
+    ],
+)
+def test_damage_of_a_plug_in_is_why_its_framework_has_no_gpu(package: str, version: str, path: str) -> None:
+    file = damaged(package, version, path, "missing")
+    found = but(
+        venv(JAX, PLUGIN),
+        distributions=OF_JAX,
+        damaged=(),
+        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+    )
+    assert open_fails(with_venv(machine(), found)) == ["damaged-distribution"]
+
+
+def test_a_plug_in_whose_requirement_is_gone_is_why_its_framework_has_no_gpu() -> None:
+    found = but(
+        venv(JAX, but(PLUGIN, path=f"{SITE}/jax_cuda12_plugin")), distributions=OF_JAX[:2], distributions_complete=True
+    )
+    assert cause(with_venv(machine(), found)) == "requirement-broken"
+
+
+def test_damage_of_an_extension_is_none_of_what_it_extends() -> None:
+    vision = Framework(source="file vision", name="torchvision", version="0.20.1", extends="torch")
+    refused = but(NO_CUDA, error="RuntimeError: no")
+    file = damaged("torchvision", "0.20.1", "torchvision/_C.so", "missing")
+    found = but(
+        venv(torch(trial=refused), vision),
+        distributions=(wheel("torch", "2.5.1"), wheel("torchvision", "0.20.1", "torch")),
+        damaged=(),
+        shipped=Shipped(source="wheel metadata", damaged=(file,)),
+    )
+    assert "framework-cannot-use-gpu" in open_fails(with_venv(machine(), found))
