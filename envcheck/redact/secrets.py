@@ -52,10 +52,14 @@ _HEADER = re.compile(
 _HEADERS = ("authorization", "proxy-authorization", "cookie", "set-cookie", "bearer")
 _LOGIN = re.compile(
     r"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
-        (?:[^\s/"'<>]{1,300}@ | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@)""",
-    re.VERBOSE,
+        (?:[^\s/"'<>]{1,300}@
+          | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@
+          | (?!localhost:)[^\s/@:.\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?!v?\d|sha\d+:|main\b|master\b|HEAD\b)
+          | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))""",
+    re.VERBOSE | re.MULTILINE,
 )
-"""A password may hold a slash; what follows a port is a path."""
+"""A password may hold a slash; what follows a port is a path, unless a name without a domain stands before the port,
+or a name with one behind the ``@``."""
 _COMMAND = re.compile(
     r"""(?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))(?P<login>[^\s"']{1,300})
       | (?P<program>\b(?:mysql\w*|mariadb[\w-]*|sshpass|7za?|unzip|(?:docker|podman|helm|az|oc)\s[^\n|;&]{0,80}?login)\b
@@ -64,6 +68,12 @@ _COMMAND = re.compile(
 )
 """``-u user:password``, ``mysql -ppassword``."""
 _PRIVATE = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]*?(?:(?=-----END)|\Z)")
+_BODY = re.compile(
+    r"(?<![\w+/=.-])(?![0-9a-fA-F]{64})(?!/|(?:[^/\s]*/){6})(?=\S*[A-Z]\S*[A-Z])(?=\S*[a-z]\S*[a-z])(?=\S*\d)"
+    r"(?:[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{76})(?![\w+/=.-])"
+)
+"""A line from the middle of a key: base64 of the length at which PEM, OpenSSH and MIME break it; no digest is one."""
+_BODY_LEAST = 64
 _TICKET = r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"
 """JSON Web Token, RFC 7519."""
 
@@ -135,12 +145,18 @@ class Hints(NamedTuple):
     words: tuple[str, ...]
     starts: tuple[str, ...]
     """Of keys, in these letters."""
+    bodies: bool = True
+    """Whether lines of a key may be there."""
 
     def within(self, text: str) -> Hints:
         """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""
         text = _plain(text)
         lowered = text.lower()
-        return Hints(tuple(word for word in self.words if word in lowered), tuple(s for s in self.starts if s in text))
+        return Hints(
+            tuple(word for word in self.words if word in lowered),
+            tuple(start for start in self.starts if start in text),
+            len(text) >= _BODY_LEAST,
+        )
 
     def absent(self, text: str) -> bool:
         """Whether there is surely no secret in ``text``, or in records of which it is the JSON."""
@@ -149,10 +165,10 @@ class Hints(NamedTuple):
         for word in self.words:
             if word in lowered:
                 return False
-        for start in self.starts:  # noqa: SIM110  asked of every text of a report
+        for start in self.starts:
             if start in text:
                 return False
-        return True
+        return not (self.bodies and len(text) >= _BODY_LEAST and _BODY.search(text))
 
 
 def _plain(text: str) -> str:
@@ -178,6 +194,7 @@ def masked_value(name: str, value: str) -> str:
 
 def _masked(text: str) -> str:
     text = _PRIVATE.sub(rf"\1{MASK}", text)
+    text = _BODY.sub(MASK, text)
     text = _LOGIN.sub(rf"\g<scheme>{MASK}@", text)
     text = _HEADER.sub(_headed, text)
     text = _without_assigned(text)
