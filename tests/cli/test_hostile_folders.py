@@ -114,7 +114,7 @@ def test_a_configuration_folder_that_is_none_is_said(tmp_path: Path) -> None:
     assert told.status == 0
     reason = f"{tmp_path}/envcheck/matrix cannot be read (Not a directory): rows in it are left out"
     assert reason in told.err
-    (tmp_path / "text").touch()
+    (tmp_path / "text").write_text("CUDA error: out of memory\n")
     explained = envcheck("explain", "text", "--format", "json", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path))
     assert json.loads(explained.out)["overlays_unread"] == [reason]
 
