@@ -40,7 +40,7 @@ _ASSIGNED = re.compile(
           | (?P<option>--?[A-Za-z][\w.-]{0,80})(?P<gap>[ ]+)(?=[^-\s]) )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_VALUE = re.compile(r"""\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|[^\s"',;&<>)}\]]+""")
+_VALUE = re.compile(r"""\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|\\?["'][^\s"'\\]+|[^\s"',;&<>)}\]]+""")
 """``HF_TOKEN=…``, ``"password": "…"``, ``--token …``, ``&X-Amz-Signature=…`` within a text."""
 _HEADER = re.compile(
     r"""(?P<name>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\b["']?\s*[:=]\s*["']?
@@ -62,6 +62,8 @@ _LOGIN = re.compile(
 or a name with one behind the ``@``."""
 _COMMAND = re.compile(
     r"""(?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))(?P<login>[^\s"']{1,300})
+      | (?P<typed>\bsetenv\s+\w*(?:TOKEN|SECRET|PASSW|_KEY)\w*\s+
+          |\blogin\s+\S+\s+password\s+|<password>)(?P<bare>[^\s<*]+)
       | (?P<program>\b(?:mysql\w*|mariadb[\w-]*|sshpass|7za?|unzip|(?:docker|podman|helm|az|oc)\s[^\n|;&]{0,80}?login)\b
           (?=\s)[^\n|;&]{0,200}?\s-[pP]\s*|(?<!\S)-u\s*[^\s:-]+\s+-p\s*|\bredis-cli\b[^\n|;&]{0,200}?\s-a\s*)(?P<password>[^\s-]\S*)""",
     re.VERBOSE,
@@ -127,6 +129,7 @@ _HINTS = (
         "sshpass",
         " login",
     ),
+    "setenv",
     *("7z ", "7za ", "unzip", "redis-cli", "-u ", "-u=", "--user", "--proxy-user"),
     *(
         word + sign
@@ -251,7 +254,7 @@ def _headed(match: re.Match[str]) -> str:
 
 
 def _typed(match: re.Match[str]) -> str:
-    before = match["before"] or match["program"]
+    before = match["before"] or match["typed"] or match["program"]
     return match[0] if MASK in match[0][len(before) :] else f"{before}{MASK}"
 
 
