@@ -220,6 +220,9 @@ class Report(Part, frozen=True, kw_only=True):
     summary: Summary
     assumed: dict[str, str] = {}
     overlays: tuple[str, ...] = ()
+    """Folders of rows that are laid over the matrix; the last outranks."""
+    overlays_unread: tuple[str, ...] = ()
+    """Configuration folders whose rows were left out, and why: they cannot be read."""
     ask: tuple[str, ...] = ()
     """What to find out next."""
     checks: tuple[Check, ...] = ()

@@ -72,7 +72,7 @@ def judge(
         importance=framework_importance(snapshot, knowledge),
         duration=time.monotonic() - started,
     )
-    report = msgspec.structs.replace(report, overlays=request.overlays)
+    report = msgspec.structs.replace(report, overlays=request.overlays, overlays_unread=request.overlays_unread)
     if interrupted:
         report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
     on_event(Judged(report))

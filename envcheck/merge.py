@@ -34,7 +34,7 @@ VOLATILE = frozenset(
 """Fields that two honest sources may read differently a moment apart; a difference in them says nothing."""
 
 _BOOKKEEPING = frozenset({"source", "read"})
-_JOINED = ("measurements", "baseline", "observed_errors", "runs", "disagreements")
+_JOINED = ("unreadable", "measurements", "baseline", "observed_errors", "runs", "disagreements")
 
 
 class _Clashes(msgspec.Struct):

@@ -47,6 +47,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """Try things also on a GPU that is at work."""
     overlays: tuple[str, ...] = ()
     """Folders of rows that are laid over the matrix; the last outranks."""
+    overlays_unread: tuple[str, ...] = ()
+    """Why rows of the configuration folder are left out."""
     cwd: str = "."
     variables: Mapping[str, str] = {}
     root: str = "/"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ._env_distributions import LIMIT, REQUIREMENTS, Installed, normalised
 from ._env_paths import is_folder, printable
-from ._kit import Request, below, list_names, read_text
+from ._kit import Request, below, list_names, read_text, refused
 
 _RECORD_LIMIT = 16 << 20
 _BUILD_CUDA = re.compile(r"cuda_?(\d+(?:\.\d+)+|\d{2,3}(?![\d.]))")
@@ -56,7 +56,8 @@ def installed_by_conda(request: Request, prefix: str, detailed: frozenset[str]) 
 def _is_empty(request: Request, path: str) -> bool:
     try:
         return os.stat(below(request, path)).st_size == 0
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        refused(path, error)
         return False
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import stat
 from typing import TYPE_CHECKING, Any, Dict  # noqa: UP035  the alias below is read by Python 3.8 too
 
@@ -20,6 +21,9 @@ TEXT_LIMIT = 1 << 20
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 _MOST_REFUSED = 1000
+_MOST_TOLD = 50
+_FOR_ROOT_ALONE = re.compile(r"/proc/(?:\d+|self)/|/sys/firmware/|/sys/kernel/|/root/")
+"""What sound machines keep from every other user, too; who is not root and has root's PATH finds nothing there."""
 REFUSED: dict[str, str] = {}
 """What is there and could not be read, by its path as seen from inside the root: the system's reason (permission
 denied, a link in a circle, an I/O error …). Nobody knows what it holds, and it is not absent.
@@ -59,6 +63,21 @@ def refused(path: str, error: Exception) -> None:
     """Keep that ``path`` could not be read, unless the error says that nothing is there."""
     if isinstance(error, OSError) and error.errno and error.errno not in _ABSENT and len(REFUSED) < _MOST_REFUSED:
         REFUSED.setdefault(path, error.strerror or str(error))
+
+
+def tell_unreadable(request: Request, out: Out) -> None:
+    """Send what of the machine could not be read; the environments tell their own."""
+    root = request.get("root", "/").rstrip("/")
+    own = (request.get("variables") or {}).get("HOME") or "/root"
+    parts = []
+    for place, reason in REFUSED.items():
+        if reason == os.strerror(errno.ELOOP):  # nothing is there, for anybody
+            continue
+        path = place[len(root) :] if root and place.startswith(f"{root}/") else place
+        if not _FOR_ROOT_ALONE.match(path) and not path.startswith(f"{own.rstrip('/') or '/root'}/"):
+            parts.append({"path": clean(path), "problem": reason, "source": f"file {clean(path)}"})
+    if parts:
+        out.fact({"unreadable": parts[:_MOST_TOLD]})
 
 
 def below(request: Request, path: str) -> str:
@@ -102,7 +121,12 @@ def list_names(request: Request, path: str) -> list[str] | None:
 
 def exists(request: Request, path: str) -> bool:
     """Whether there is anything at ``path``."""
-    return os.path.lexists(below(request, path))
+    try:
+        os.lstat(below(request, path))
+    except (OSError, ValueError) as error:
+        refused(path, error)
+        return False
+    return True
 
 
 def read_bytes(request: Request, path: str, limit: int = TEXT_LIMIT) -> bytes | None:

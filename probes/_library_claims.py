@@ -7,6 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ._kit import refused
+
 _HASHED_LIMIT = 4 << 20
 """Larger files are not read whole to tell two claims apart."""
 
@@ -70,7 +72,8 @@ def _hash(place: str, size: int) -> str | None:
 
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        refused(place, error)
         return None
     with open(descriptor, "rb") as file:
         digest = hashlib.sha256(file.read(_HASHED_LIMIT)).digest()

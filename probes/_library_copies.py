@@ -7,7 +7,7 @@ import posixpath
 import stat
 from typing import NamedTuple
 
-from ._kit import Request, below
+from ._kit import Request, below, refused
 from ._library_claims import Claim
 from ._library_families import LibraryName, family_of
 from ._links import folder_names, resolve
@@ -91,7 +91,8 @@ class Copies:
                 linked = True
                 real = resolve(self._request, real)
                 status = os.lstat(below(self._request, real)) if real else None
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            refused(path, error)
             return None
         if real is None or status is None or not stat.S_ISREG(status.st_mode):
             return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import fnmatch
 import os
+import stat
 
 from ._kit import Request, below, refused
 
@@ -48,15 +49,18 @@ def _resolve_below(request: Request, path: str) -> str | None:
             del found[-1:]
             continue
         place = below(request, "/" + "/".join([*found, part]))
-        if not os.path.islink(place):
-            if not os.path.lexists(place):
-                return None
-            found.append(part)
-            continue
+        try:
+            if not stat.S_ISLNK(os.lstat(place).st_mode):
+                found.append(part)
+                continue
+            target = os.readlink(place)
+        except (OSError, ValueError) as error:
+            refused(path, error)
+            return None
         links += 1
         if links > MAX_LINKS:
+            refused(path, OSError(errno.ELOOP, os.strerror(errno.ELOOP)))
             return None
-        target = os.readlink(place)
         if target.startswith("/"):
             found = []
         pending.extend(target.split("/")[::-1])

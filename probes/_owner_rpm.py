@@ -11,7 +11,7 @@ import os
 import posixpath
 from collections.abc import Collection, Iterator
 
-from ._kit import Request, below
+from ._kit import Request, below, refused
 from ._library_claims import Claim
 from ._library_families import family_of
 from ._links import resolve
@@ -87,7 +87,8 @@ def _from_berkeley(place: str) -> list[bytes]:
     """The same of a hash file; of the other packages only the start is read, which holds the name."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except OSError as error:
+        refused(place, error)
         return []
     found: list[bytes] = []
     try:

@@ -19,7 +19,7 @@ from ._elf_headers import SHT_SYMTAB
 from ._env_head import read_start
 from ._env_paths import printable
 from ._framework_pins import extra_of, requirement_name, that_matter
-from ._kit import Request, below
+from ._kit import Request, below, refused
 from ._links import resolve
 from ._loading_heads import head_of
 from ._owner_wheels import Recorded, decisive, recorded_by
@@ -250,6 +250,9 @@ def _state(request: Request, path: str) -> os.stat_result | None:
         return os.stat(below(request, inside)) if inside is not None else None
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
+    except OSError as error:
+        refused(path, error)
+        raise
 
 
 def _is_library(path: str) -> bool:

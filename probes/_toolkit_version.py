@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable
 
-from ._kit import Request, below, read_text
+from ._kit import Request, below, read_text, refused
 from ._links import expand, folder_names, is_file, resolve
 from ._record import Found
 
@@ -76,7 +76,8 @@ def _compiler(request: Request, folder: str) -> Found | None:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
                 at = program.find(_BANNER)
                 match = _BANNER_VERSION.search(program[at : at + _BANNER_REACH]) if at >= 0 else None
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        refused(path, error)
         return None
     return Found(match.group(1).decode(), f"file {path}") if match else None
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from ._env_paths import is_file, real
-from ._kit import Request, below
+from ._kit import Request, below, refused
 
 _FLAG = re.compile(r"(?:^|\s)(--[a-z]\w{2,120})")
 _ALWAYS = "--xla_dump_to"
@@ -53,5 +53,6 @@ def _search(request: Request, path: str, left: dict[str, bytes], room: int) -> i
                     del left[flag]
                 end = text[-128:]
             return size
-    except OSError:
+    except OSError as error:
+        refused(path, error)
         return None

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ._kit import Out, Request, below, clean, read_bytes, read_text
+from ._kit import Out, Request, below, clean, read_bytes, read_text, tell_unreadable
 from ._links import expand, folder_names, is_file, resolve
 from ._loader import SearchPath, search_path
 from ._loading_heads import head_of
@@ -83,6 +83,7 @@ def collect(request: Request, out: Out) -> None:
     if smi:
         driver["smi_path"] = clean(smi)
     out.fact({"driver": driver})
+    tell_unreadable(request, out)
     if not libraries:
         out.absent("no library of the driver on disk")
 

@@ -8,7 +8,7 @@ import stat
 from typing import Any
 
 from ._kernel_log import kernel_log
-from ._kit import Out, Request, below, exists, list_names, read_bytes, read_line, read_text
+from ._kit import Out, Request, below, exists, list_names, read_bytes, read_line, read_text, refused, tell_unreadable
 from ._links import expand
 from ._module_files import find_module, forbidden_by, module_folder, other_kernels
 from ._record import Found, record
@@ -62,6 +62,7 @@ def collect(request: Request, out: Out) -> None:
     out.fact({"kernel": section, **_release(section["nvidia"])})
     # The log may be long: what was found before is sent first.
     out.fact({"kernel": {"source": section["source"], "log": kernel_log(request)}})
+    tell_unreadable(request, out)
 
 
 def _loaded_modules(request: Request) -> frozenset[str] | None:
@@ -164,7 +165,8 @@ def _device_node(request: Request, path: str, owners: tuple[dict[int, str], dict
     place = below(request, path)
     try:
         about = os.stat(place)
-    except OSError:
+    except OSError as error:
+        refused(path, error)
         return None
     if stat.S_ISDIR(about.st_mode):
         return None

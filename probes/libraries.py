@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ._env_examined import examined
-from ._kit import Out, Request
+from ._kit import Out, Request, tell_unreadable
 
 PROBE = {
     "title": "Copies of CUDA's libraries",
@@ -24,5 +24,6 @@ def collect(request: Request, out: Out) -> None:
     for start in range(0, len(items), _AT_ONCE):
         out.fact({"libraries": {"items": items[start : start + _AT_ONCE], "complete": False}})
     out.fact({"libraries": {"items": [], "complete": complete and environments.complete}})
+    tell_unreadable(request, out)
     if not items:
         out.absent("no library of CUDA on disk")

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Any
 
-from ._kit import Out, Request, below, exists, list_names, read_int, read_line, read_text
+from ._kit import Out, Request, below, exists, list_names, read_int, read_line, read_text, refused, tell_unreadable
 from ._links import resolve
 from ._pci_isolation import isolation
 from ._record import Found, record
@@ -69,7 +69,8 @@ def collect(request: Request, out: Out) -> None:
     told = [name for name in list_names(request, _DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
     gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(request, name)) for name in told]
     if names is not None or gpus:
-        complete = names is not None and None not in vendors.values() and not _gpu_is_elsewhere(request)
+        read = None not in vendors.values() and all(kind is not None for _, kind in ours)
+        complete = names is not None and read and not _gpu_is_elsewhere(request)
         out.fact({"gpus": {"items": gpus, "complete": complete}})
     switches = [name for name, kind in ours if _is_switch(request, name, kind)]
     fabric = record(
@@ -78,6 +79,7 @@ def collect(request: Request, out: Out) -> None:
     )
     if fabric:
         out.fact({"fabric": fabric})
+    tell_unreadable(request, out)
     if not ours and not gpus:
         out.absent("no NVIDIA device on the PCI bus")
 
@@ -89,18 +91,18 @@ def _on_the_bus(request: Request) -> list[str] | None:
     return [] if names is None and buses and "pci" not in buses else names
 
 
-def _kind(request: Request, name: str) -> int:
-    return read_int(request, f"{_DEVICES}/{name}/class") or 0
+def _kind(request: Request, name: str) -> int | None:
+    return read_int(request, f"{_DEVICES}/{name}/class")
 
 
-def _is_gpu(request: Request, name: str, kind: int) -> bool:
+def _is_gpu(request: Request, name: str, kind: int | None) -> bool:
     """A virtual function on its host is a share of a GPU, meant for a guest."""
-    return kind >> 16 == _DISPLAY_CLASS and not exists(request, f"{_DEVICES}/{name}/physfn")
+    return kind is not None and kind >> 16 == _DISPLAY_CLASS and not exists(request, f"{_DEVICES}/{name}/physfn")
 
 
-def _is_switch(request: Request, name: str, kind: int) -> bool:
+def _is_switch(request: Request, name: str, kind: int | None) -> bool:
     device = read_int(request, f"{_DEVICES}/{name}/device") or 0
-    return kind >> 8 == _BRIDGE_CLASS and device >= _FIRST_NVSWITCH
+    return kind is not None and kind >> 8 == _BRIDGE_CLASS and device >= _FIRST_NVSWITCH
 
 
 def _gpu_is_elsewhere(request: Request) -> bool:
@@ -129,7 +131,8 @@ def _bound_driver(request: Request, place: str) -> str | None:
         return os.path.basename(os.readlink(below(request, f"{place}/driver")))
     except FileNotFoundError:
         return ""
-    except OSError:
+    except OSError as error:
+        refused(f"{place}/driver", error)
         return None
 
 

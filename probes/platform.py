@@ -10,7 +10,7 @@ from typing import Any
 from . import _cpu
 from ._container import container
 from ._container_host import container_host
-from ._kit import Out, Request, list_names, read_bytes, read_line, read_text
+from ._kit import Out, Request, list_names, read_bytes, read_line, read_text, tell_unreadable
 from ._links import expand, resolve
 from ._record import Found, record
 from ._system import at_real_root, kernel_release, wsl_mark
@@ -78,6 +78,7 @@ def collect(request: Request, out: Out) -> None:
             )
         }
     )
+    tell_unreadable(request, out)
 
 
 def _distribution(request: Request) -> dict[str, Found]:

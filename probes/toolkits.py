@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ._kit import Out, Request, below, clean, read_bytes
+from ._kit import Out, Request, below, clean, read_bytes, tell_unreadable
 from ._links import expand, folder_names, is_file, resolve
 from ._record import Found, record
 from ._toolkit_version import header_places, version
@@ -62,6 +62,7 @@ def collect(request: Request, out: Out) -> None:
     ]
     certain = all(folder_names(request, place)[1] for place in ("/usr/local", "/opt"))
     out.fact({"toolkits": {"items": items, "complete": certain}})
+    tell_unreadable(request, out)
     if not items:
         out.absent("no CUDA toolkit on disk")
 

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from ._kit import Out, Request, below, clean
+from ._kit import Out, Request, below, clean, refused, tell_unreadable
 
 PROBE = {
     "title": "Environment variables",
@@ -111,6 +111,7 @@ def collect(request: Request, out: Out) -> None:
     paths = dict.fromkeys(path for value in listed for path in _paths_in(value))
     told = [{"path": clean(path), "leads_to": _leads_to(request, path)} for path in list(paths)[:_MOST]]
     out.fact({"variables": {**facts, "paths": told}})
+    tell_unreadable(request, out)
 
 
 def _paths_in(value: str) -> Iterator[str]:
@@ -128,7 +129,8 @@ def _leads_to(request: Request, path: str) -> str:
             os.stat(place)  # raises: nothing there, or nothing that may be seen
     except (FileNotFoundError, NotADirectoryError):
         return "nothing"
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        refused(path, error)
         return "unknown"
     if os.path.isdir(place):
         return "folder"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from envcheck.compat.fit import Fit, FitVerdict, conclude
@@ -103,6 +103,7 @@ _STAND_IN = re.compile(
 """Distributions that fill the same package, each in the place of another."""
 
 
+@lru_cache(maxsize=30_000)  # asked of every distribution for each framework
 def stands_for(name: str) -> str:
     """The package that a distribution fills."""
     match = _STAND_IN.fullmatch(name)

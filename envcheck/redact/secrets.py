@@ -40,7 +40,7 @@ _ASSIGNED = re.compile(
           | (?P<option>--?[A-Za-z][\w.-]{0,80})(?P<gap>[ ]+)(?=[^-\s]) )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_VALUE = re.compile(r"""\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|[^\s"',;&<>)}\]]+""")
+_VALUE = re.compile(r"""\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|\\?["'][^\s"'\\]+|[^\s"',;&<>)}\]]+""")
 """``HF_TOKEN=…``, ``"password": "…"``, ``--token …``, ``&X-Amz-Signature=…`` within a text."""
 _HEADER = re.compile(
     r"""(?P<name>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\b["']?\s*[:=]\s*["']?
@@ -52,18 +52,30 @@ _HEADER = re.compile(
 _HEADERS = ("authorization", "proxy-authorization", "cookie", "set-cookie", "bearer")
 _LOGIN = re.compile(
     r"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
-        (?:[^\s/"'<>]{1,300}@ | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@)""",
-    re.VERBOSE,
+        (?:[^\s/"'<>]{1,300}@
+          | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@
+          | (?!localhost:)[^\s/@:.\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?!v?\d|sha\d+:|main\b|master\b|HEAD\b)
+          | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))""",
+    re.VERBOSE | re.MULTILINE,
 )
-"""A password may hold a slash; what follows a port is a path."""
+"""A password may hold a slash; what follows a port is a path, unless a name without a domain stands before the port,
+or a name with one behind the ``@``."""
 _COMMAND = re.compile(
     r"""(?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))(?P<login>[^\s"']{1,300})
+      | (?P<typed>\bsetenv\s+\w*(?:TOKEN|SECRET|PASSW|_KEY)\w*\s+
+          |\blogin\s+\S+\s+password\s+|<password>)(?P<bare>[^\s<*]+)
       | (?P<program>\b(?:mysql\w*|mariadb[\w-]*|sshpass|7za?|unzip|(?:docker|podman|helm|az|oc)\s[^\n|;&]{0,80}?login)\b
           (?=\s)[^\n|;&]{0,200}?\s-[pP]\s*|(?<!\S)-u\s*[^\s:-]+\s+-p\s*|\bredis-cli\b[^\n|;&]{0,200}?\s-a\s*)(?P<password>[^\s-]\S*)""",
     re.VERBOSE,
 )
 """``-u user:password``, ``mysql -ppassword``."""
 _PRIVATE = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]*?(?:(?=-----END)|\Z)")
+_BODY = re.compile(
+    r"(?<![\w+/=.-])(?![0-9a-fA-F]{64})(?!/|(?:[^/\s]*/){6})(?=\S*[A-Z]\S*[A-Z])(?=\S*[a-z]\S*[a-z])(?=\S*\d)"
+    r"(?:[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{76})(?![\w+/=.-])"
+)
+"""A line from the middle of a key: base64 of the length at which PEM, OpenSSH and MIME break it; no digest is one."""
+_BODY_LEAST = 64
 _TICKET = r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"
 """JSON Web Token, RFC 7519."""
 
@@ -117,6 +129,7 @@ _HINTS = (
         "sshpass",
         " login",
     ),
+    "setenv",
     *("7z ", "7za ", "unzip", "redis-cli", "-u ", "-u=", "--user", "--proxy-user"),
     *(
         word + sign
@@ -135,12 +148,18 @@ class Hints(NamedTuple):
     words: tuple[str, ...]
     starts: tuple[str, ...]
     """Of keys, in these letters."""
+    bodies: bool = True
+    """Whether lines of a key may be there."""
 
     def within(self, text: str) -> Hints:
         """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""
         text = _plain(text)
         lowered = text.lower()
-        return Hints(tuple(word for word in self.words if word in lowered), tuple(s for s in self.starts if s in text))
+        return Hints(
+            tuple(word for word in self.words if word in lowered),
+            tuple(start for start in self.starts if start in text),
+            len(text) >= _BODY_LEAST,
+        )
 
     def absent(self, text: str) -> bool:
         """Whether there is surely no secret in ``text``, or in records of which it is the JSON."""
@@ -149,10 +168,10 @@ class Hints(NamedTuple):
         for word in self.words:
             if word in lowered:
                 return False
-        for start in self.starts:  # noqa: SIM110  asked of every text of a report
+        for start in self.starts:
             if start in text:
                 return False
-        return True
+        return not (self.bodies and len(text) >= _BODY_LEAST and _BODY.search(text))
 
 
 def _plain(text: str) -> str:
@@ -178,6 +197,7 @@ def masked_value(name: str, value: str) -> str:
 
 def _masked(text: str) -> str:
     text = _PRIVATE.sub(rf"\1{MASK}", text)
+    text = _BODY.sub(MASK, text)
     text = _LOGIN.sub(rf"\g<scheme>{MASK}@", text)
     text = _HEADER.sub(_headed, text)
     text = _without_assigned(text)
@@ -234,7 +254,7 @@ def _headed(match: re.Match[str]) -> str:
 
 
 def _typed(match: re.Match[str]) -> str:
-    before = match["before"] or match["program"]
+    before = match["before"] or match["typed"] or match["program"]
     return match[0] if MASK in match[0][len(before) :] else f"{before}{MASK}"
 
 

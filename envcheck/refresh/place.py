@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from envcheck.bundle import folder
-from envcheck.compat.compiling import COMPILED
+from envcheck.compat.compiling import COMPILED, toml_files
 from envcheck.errors import UsageError
 
 
@@ -19,10 +19,7 @@ def folder_to_write(named: str | None) -> Path:
         raise UsageError(
             f"{place} belongs to an installed package, which is never changed; name a folder with --matrix"
         )
-    files = sorted(place.glob("*.toml"))
-    if not files:
-        raise UsageError(f"{place}: no matrix here: it has no TOML file")
-    for path in (place, *files):
+    for path in (place, *toml_files(place)):
         if not os.access(path, os.W_OK):
             raise UsageError(f"no permission to write {path}")
     return place

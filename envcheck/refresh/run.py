@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from envcheck.compat.compiling import compile_folder, toml_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
 from envcheck.output import write_whole
@@ -47,7 +48,8 @@ def refresh(
     Raises UsageError (index, folder) or MatrixError (what the folder would become).
     """
     place = folder_to_write(matrix)
-    documents = [Document(path) for path in sorted(place.glob("*.toml"))]
+    compile_folder(place)  # it holds to the bounds, which tomlkit does not know
+    documents = [Document(path) for path in toml_files(place)]
     day = today or datetime.now(timezone.utc).date().isoformat()
     changes: list[Change] = []
     for work in find_work(documents, only):

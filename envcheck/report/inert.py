@@ -19,7 +19,7 @@ _ESCAPES: dict[Syntax, str] = {
     "markup": "&#{};",
 }
 
-_LINE = re.compile(r"(?:\s|\x1b\[[\d;]*[mK]|[^\x00-\x7f])*:(?=:)")
+_LINE = re.compile(r"(?:[\x00-\x20\x7f]|\x1b\[[\d;]*[mK]|[^\x00-\x7f])*:(?=:)")
 """``::error::`` of GitHub and Forgejo. Readers skip blanks before it, some colours too or characters without weight."""
 _ANYWHERE = re.compile(r"#(?=#(?:\[|vso|teamcity))", re.IGNORECASE)
 """``##[group]``, ``##vso[task.…]``, ``##teamcity[…]``."""

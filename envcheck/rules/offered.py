@@ -26,6 +26,9 @@ _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
 _MOST = 80
 """Ways that are simulated for one report."""
+_MOST_JUDGED = 4000
+"""Frameworks that are judged again in all of these."""
+_LEAST = 4
 _NAMED = 4
 
 Way = tuple[Fix, ...]
@@ -79,7 +82,7 @@ class _Page:
         self._snapshot = untried(snapshot)
         self._tables = tables
         self._rules = rules
-        self._left = _MOST
+        self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, _frameworks(self._snapshot))))
         self._steps: tuple[Changes, ...] = ()
         """The changes of the ways that were chosen so far."""
         self._before = self._judged(())
@@ -152,6 +155,11 @@ class _Page:
         facts = Facts(after.snapshot, self._tables)
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
         return Judged(bad, checks, requirements_broken(facts.environment, facts.marks), after)
+
+
+def _frameworks(snapshot: Snapshot) -> int:
+    environments = snapshot.environments.items if snapshot.environments else ()
+    return sum(len(each.frameworks.items) for each in environments if each.frameworks)
 
 
 def _key(check: Check) -> Key:

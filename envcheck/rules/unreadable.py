@@ -1,8 +1,8 @@
-"""Parts of an environment that could not be read: what they hold is not known, and they are not absent."""
+"""What could not be read of an environment or the machine: what it holds is not known, and it is not absent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -61,23 +61,64 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
             https://man7.org/linux/man-pages/man7/path_resolution.7.html
         Virtual environments, PEP 405: https://peps.python.org/pep-0405/
     """
-    hidden = environment.unreadable or ()
-    first = hidden[0]
-    more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
-    return Outcome(
-        status="unknown",
-        title="Part of the Python environment cannot be read",
-        message=f"{first.path}: {first.problem}{more}.",
-        evidence=tuple(Evidence(what=part.path, value=part.problem, source=part.source) for part in hidden[:_SHOWN]),
-        decided_by="declared",
-        fixes=(_way_out(hidden),),
+    return _told(
+        "Part of the Python environment cannot be read",
+        environment.unreadable or (),
+        "Restore what is gone or leads nowhere, or create the environment again",
     )
 
 
-def _way_out(hidden: Iterable[Unreadable]) -> Fix:
-    if any(part.problem == _DENIED for part in hidden):
-        return Fix(text="Run envcheck as the user who runs the programs, or let this user read these paths")
-    return Fix(text="Restore what is gone or leads nowhere, or create the environment again")
+def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
+    """Each path once, without what the environments tell."""
+    listing = snapshot.environments.items if snapshot.environments else ()
+    told = {part.path for environment in listing for part in environment.unreadable or ()}
+    return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
+
+
+def _is_machine_hidden(snapshot: Snapshot, _facts: Facts) -> bool:
+    return bool(_of_the_machine(snapshot))
+
+
+@rule(layer="kernel", scope="env", always=True, required=True, arises=_is_machine_hidden)
+def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """Part of the machine cannot be read.
+
+    What it checks
+        That every file and folder that was looked at for the driver, the kernel module, the GPUs on the
+        bus, toolkits and libraries could be read. What the kernel shows to root alone does not count,
+        nor do the home folders of root and of the user.
+
+    Why it matters
+        What cannot be read is not absent: a driver, toolkit or setting that is hidden from this user
+        may be in force for another. Nothing is concluded from it here, and there is no verdict.
+
+    How to fix
+        Run envcheck as the user who runs the programs, or give this user permission to read.
+
+    Sources
+        File permissions, path_resolution(7):
+            https://man7.org/linux/man-pages/man7/path_resolution.7.html
+    """
+    return _told(
+        "Part of the machine cannot be read",
+        _of_the_machine(snapshot),
+        "Restore what cannot be read; the system log tells about errors of a disk",
+    )
+
+
+def _told(title: str, hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
+    first = hidden[0]
+    more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
+    denied = any(part.problem == _DENIED for part in hidden)
+    by_user = "Run envcheck as the user who runs the programs, or let this user read these paths"
+    return Outcome(
+        status="unknown",
+        title=title,
+        message=f"{first.path}: {first.problem}{more}.",
+        evidence=tuple(Evidence(what=part.path, value=part.problem, source=part.source) for part in hidden[:_SHOWN]),
+        decided_by="declared",
+        fixes=(Fix(text=by_user if denied else otherwise),),
+    )
 
 
 def without_false_absence(checks: Iterable[Check], snapshot: Snapshot) -> tuple[Check, ...]:

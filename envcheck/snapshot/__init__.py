@@ -141,6 +141,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     libraries: Listing[Library] | None = None
     environments: Listing[Environment] | None = None
     variables: Variables | None = None
+    unreadable: tuple[Unreadable, ...] = ()
+    """What probes could not read of the machine; what they read it for is not known."""
     measurements: tuple[Measurement, ...] = ()
     baseline: tuple[Measurement, ...] = ()
     """Earlier figures that the measured ones are compared with."""

@@ -188,7 +188,7 @@ class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Unreadable(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """A file or folder of an environment of which nobody knows what it holds."""
+    """A file or folder of an environment, or of the machine, of which nobody knows what it holds."""
 
     path: str
     problem: str

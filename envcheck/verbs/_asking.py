@@ -18,6 +18,7 @@ def judging_request(options: Namespace) -> Request:
     """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
     from envcheck.collect.probe_request import working_folder
 
+    unread: list[str] = []
     return Request(
         scopes=options.scope or ALL_SCOPES,
         python=tuple(getattr(options, "python", None) or ()),
@@ -33,24 +34,25 @@ def judging_request(options: Namespace) -> Request:
         bench=_quick(options),
         baseline=baseline(options),
         force=getattr(options, "force", False),
-        overlays=overlays(options),
+        overlays=overlays(options, unread),
+        overlays_unread=tuple(unread),
         cwd=working_folder(),
         variables=dict(os.environ),
     )
 
 
-def overlays(options: Namespace) -> tuple[str, ...]:
-    """The folders of rows that are laid over the matrix."""
+def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
+    """The folders of rows that are laid over the matrix; what cannot be read is said, and kept in ``unread``."""
     from envcheck.compat.overlay import overlay_folders
-
-    return overlay_folders(options.matrix, os.environ, unread=_say_unread)
-
-
-def _say_unread(text: str) -> None:
     from envcheck.report.clean import brief
     from envcheck.streams import say
 
-    say(brief(f"envcheck: {text}"))
+    def tell(text: str) -> None:
+        say(brief(f"envcheck: {text}"))
+        if unread is not None:
+            unread.append(brief(text))
+
+    return overlay_folders(options.matrix, os.environ, unread=tell)
 
 
 def _quick(options: Namespace) -> Bench | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import select
+import stat
 import sys
 from argparse import Namespace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envcheck.errors import UsageError
+from envcheck.report.clean import brief
+from envcheck.streams import say
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -16,16 +20,30 @@ if TYPE_CHECKING:
 _MOST = 64 << 20
 """Bytes that are read of a file; of a longer one a byte more, so that it shows."""
 
+_SILENT_MS = 1000
+
 
 def read_input(name: str) -> bytes:
     """The first 64 MiB and a byte of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
     try:
         if name == "-":
             return sys.stdin.buffer.read(_MOST + 1)
-        with Path(name).open("rb") as file:
+        with os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
+            _wait(file.fileno(), name)
             return file.read(_MOST + 1)
     except OSError as error:
         raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def _wait(descriptor: int, name: str) -> None:
+    """Wait for the writer of a pipe, as long as the user does, who is told after a second."""
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN)
+        if not ready.poll(_SILENT_MS):
+            say(brief(f"envcheck: waiting for what is written into the pipe {name}"))
+            ready.poll()
+    os.set_blocking(descriptor, True)
 
 
 def pasted_text(name: str) -> str:

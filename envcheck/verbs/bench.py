@@ -44,6 +44,7 @@ def run(options: Namespace) -> int:
 
 
 def _request(options: Namespace) -> Request:
+    unread: list[str] = []
     return Request(
         python=tuple(options.python or ()),
         only=tuple(MEASURED),
@@ -51,7 +52,8 @@ def _request(options: Namespace) -> Request:
         timeout=options.timeout,
         bench=Bench(full=options.full, only=_quantities(options.only), gpus=options.gpu or (), force=options.force),
         baseline=baseline(options),
-        overlays=overlays(options),
+        overlays=overlays(options, unread),
+        overlays_unread=tuple(unread),
         cwd=working_folder(),
         variables=dict(os.environ),
     )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -119,3 +122,15 @@ def test_a_variable_counts_for_the_verb_that_knows_its_value(tmp_path: Path) -> 
     assert "ENVCHECK_FORMAT=summary: choose from text, json" in refused(
         "diff", "a", "b", cwd=tmp_path, ENVCHECK_FORMAT="summary"
     )
+
+
+def test_a_pipe_without_a_writer_is_waited_for_aloud(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command = [sys.executable, "-m", "envcheck", "explain", str(pipe)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stderr
+        assert child.stderr.readline() == f"envcheck: waiting for what is written into the pipe {pipe}\n"
+        pipe.write_text("CUDA error: out of memory\n")
+        out, _ = child.communicate(timeout=60)
+    assert "memory" in out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +56,11 @@ def test_a_file_that_holds_no_rows(kind: str, tmp_path: Path) -> None:
     assert told.err.count("\n") == 1
     assert len(told.err) < 1200
     assert words in envcheck(*QUESTION, cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path)).err
+    refreshed = envcheck(
+        "matrix", "refresh", "--matrix", str(folder), "--index-url", "http://127.0.0.1:9/", cwd=tmp_path
+    )
+    assert (refreshed.status, refreshed.out, refreshed.err.count("\n")) == (2, "", 1)
+    assert words in refreshed.err or "no permission to write" in refreshed.err
 
 
 def test_a_folder_of_more_files_than_rows_have(tmp_path: Path) -> None:
@@ -106,7 +112,11 @@ def test_a_configuration_folder_that_is_none_is_said(tmp_path: Path) -> None:
     (tmp_path / "envcheck" / "matrix").touch()
     told = envcheck(*QUESTION, cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path))
     assert told.status == 0
-    assert "cannot be read (Not a directory): rows in it are left out" in told.err
+    reason = f"{tmp_path}/envcheck/matrix cannot be read (Not a directory): rows in it are left out"
+    assert reason in told.err
+    (tmp_path / "text").write_text("CUDA error: out of memory\n")
+    explained = envcheck("explain", "text", "--format", "json", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path))
+    assert json.loads(explained.out)["overlays_unread"] == [reason]
 
 
 def test_an_echo_is_at_most_a_line(tmp_path: Path) -> None:

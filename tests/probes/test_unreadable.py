@@ -5,11 +5,13 @@ The environments probe runs as another user over a small environment, once for e
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,55 @@ def test_no_permission_taken_away_makes_the_verdict_better(venv: Path, run_probe
         assert RANK[report.verdict] >= RANK[whole.verdict] or report.verdict == "unknown", path
         commands = [part for one in report.checks if one.status != "pass" for fix in one.fixes for part in fix.command]
         assert not {"rm", "--force-reinstall", "uninstall"} & set(commands), path
+
+
+@pytest.fixture
+def conda(venv: Path) -> Path:
+    """The same as an environment of conda, one of whose packages requires what is not there."""
+    (venv / "pyvenv.cfg").unlink()
+    for name, build, depends in (("python", "h1", []), ("numpy", "py311", []), ("pytorch", "cuda12.4_0", ["absent"])):
+        record = venv / "conda-meta" / f"{name}-2.5.1-{build}.json"
+        record.parent.mkdir(exist_ok=True)
+        record.write_text(json.dumps({"name": name, "version": "2.5.1", "depends": depends, "files": []}))
+    (venv / "conda-meta" / "history").touch()
+    (venv / "bin" / "python").unlink()
+    shutil.copy(os.path.realpath(sys.executable), venv / "bin" / "python3.11")
+    (venv / "bin" / "python").symlink_to("python3.11")
+    (venv / "lib" / "python3.11" / "os.py").touch()
+    return venv
+
+
+@pytest.fixture
+def wheel(venv: Path) -> Path:
+    """The same with a real package, as it was installed for these tests."""
+    site = venv / "lib" / "python3.11" / "site-packages"
+    found = distribution("msgspec")
+    for file in found.files or ():
+        if ".." not in file.parts and "__pycache__" not in file.parts:
+            (site / file).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file.locate(), site / file)
+    return venv
+
+
+@as_root
+@pytest.mark.parametrize("kind", ["conda", "wheel"])
+def test_nor_does_it_in_other_environments(kind: str, request: pytest.FixtureRequest, run_probe: RunProbe) -> None:
+    folder: Path = request.getfixturevalue(kind)
+    with as_nobody():
+        whole = examined(run_probe, python=[str(folder)])
+    noticed = 0
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink():
+            continue
+        before = path.stat().st_mode
+        path.chmod(0)
+        with as_nobody():
+            report = examined(run_probe, python=[str(folder)])
+        path.chmod(before)
+        assert set(opened(report)) <= set(opened(whole)), path
+        assert report.verdict == "unknown" or RANK[report.verdict] >= RANK[whole.verdict], path
+        if any(part.startswith(str(folder)) for part in REFUSED):
+            assert report.verdict == "unknown" or opened(report), path
+            assert unreadable(report), path
+            noticed += 1
+    assert noticed > 5

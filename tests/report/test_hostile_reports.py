@@ -18,7 +18,9 @@ from envcheck.report import render
 from envcheck.report.newer import NOT_KNOWN
 from envcheck.report.read import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, read_report
 from envcheck.request import Request
+from envcheck.rules import evaluate
 from envcheck.session import judge
+from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 from tests.test_machines import TRIED, report_on
 
 DIGITS = "9" * 5000
@@ -214,3 +216,39 @@ def test_judging_is_linear_in_gpus_and_distributions(tried: dict[str, Any]) -> N
     spent(many(1))  # what is read once is read
     few = min(spent(many(60)) for _ in range(2))
     assert spent(many(240)) < 10 * few
+
+
+def test_judging_is_linear_in_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each framework lacks what it requires, so that each has a fix to be simulated."""
+    judged_by_rules = evaluate._judge
+    calls: list[None] = []
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(None)
+        return judged_by_rules(*arguments)
+
+    monkeypatch.setattr(evaluate, "_judge", counted)
+
+    def asked(count: int) -> int:
+        names = ["torch", *(f"package-{number}" for number in range(count - 1))]
+        wheels = tuple(
+            Distribution(source="x", name=name, version="2.5.1", path=f"/v/{name}", channel="pip", requires=("numpy",))
+            for name in names
+        )
+        found = tuple(Framework(source="x", name=name, version="2.5.1", path=f"/v/{name}") for name in names)
+        environment = Environment(
+            source="x",
+            key="/v",
+            prefix="/v",
+            python="3.11.2",
+            judged=True,
+            frameworks=Listing(items=found, complete=True),
+            distributions=wheels,
+            distributions_complete=True,
+        )
+        calls.clear()
+        judge(Snapshot(environments=Listing(items=(environment,), complete=True)), REQUEST)
+        return len(calls)
+
+    few = asked(50)
+    assert asked(400) < 8 * few

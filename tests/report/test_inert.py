@@ -27,7 +27,23 @@ _COMMANDS = (
     *("##[group]x", "x ##[error]y", "###[x", "##vso[task.setvariable variable=a]b", "##VSO[task.complete]"),
     *("##teamcity[buildStop]", "section_start:1:a\r\x1b[0K", "section_end:1:a"),
 )
-_BREAKS = ("", " ", "\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\x1b[0m", "\u200b", "\xad", "a")
+_BREAKS = (
+    "",
+    " ",
+    "\n",
+    "\r",
+    "\x0b",
+    "\x0c",
+    "\x1c",
+    "\x00",
+    "\x85",
+    "\u2028",
+    "\u2029",
+    "\x1b[0m",
+    "\u200b",
+    "\xad",
+    "a",
+)
 _hostile = st.lists(st.sampled_from(_COMMANDS + _BREAKS), min_size=1, max_size=6).map("".join)
 
 
