@@ -163,6 +163,11 @@ Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 _SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
 
 
+def never(_subject: object, _facts: Facts) -> bool:
+    """``arises`` of a rule whose problem is known from error lines alone."""
+    return False
+
+
 class Rule(msgspec.Struct, frozen=True):
     """A rule's declaration and its function."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from envcheck import checks
-from envcheck.checks import Check, Layer, Scope, Source
+from envcheck.checks import Check, Layer, Scope, Source, shortened
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
@@ -230,7 +230,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         subject=described,
         frameworks=outcome.frameworks,
         status=outcome.status,
-        title=outcome.title,
+        title=shortened(outcome.title),
         message=outcome.message,
         evidence=outcome.evidence,
         decided_by=outcome.decided_by,
