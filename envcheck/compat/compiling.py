@@ -32,6 +32,9 @@ FIELDS = {
     "conda": "conda",
     "product": "products",
     "secret": "secrets",
+    "fragment": "fragments",
+    "error": "errors",
+    "answer": "answers",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

@@ -485,6 +485,55 @@ class SecretRow(Row, frozen=True, kw_only=True):
         return f"secret/{self.name}"
 
 
+class FragmentRow(Row, frozen=True, kw_only=True):
+    """A part that patterns of error lines share."""
+
+    name: str
+    """As patterns write it between double braces."""
+    pattern: str
+
+    @property
+    def id(self) -> str:
+        return f"fragment/{self.name}"
+
+
+class ErrorRow(Row, frozen=True, kw_only=True):
+    """Lines that name a problem."""
+
+    problem: str
+    """Name of the rule."""
+    priority: Annotated[int, msgspec.Meta(ge=1)]
+    """Of the rows that know a line, the one with the lowest names its problem."""
+    said_by: Literal["driver-answered", "framework-ran"]
+    status: Literal["fail", "warn", "note"] = "fail"
+    """What the line alone proves."""
+    lines: tuple[str, ...] = ()
+    """Regular expressions; case does not count."""
+    codes: tuple[int, ...] = ()
+    """With which a call of CUDA's driver or runtime ends."""
+    xids: tuple[int, ...] = ()
+    """Numbers of events in the kernel log."""
+
+    @property
+    def id(self) -> str:
+        return f"error/{self.priority}"
+
+
+class AnswerRow(Row, frozen=True, kw_only=True):
+    """A status that the driver's own libraries return."""
+
+    api: Literal["cuda", "nvml"]
+    """``CUresult``, and what the runtime adds to it, or ``nvmlReturn_t``."""
+    code: Annotated[int, msgspec.Meta(ge=1)]
+    problem: str
+    """Name of the rule that explains it most exactly."""
+    meaning: str
+
+    @property
+    def id(self) -> str:
+        return f"answer/{self.api}/{self.code}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -506,6 +555,9 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[RoleRow, ...] = ()
     conda: tuple[CondaRow, ...] = ()
     products: tuple[ProductRow, ...] = ()
+    fragments: tuple[FragmentRow, ...] = ()
+    errors: tuple[ErrorRow, ...] = ()
+    answers: tuple[AnswerRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""
