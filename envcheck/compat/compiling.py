@@ -32,6 +32,7 @@ FIELDS = {
     "conda": "conda",
     "product": "products",
     "secret": "secrets",
+    "family": "families",
     "fragment": "fragments",
     "error": "errors",
     "answer": "answers",

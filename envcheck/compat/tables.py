@@ -485,6 +485,37 @@ class SecretRow(Row, frozen=True, kw_only=True):
         return f"secret/{self.name}"
 
 
+class FamilyRow(Row, frozen=True, kw_only=True):
+    """A family of libraries that CUDA programs load."""
+
+    name: str
+    """Of its main library: ``cublas``."""
+    files: str
+    """A regular expression for what stands between ``lib`` and ``.so``."""
+    kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]
+    """Whose it is; rules speak of the first four."""
+    numbered: Literal["cuda", "own", "apart"]
+    """The first number of its soname is CUDA's major or its own, or its files are numbered apart from its releases."""
+    wheel: str = ""
+    """The distribution ``nvidia-WHEEL`` or ``nvidia-WHEEL-cuNN``."""
+    wheel_is_cuda: bool = False
+    """Whether the version of that begins with CUDA's major."""
+    sonames: tuple[str, ...] = ()
+    """Its libraries whose first number is that of the wheel's version."""
+    apart: bool = False
+    """Whether it is released apart from the toolkit."""
+    one_folder: bool = False
+    """Whether its files have the same names, in one folder, for every CUDA major."""
+    part: str = ""
+    """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
+    owners: str = ""
+    """How the names of packages begin that bring it; else its name."""
+
+    @property
+    def id(self) -> str:
+        return f"family/{self.name}"
+
+
 class FragmentRow(Row, frozen=True, kw_only=True):
     """A part that patterns of error lines share."""
 
@@ -555,6 +586,7 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[RoleRow, ...] = ()
     conda: tuple[CondaRow, ...] = ()
     products: tuple[ProductRow, ...] = ()
+    families: tuple[FamilyRow, ...] = ()
     fragments: tuple[FragmentRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()
     answers: tuple[AnswerRow, ...] = ()

@@ -10,6 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 from envcheck.checks import DecidedBy, Status
+from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import tables
 
 LONGEST = 2000
@@ -56,6 +57,7 @@ def named_by_event(number: int) -> str | None:
 def error_lines() -> tuple[ErrorLine, ...]:
     """What error lines are known by, those first that outrank others."""
     fragments = {row.name: row.pattern for row in tables().fragments}
+    fragments |= {f"{kind}-family": files_of(kind) for kind in SPOKEN_OF}
 
     def whole(pattern: str) -> str:
         return _FRAGMENT.sub(lambda match: whole(fragments[match[1]]), pattern)
