@@ -12,7 +12,8 @@ A rule is a function of one subject and the facts. Its name, with dashes for und
 
 It returns an ``Outcome``, or ``None`` when the question does not arise for the subject. It never sees a missing need:
 the evaluator answers ``unknown`` or ``skipped`` for it. Where that answer would itself be noise (a CPU build has no
-CUDA version to miss), ``arises`` says so before the needs are looked at.
+CUDA version to miss), ``arises`` says so before the needs are looked at. The error lines and driver answers that say it
+stand under its name in ``matrix/errors.toml``.
 """
 
 from __future__ import annotations

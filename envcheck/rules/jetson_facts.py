@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.checks import Evidence
 from envcheck.compat.families import row_of
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import FamilyRow, ReleaseRow
 from envcheck.rules.api import Facts
 from envcheck.rules.machine import on_tegra
 from envcheck.rules.observed import quoted_error
@@ -36,15 +36,20 @@ class Wanted(NamedTuple):
     evidence: Evidence
 
 
+def _comes_with_jetpack(row: FamilyRow) -> bool:
+    return row.kind in ("cudnn", "tensorrt") or (row.kind == "cuda" and not row.apart)
+
+
 def wanted(facts: Facts) -> tuple[Wanted, ...]:
     """The libraries that error lines, or frameworks by their files, miss; each soname once."""
     found: dict[str, Wanted] = {}
     for soname, evidence in (*_of_errors(facts), *_of_frameworks(facts)):
         name, _, numbers = soname.partition(".so")
         row = row_of(name.removeprefix("lib"))
-        part = "l4t" if _L4T.match(name) else row.kind if row and row.kind in ("cudnn", "tensorrt") else None
-        if row and row.kind == "cuda" and not row.apart:
-            part = "cuda"
+        comes_with_it = row is not None and (
+            row.kind in ("cudnn", "tensorrt") or (row.kind == "cuda" and not row.apart)
+        )
+        part = "l4t" if _L4T.match(name) else row.kind if row and comes_with_it else None
         first = numbers.strip(".").partition(".")[0]
         numbered = part in ("cudnn", "tensorrt") or bool(row and row.numbered == "cuda")
         if part:
