@@ -45,6 +45,15 @@ LAYERS: tuple[Layer, ...] = (
 """From the lowest to the highest."""
 
 
+LONGEST_TITLE = 120
+LONGEST_HEADLINE = 80
+
+
+def shortened(text: str, most: int = LONGEST_TITLE) -> str:
+    """``text`` in at most so many characters. Rules write titles whole; pages cut them again to the room they have."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 class Part(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a report."""
 

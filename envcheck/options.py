@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any, NoReturn
 
@@ -12,6 +12,7 @@ from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 from envcheck.option_types import indices, path, port, scopes, seconds
 from envcheck.option_variables import read_variables
+from envcheck.report import FORMATS
 
 
 class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public name for it
@@ -328,8 +329,8 @@ def _add_judging_options(verb: argparse.ArgumentParser) -> None:
 
 
 def _add_output_options(verb: argparse.ArgumentParser) -> None:
-    group = _add_page_options(verb, ("text", "json", "summary", "markdown", "html", "junit"))
-    _add_redact_option(group, "default: in markdown and html; secrets are masked always")
+    group = _add_page_options(verb, FORMATS)
+    _add_redact_option(group, "default: in formats for others, as markdown and html; secrets are masked always")
     group.add_argument(
         "-o",
         "--output",
@@ -353,10 +354,10 @@ def _add_redact_option(group: argparse._ActionsContainer, default: str) -> None:
     )
 
 
-def _add_page_options(verb: argparse.ArgumentParser, formats: Sequence[str]) -> argparse._ArgumentGroup:
+def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -> argparse._ArgumentGroup:
     """How a page is printed."""
     group = verb.add_argument_group("output")
-    group.add_argument("--format", choices=formats, help="what to print (default: text)")
+    group.add_argument("--format", choices=formats, metavar="FORMAT", help="what to print: %(choices)s (default: text)")
     group.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     group.add_argument(
         "--color",

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.checks import ASSUMPTION, STATUSES, Check, Report, Summary, Tool, Verdict
+from envcheck.checks import ASSUMPTION, LONGEST_HEADLINE, STATUSES, Check, Report, Summary, Tool, Verdict, shortened
 from envcheck.exitcode import ExitCode
 from envcheck.rules.api import Rule
 from envcheck.rules.cause import Importance, primary
@@ -20,8 +20,6 @@ from envcheck.snapshot import Framework, Snapshot
 
 FailOn = Literal["fail", "warn"]
 
-HEADLINE = 80
-"""Most characters of a headline."""
 _MOST_NAMED = 3
 _MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
 """The roots of facts that only a machine with a GPU and driver can supply."""
@@ -138,7 +136,7 @@ def _headline(
         text = "GPU and driver fit; no framework was judged"
     else:
         text = "Environment is consistent"
-    return text if len(text) <= HEADLINE else text[: HEADLINE - 1] + "…"
+    return shortened(text, LONGEST_HEADLINE)
 
 
 def _not_compared(snapshot: Snapshot, importance: Importance) -> str:

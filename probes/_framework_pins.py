@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ._library_families import FAMILIES
+
 _NAME = re.compile(r"\s*([A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)")
 _PIN = re.compile(r"\s*(?:\[[^\]]*\])?\s*\(?\s*==\s*([0-9][0-9A-Za-z.+!]*)\s*\)?\s*(?:;|$)")
 _BOUND = re.compile(r"(?:==|>=|~=)\s*(\d{1,4})(?:\.(\d{1,4}))?")
@@ -18,20 +20,7 @@ _MATTERS = re.compile(
     r"numpy$|llvmlite$|xgrammar|tilelang"
 )
 
-_LIBRARIES = {
-    "cuda-runtime": ("cudart",),
-    "cublas": ("cublas", "cublasLt"),
-    "cudnn": ("cudnn",),
-    "cufft": ("cufft",),
-    "curand": ("curand",),
-    "cusolver": ("cusolver",),
-    "cusparse": ("cusparse",),
-    "cuda-cupti": ("cupti",),
-    "cuda-nvrtc": ("nvrtc",),
-    "nvjitlink": ("nvJitLink",),
-    "nccl": ("nccl",),
-    "nvshmem": ("nvshmem_host",),
-}
+_LIBRARIES = {family.wheel: family.sonames for family in FAMILIES if family.sonames}
 """The libraries of NVIDIA's wheels, by the wheel's name without ``nvidia-`` and ``-cuNN``. The major version of such a
 wheel is that of its library's soname (looked at in wheels for CUDA 11, 12 and 13; cudart's of CUDA 11 ends in
 ``.11.0``)."""

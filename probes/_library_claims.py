@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ._kit import refused
+from ._library_families import row_of
 
 _HASHED_LIMIT = 4 << 20
 """Larger files are not read whole to tell two claims apart."""
@@ -80,31 +81,6 @@ def _hash(place: str, size: int) -> str | None:
     return "sha256=" + urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-_OWN_NAMES = {
-    "cudart": r"cuda-runtime|cuda-cudart|cudart",
-    "nvrtc": r"cuda-nvrtc|nvrtc",
-    "nvvm": r"cuda-nvvm|nvvm|cuda-nvcc",
-    "cublas": r"cublas",
-    "cublasLt": r"cublas",
-    "nvblas": r"cublas|nvblas",
-    "cusolverMg": r"cusolver",
-    "cufftw": r"cufft",
-    "cufile_rdma": r"cufile",
-    "cupti": r"cuda-cupti|cupti",
-    "cutensorMg": r"cutensor",
-    "cutensorMp": r"cutensor",
-    "nvToolsExt": r"nvtx|cuda-nvtx|nvtoolsext",
-    "nvinfer": r"tensorrt|nvinfer",
-    "nvonnxparser": r"tensorrt|nvinfer|nvonnxparsers?",
-    "nvparsers": r"tensorrt|nvinfer|nvparsers",
-    "nvcaffe": r"tensorrt|nvinfer|nvparsers",
-    "npp": r"npp|cuda-npp",
-    "nvds": r"deepstream",
-    "cuda": r"cuda1|cuda-compat|nvidia-compute|nvidia-driver-cuda-libs|nvidia-l4t-cuda|nvidia-tesla-\d+-cuda1",
-    "nvidia-ml": r"nvidia-ml1|nvidia-compute|nvidia-driver-libs|nvidia-tesla-\d+-ml1",
-}
-"""The packages that bring one library, or one family, by the start of their names; else the family's own name."""
-
 _UPSTREAM = re.compile(r"(?:\d+:)?(?:[\d.]+\+~)?(\d+(?:\.\d+)*)")
 """Less the epoch, and less the version of the soname that Debian puts first: ``11.1.1+~10.9.0.58~11.8.0-5``."""
 
@@ -113,9 +89,8 @@ def declared(claim: Claim | None, family: str) -> str | None:
     """The version of the library by its owner's metadata; None where the owner (torch …) only brings it along."""
     if claim is None or claim.kind == "toolkit":
         return None
-    base = re.split(r"[_.]|-builtins", family)[0]
-    base = "npp" if base.startswith("npp") else "nvds" if base.startswith("nvds") else base
-    names = _OWN_NAMES.get(base, re.escape(base.lower()))
+    row = row_of(family)
+    names = (row.owners or re.escape(row.name.lower())) if row else re.escape(family.lower())
     plain = re.sub(r"^(?:nvidia-|lib)", "", claim.name)
     if not any(re.match(rf"(?:{names})(?![a-z])", name) for name in (claim.name, plain)):
         return None

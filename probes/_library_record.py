@@ -13,7 +13,7 @@ from ._kit import Request, below
 from ._library_answer import ASKS_BESIDE, Answer, answer, can_answer
 from ._library_claims import Claim, decide, declared
 from ._library_copies import Copies, Copy
-from ._library_families import GPU_CODE_LISTED, NAMED_FOR_CUDA, NUMBERED_APART, family_of
+from ._library_families import GPU_CODE_LISTED, family_of, is_numbered
 from ._loading_heads import Head, head_of
 from ._owner_toolkit import Toolkit
 from ._record import Found, record
@@ -115,7 +115,7 @@ class Describer:
             return ".".join(told.version.split(".")[:2])
         needed = [family_of(name) for name in (head.soname or "", *head.needed)]
         majors = [
-            name.numbers.split(".")[0] for name in needed if name and name.family in NAMED_FOR_CUDA and name.numbers
+            name.numbers.split(".")[0] for name in needed if name and name.numbers and is_numbered(name.family, "cuda")
         ]
         folder = _IN_FOLDER.search(copy.path)
         found = self._toolkits.get(copy.top or "")
@@ -131,7 +131,7 @@ class Describer:
 def _on_disk(copy: Copy, told: Answer, said_by: str, elf: str) -> Found:
     """The version in the file's own name where that has three numbers, else what the file says, else a shorter name."""
     numbers = copy.name.numbers
-    if numbers.count(".") >= 2 and copy.name.family not in NUMBERED_APART:
+    if numbers.count(".") >= 2 and not is_numbered(copy.name.family, "apart"):
         return Found(numbers, elf)
     if told.version:
         return Found(told.version, said_by)

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import re
 
-_FAMILIES = re.compile(
-    r"""lib(?:
-        cuda | cudart | nvidia-\w+ | nvrtc(?:-builtins)? | nvJitLink | nvfatbin | nvvm
-      | cublas\w* | cusparse\w* | cusolver\w* | cufft\w* | curand | cufile\w* | cupti | cudss\w* | nvToolsExt
-      | cudnn\w* | nccl\w* | nvshmem\w* | nvinfer\w* | nvonnxparser | nvparsers | cutensor\w* | magma\w*
-      | nvjpeg\w* | npp\w+
-      | stdc\+\+ | c | gomp | iomp5
-    )(?:[-.][0-9a-f]{8})?\.so(?:\.|$)""",
-    re.VERBOSE,
-)
+from ._library_families import FAMILIES, FILES
+
+_TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
 """What auditwheel and builds of PyTorch put into a file's name: ``libcudart-e409450e.so.11.0``."""
 _VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
-_NUMBERED_APART = re.compile(r"lib(?:cupti|nvToolsExt|nvvm|nvshmem_\w+)\.so")
+_NUMBERED_APART = re.compile(
+    r"lib(?:nvshmem_\w+|{})\.so".format("|".join(each.files for each in FAMILIES if each.numbered == "apart"))
+)
 """Files with numbers of their own: ``libcupti.so.2022.3.0`` of CUDA 11.8, ``libnvvm.so.4.0.0`` of every CUDA 12."""
 
 
 def told_of(name: str) -> bool:
     """Whether a library of that name is listed even where all is well with it."""
-    return _FAMILIES.match(name.rpartition("/")[2]) is not None
+    return _TOLD.match(name.rpartition("/")[2]) is not None
 
 
 def version_in(path: str, soname: str | None) -> str | None:

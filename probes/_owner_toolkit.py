@@ -9,25 +9,11 @@ from typing import NamedTuple
 from ._env_head import read_start
 from ._kit import Request
 from ._library_claims import Claim
+from ._library_families import row_of
 from ._toolkit_version import version
 
 _JSON_LIMIT = 1 << 20
 _PLAIN = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,4}")
-
-_PARTS = {
-    "cudart": "cuda_cudart",
-    "nvrtc": "cuda_nvrtc",
-    "nvrtc-builtins": "cuda_nvrtc",
-    "nvvm": "cuda_nvcc",
-    "cupti": "cuda_cupti",
-    "nvToolsExt": "cuda_nvtx",
-    "cublasLt": "libcublas",
-    "nvblas": "libcublas",
-    "cusolverMg": "libcusolver",
-    "cufftw": "libcufft",
-    "cufile_rdma": "libcufile",
-}
-"""Family to its part in ``version.json``; others are called ``lib`` and the name of the family in small letters."""
 
 
 class Toolkit(NamedTuple):
@@ -38,8 +24,8 @@ class Toolkit(NamedTuple):
 
     def declared(self, family: str) -> str | None:
         """The version of the family's part."""
-        name = "libnpp" if family.startswith("npp") else _PARTS.get(family, f"lib{family.lower()}")
-        return self.parts.get(name)
+        row = row_of(family)
+        return self.parts.get(row.part or f"lib{row.name.lower()}") if row else None
 
 
 def toolkit(request: Request, top: str) -> Toolkit:

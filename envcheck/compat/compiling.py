@@ -32,6 +32,10 @@ FIELDS = {
     "conda": "conda",
     "product": "products",
     "secret": "secrets",
+    "family": "families",
+    "fragment": "fragments",
+    "error": "errors",
+    "answer": "answers",
 }
 """The field of ``Tables`` for each table of rows in the TOML files."""
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from envcheck.compat.families import row_of
 from envcheck.compat.fit import Fit, conclude
 from envcheck.compat.question.names import canonical
 from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Tables
 from envcheck.versions import CudaVersion
-
-_NAMED_FOR_CUDA = ("cudart", "nvrtc", "cublas", "nvjitlink", "nvblas", "npp", "nvfatbin")
-"""How the names of families begin whose number is CUDA's own."""
 
 _TOOLKIT = "cuda-toolkit"
 _REFUSES = ("torch", "tensorflow", "tf-nightly", "intel-tensorflow", "jax")
@@ -22,8 +20,8 @@ def cuda_majors(tables: Tables, family: str, number: str) -> frozenset[int]:
     version = parse_version(number)
     if version is None:
         return frozenset()
-    plain = family.lower()
-    if plain.startswith(_NAMED_FOR_CUDA):
+    plain, known = family.lower(), row_of(family)
+    if known is not None and known.numbered == "cuda":
         return frozenset(version.numbers[:1])
     own = [(row, parse_version(row.bundles[plain])) for row in _toolkits(tables) if plain in row.bundles]
     having = [row for row, bundled in own if bundled and bundled.numbers[0] == version.numbers[0]]

@@ -14,13 +14,17 @@ import msgspec
 from envcheck.bundle import folder
 from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder
 from envcheck.compat.tables import (
+    AnswerRow,
     ArchitectureRow,
     CapabilityRow,
     CondaRow,
     CudaRow,
     DriverBranchRow,
     EfficiencyRow,
+    ErrorRow,
+    FamilyRow,
     FlawRow,
+    FragmentRow,
     GpuRow,
     LinkRow,
     ProductRow,
@@ -53,6 +57,10 @@ ROW_TYPES: dict[str, type[Row]] = {
     "conda": CondaRow,
     "product": ProductRow,
     "secret": SecretRow,
+    "family": FamilyRow,
+    "fragment": FragmentRow,
+    "error": ErrorRow,
+    "answer": AnswerRow,
 }
 
 _ONE_AT_A_TIME = RLock()

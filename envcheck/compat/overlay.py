@@ -22,6 +22,8 @@ from envcheck.errors import MatrixError
 from envcheck.sources import Source
 
 _NO_VERSION = (0,)
+_OWN_ONLY = ("families", "fragments", "errors", "answers")
+"""Rows whose patterns meet hostile text, or that the probes hold too: none of somebody else's takes their place."""
 _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG})
 """Errors of a path that leads to nothing, unless the last part of it is there."""
 
@@ -69,10 +71,14 @@ def read_overlay(place: str, read: Callable[[Path], Tables]) -> Tables:
     if not is_folder:
         raise MatrixError(f"{place}: there is no such folder of rows for the matrix")
     try:
-        return read(folder)
+        found = read(folder)
     except MatrixError as error:
         text = str(error)
         raise MatrixError(text if text.startswith(place) else f"{place}: {text}") from None
+    unheeded = [field for field in _OWN_ONLY if getattr(found, field)]
+    if unheeded:
+        raise MatrixError(f"{place}: {' and '.join(unheeded)} are read from the rows that came with envcheck alone")
+    return found
 
 
 def _configuration_folder(variables: Mapping[str, str], unread: Callable[[str], None]) -> Path | None:

@@ -485,6 +485,86 @@ class SecretRow(Row, frozen=True, kw_only=True):
         return f"secret/{self.name}"
 
 
+class FamilyRow(Row, frozen=True, kw_only=True):
+    """A family of libraries that CUDA programs load."""
+
+    name: str
+    """Of its main library: ``cublas``."""
+    files: str
+    """A regular expression for what stands between ``lib`` and ``.so``."""
+    kind: Literal["cuda", "cudnn", "nccl", "tensorrt", "driver", "other"]
+    """Whose it is; rules speak of the first four."""
+    numbered: Literal["cuda", "own", "apart"]
+    """The first number of its soname is CUDA's major or its own, or its files are numbered apart from its releases."""
+    wheel: str = ""
+    """The distribution ``nvidia-WHEEL`` or ``nvidia-WHEEL-cuNN``."""
+    wheel_is_cuda: bool = False
+    """Whether the version of that begins with CUDA's major."""
+    sonames: tuple[str, ...] = ()
+    """Its libraries whose first number is that of the wheel's version."""
+    apart: bool = False
+    """Whether it is released apart from the toolkit."""
+    one_folder: bool = False
+    """Whether its files have the same names, in one folder, for every CUDA major."""
+    part: str = ""
+    """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
+    owners: str = ""
+    """How the names of packages begin that bring it; else its name."""
+
+    @property
+    def id(self) -> str:
+        return f"family/{self.name}"
+
+
+class FragmentRow(Row, frozen=True, kw_only=True):
+    """A part that patterns of error lines share."""
+
+    name: str
+    """As patterns write it between double braces."""
+    pattern: str
+
+    @property
+    def id(self) -> str:
+        return f"fragment/{self.name}"
+
+
+class ErrorRow(Row, frozen=True, kw_only=True):
+    """Lines that name a problem."""
+
+    problem: str
+    """Name of the rule."""
+    priority: Annotated[int, msgspec.Meta(ge=1)]
+    """Of the rows that know a line, the one with the lowest names its problem."""
+    said_by: Literal["driver-answered", "framework-ran"]
+    status: Literal["fail", "warn", "note"] = "fail"
+    """What the line alone proves."""
+    lines: tuple[str, ...] = ()
+    """Regular expressions; case does not count."""
+    codes: tuple[int, ...] = ()
+    """With which a call of CUDA's driver or runtime ends."""
+    xids: tuple[int, ...] = ()
+    """Numbers of events in the kernel log."""
+
+    @property
+    def id(self) -> str:
+        return f"error/{self.priority}"
+
+
+class AnswerRow(Row, frozen=True, kw_only=True):
+    """A status that the driver's own libraries return."""
+
+    api: Literal["cuda", "nvml"]
+    """``CUresult``, and what the runtime adds to it, or ``nvmlReturn_t``."""
+    code: Annotated[int, msgspec.Meta(ge=1)]
+    problem: str
+    """Name of the rule that explains it most exactly."""
+    meaning: str
+
+    @property
+    def id(self) -> str:
+        return f"answer/{self.api}/{self.code}"
+
+
 class Tables(msgspec.Struct, frozen=True, kw_only=True):
     """All rows."""
 
@@ -506,6 +586,10 @@ class Tables(msgspec.Struct, frozen=True, kw_only=True):
     roles: tuple[RoleRow, ...] = ()
     conda: tuple[CondaRow, ...] = ()
     products: tuple[ProductRow, ...] = ()
+    families: tuple[FamilyRow, ...] = ()
+    fragments: tuple[FragmentRow, ...] = ()
+    errors: tuple[ErrorRow, ...] = ()
+    answers: tuple[AnswerRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
         """The sources of ``rows``, each once."""

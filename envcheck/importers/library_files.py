@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 
+from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.importers._paste import SOURCE, Paste
 from envcheck.importers._protocol import Rank
 from envcheck.snapshot import Library, Listing, Snapshot
@@ -16,12 +18,6 @@ from envcheck.snapshot import Library, Listing, Snapshot
 NAME = "CUDA libraries"
 RANK = Rank.PROSE
 
-_PATH = re.compile(
-    r"(?:^|[\s=:'\"(>])(?P<path>(?:/|<)[^\s:'\",;()]{0,300}/lib(?P<family>cudart|nvrtc|nvJitLink|cublas(?:Lt)?|cusparse|"
-    r"cusolver|cufft|curand|cupti|cudnn(?:_[a-z_]+)?|nccl|nvinfer(?:_[a-z_]+)?|nvonnxparser)(?:[-.][0-9a-f]{8})?"
-    r"\.so(?P<number>(?:\.\d{1,6}){0,4}))"
-    r"(?![\w.])"
-)
 _NOT_THERE = re.compile(
     r"cannot open|no such file|not found|could not|cannot load|failed|undefined symbol|search path|error", re.IGNORECASE
 )
@@ -67,7 +63,7 @@ def _libraries(paste: Paste) -> Iterator[Library]:
 
 
 def _files(text: str) -> Iterator[Library]:
-    for match in _PATH.finditer(text):
+    for match in _path().finditer(text):
         number = match["number"].lstrip(".")
         yield Library(
             source=SOURCE,
@@ -76,6 +72,14 @@ def _files(text: str) -> Iterator[Library]:
             on_disk=number if number.count(".") > 1 and match["family"] != "cupti" else None,
             stub=True if "/stubs/" in match["path"] else None,
         )
+
+
+@cache
+def _path() -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:^|[\s=:'\"(>])(?P<path>(?:/|<)[^\s:'\",;()]{{0,300}}/lib(?P<family>{files_of(*SPOKEN_OF)})"
+        r"(?:[-.][0-9a-f]{8})?\.so(?P<number>(?:\.\d{1,6}){0,4}))(?![\w.])"
+    )
 
 
 def _stated(text: str) -> Iterator[Library]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,27 +15,19 @@ from envcheck.report.inert import Syntax
 if TYPE_CHECKING:
     from envcheck.checks import Report
 
-FORMATS: Mapping[str, str] = {
-    "text": "a page for people: the cause, the fix, the stack",
-    "json": "the whole report",
-    "speed": "the measured figures, each beside what was to be expected",
-    "summary": "one line of JSON under 8 kB, without the snapshot",
-    "markdown": "for an issue or a chat: verdict, cause, fix, stack, findings, versions",
-    "html": "a page in one file that loads nothing: the stack, findings, figures as bars",
-    "junit": "XML for continuous integration: a test case for each check",
-}
-"""Formats and what each is; the format NAME is rendered by ``envcheck.report.NAME.render``."""
 
-SYNTAXES: Mapping[str, Syntax] = {
-    **dict.fromkeys(("text", "speed"), "text"),
-    **dict.fromkeys(("json", "private", "summary"), "json"),
-    **dict.fromkeys(("html", "junit", "svg"), "markup"),
-    "markdown": "markdown",
-}
-"""How each format is written, those of the application included."""
+class Format(msgspec.Struct, frozen=True):
+    """What a renderer says of itself: a module ``NAME.py`` of this folder that holds ``FORMAT`` and ``render`` is the
+    format NAME, wherever formats are chosen, listed or written.
+    """
 
-SHARED = frozenset({"markdown", "html", "svg"})
-"""Formats that are meant for others: names of users and machines are left out of them unless asked for."""
+    shows: str
+    """What a reader finds in it."""
+    suffix: str
+    """How the name of a file in it ends, without the dot."""
+    syntax: Syntax
+    shared: bool = False
+    """Whether it is meant for others: names of users and machines are left out of it unless asked for."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -57,6 +50,33 @@ class Options(msgspec.Struct, frozen=True):
     """Home folders whose owners are to be hidden by it."""
 
 
+class _Formats(Mapping[str, Format]):
+    """The formats by name, found by listing this folder. Only one that is looked up is imported."""
+
+    def __getitem__(self, name: str) -> Format:
+        if not (name.isidentifier() and _declares(_FOLDER / f"{name}.py")):
+            raise KeyError(name)
+        found: Format = importlib.import_module(f"{__name__}.{name}").FORMAT
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (path.stem for path in sorted(_FOLDER.glob("*.py")) if _declares(path))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _declares(module: Path) -> bool:
+    try:
+        return b"\nFORMAT = Format(" in module.read_bytes()
+    except OSError:
+        return False
+
+
+_FOLDER = Path(__file__).parent
+FORMATS: Mapping[str, Format] = _Formats()
+
+
 def render(report: Report, form: str, options: Options | None = None) -> str:
     """``report`` in the format ``form``, ending in a newline; raise UsageError when there is no such format.
 
@@ -66,7 +86,8 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
         raise UsageError(f"there is no format {form!r}; choose from {', '.join(FORMATS)}")
     module = importlib.import_module(f"{__name__}.{form}")
     chosen = options or Options()
-    text: str = module.render(_fit_to_show(report, form, chosen), chosen)
+    shown = _fit_to_show(report, shared=FORMATS[form].shared, options=chosen)
+    text: str = module.render(shown, chosen)
     return text
 
 
@@ -81,9 +102,9 @@ def get_ready(form: str) -> None:
     compile_patterns()
 
 
-def _fit_to_show(report: Report, form: str, options: Options) -> Report:
+def _fit_to_show(report: Report, *, shared: bool, options: Options) -> Report:
     from envcheck.redact import mask_secrets, redact
 
-    if form in SHARED if options.redact is None else options.redact:
+    if shared if options.redact is None else options.redact:
         return redact(report, options.homes)
     return mask_secrets(report)

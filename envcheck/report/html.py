@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import is_redacted
-from envcheck.report import Options
+from envcheck.report import Format, Options
 from envcheck.report.command import shell_line
 from envcheck.report.deaths import DIED, probe_name, probe_sentence
 from envcheck.report.essentials import distributions, made_at, made_by, versions
@@ -22,6 +22,13 @@ from envcheck.report.markup import Markup, chip, join, link, tag, text
 from envcheck.report.stack import Row, stack_rows
 from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
 from envcheck.report.tail import count_text, not_tried
+
+FORMAT = Format(
+    shows="a page in one file that loads nothing: the stack, findings, figures as bars",
+    suffix="html",
+    syntax="markup",
+    shared=True,
+)
 
 SIGNS: dict[Status, tuple[str, str]] = {
     "fail": ("✕", "FAIL"),

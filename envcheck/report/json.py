@@ -5,8 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from envcheck.checks import Report
-from envcheck.report import Options
+from envcheck.report import Format, Options
 from envcheck.report.encode import encode
+
+FORMAT = Format(shows="the whole report", suffix="json", syntax="json")
 
 
 def render(report: Report, _options: Options) -> str:

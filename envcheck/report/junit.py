@@ -11,11 +11,13 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from envcheck.checks import LAYERS, Check, Fix, Report, ways
-from envcheck.report import Options
+from envcheck.report import Format, Options
 from envcheck.report.clean import clean
 from envcheck.report.command import shell_line
 from envcheck.report.fixes import steps
 from envcheck.report.head import evidence_text
+
+FORMAT = Format(shows="XML for continuous integration: a test case for each check", suffix="xml", syntax="markup")
 
 _LONGEST = 4000
 _OUTCOMES = ("failure", "error", "skipped")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import HOME, is_redacted
-from envcheck.report import Options
+from envcheck.report import Format, Options
 from envcheck.report.deaths import dead_probes, probe_sentence
 from envcheck.report.essentials import distributions, made_by, versions
 from envcheck.report.findings import Finding, Outline
@@ -21,6 +21,13 @@ from envcheck.report.pen import WORDS
 from envcheck.report.stack import stack_rows
 from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
 from envcheck.report.tail import count_text, not_tried
+
+FORMAT = Format(
+    shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
+    suffix="md",
+    syntax="markdown",
+    shared=True,
+)
 
 _GPUS, _FINDINGS, _FIXES, _EVIDENCE, _ROWS, _PROBES = 8, 12, 3, 5, 60, 6
 """Most of each that are shown."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from envcheck.checks import Check, Report
-from envcheck.report import Options
+from envcheck.report import Format, Options
 from envcheck.report.findings import Outline
 from envcheck.report.head import head_lines
 from envcheck.report.pen import WORDS, Line, Pen, Span
@@ -14,6 +14,8 @@ from envcheck.report.room import ROOMS
 from envcheck.report.tail import count_text
 from envcheck.rules.measured import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
+
+FORMAT = Format(shows="the measured figures, each beside what was to be expected", suffix="speed.txt", syntax="text")
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""

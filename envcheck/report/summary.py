@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from envcheck.checks import Check, Fix, Report, ways
-from envcheck.report import Options
+from envcheck.report import Format, Options
 from envcheck.report.encode import encode
 from envcheck.report.inert import inert
+
+FORMAT = Format(shows="one line of JSON under 8 kB, without the snapshot", suffix="summary.json", syntax="json")
 
 MOST_BYTES = 8000
 _NAME, _TEXT, _MESSAGE, _COMMAND = 120, 160, 400, 800

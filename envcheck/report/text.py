@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Report
-from envcheck.report import Options
+from envcheck.report import Format, Options
 from envcheck.report.findings import Outline
 from envcheck.report.head import head_lines, other_lines
 from envcheck.report.pen import Line, Pen, screen_rows
@@ -11,6 +11,8 @@ from envcheck.report.room import LINES, ROOMS, Room
 from envcheck.report.stack import stack_lines
 from envcheck.report.subject import judged_environment
 from envcheck.report.tail import tail_lines
+
+FORMAT = Format(shows="a page for people: the cause, the fix, the stack", suffix="txt", syntax="text")
 
 
 def render(report: Report, options: Options) -> str:

@@ -12,7 +12,8 @@ A rule is a function of one subject and the facts. Its name, with dashes for und
 
 It returns an ``Outcome``, or ``None`` when the question does not arise for the subject. It never sees a missing need:
 the evaluator answers ``unknown`` or ``skipped`` for it. Where that answer would itself be noise (a CPU build has no
-CUDA version to miss), ``arises`` says so before the needs are looked at.
+CUDA version to miss), ``arises`` says so before the needs are looked at. The error lines and driver answers that say it
+stand under its name in ``matrix/errors.toml``.
 """
 
 from __future__ import annotations
@@ -161,6 +162,11 @@ Proof: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 
 _SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
+
+
+def never(_subject: object, _facts: Facts) -> bool:
+    """``arises`` of a rule whose problem is known from error lines alone."""
+    return False
 
 
 class Rule(msgspec.Struct, frozen=True):

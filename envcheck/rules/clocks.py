@@ -152,7 +152,7 @@ def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
         return passed(f"{now:.0f} °C, below the limit of {limit:.0f} °C", *evidence, decided_by=how)
     return Outcome(
         status="warn",
-        title=f"{called(gpu)} is at its limit of {limit:.0f} °C"[:80],
+        title=f"{called(gpu)} is at its limit of {limit:.0f} °C",
         message="The driver lowers the clocks to keep a GPU below its maximum operating temperature.",
         evidence=evidence,
         decided_by=how,

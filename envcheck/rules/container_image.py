@@ -70,7 +70,7 @@ def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     failed = naming("driver-library-mismatch", answers(facts))
     return Outcome(
         status="fail" if first and not works else "note",
-        title=f"The image holds driver libraries of {', '.join(_releases(strangers))}"[:80],
+        title=f"The image holds driver libraries of {', '.join(_releases(strangers))}",
         message=f"The host's kernel module is {module}. "
         + ("They are met before the host's." if first else "The host's own are met before them."),
         evidence=(

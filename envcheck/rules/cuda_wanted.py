@@ -7,15 +7,15 @@ import re
 from envcheck.checks import Evidence
 from envcheck.compat.visible_devices import hides_all
 from envcheck.rules.api import Facts, seen
+from envcheck.rules.libraries_wheels import wheel_of
 from envcheck.rules.observed import quoted_error
 from envcheck.rules.visibility import VISIBLE, as_set
 from envcheck.snapshot import Environment
 
-_PACKAGE = re.compile(
-    r"nvidia-(?:cublas|cuda-|cudnn|cufft|curand|cusolver|cusparse|nccl|nvjitlink|nvshmem|nvtx)|"
-    r"(?:cudatoolkit|pytorch-cuda|cuda-toolkit|cuda-runtime|cuda-cudart|cuda-libraries)$"
+_TOOLKIT = re.compile(
+    r"nvidia-cuda-|(?:cudatoolkit|pytorch-cuda|cuda-toolkit|cuda-runtime|cuda-cudart|cuda-libraries)$"
 )
-"""Distributions that hold CUDA's libraries."""
+"""Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
 
 _SPEAKS_OF_CUDA = re.compile(r"cuda|cudnn|cublas|nccl", re.IGNORECASE)
 _LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
@@ -44,7 +44,8 @@ def _variable(facts: Facts) -> tuple[Evidence, ...]:
 
 
 def _package(environment: Environment) -> tuple[Evidence, ...]:
-    found = next((each for each in environment.distributions or () if _PACKAGE.match(each.name)), None)
+    installed = environment.distributions or ()
+    found = next((each for each in installed if wheel_of(each.name) or _TOOLKIT.match(each.name)), None)
     return (seen(f"CUDA's libraries: {found.name}", found, "version"),) if found else ()
 
 

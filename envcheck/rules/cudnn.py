@@ -32,7 +32,6 @@ from envcheck.rules.libraries_fixes import (
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Load
 
-_TITLE = 80
 _NUMBERS = 3
 
 
@@ -109,7 +108,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     here = f", here is {' and '.join(versions)}" if versions else ""
     return Outcome(
         status=weight(subject, facts),
-        title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}"[:_TITLE],
+        title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}",
         message=f"{first.needed_by} asks for {first.name}; on this system are only other majors of cuDNN.",
         evidence=(*asked(found), *held(others), *of_damaged(found, subject, facts)),
         fixes=install_libraries([name] if name else [], subject, facts),
@@ -157,9 +156,9 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     load = next(load for load in loads_of(framework, "cudnn") if load.version)
     fit = _fit(framework, load.version or "", facts)
     if ran_on_gpu(framework) or fit.ok:
-        return passed(f"{framework.name} is given cuDNN {load.version}, as new as it needs"[:_TITLE])
+        return passed(f"{framework.name} is given cuDNN {load.version}, as new as it needs")
     if not fit.bad:
-        title = f"Whether cuDNN {load.version} is new enough for {named(framework)}"[:_TITLE]
+        title = f"Whether cuDNN {load.version} is new enough for {named(framework)}"
         return Outcome(status="skipped", title=title, message=fit.reason)
     fixes = install_declared(framework, "cudnn", facts) or install_framework_again(subject, facts)
     variable = load.found_by if load.found_by in VARIABLES else None
@@ -231,7 +230,7 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
     if not others or _is_older_front(first, others):
         release = (others or parts)[0].version
-        return passed(f"The parts of cuDNN that {framework.name} loads are of one release: {release}"[:_TITLE])
+        return passed(f"The parts of cuDNN that {framework.name} loads are of one release: {release}")
     status: Status = "warn" if ran_on_gpu(framework) else "fail"
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
     variable = next((load.found_by for load in others if load.found_by in VARIABLES), None)
@@ -239,7 +238,7 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     again = install_declared(framework, "cudnn", facts) or install_framework_again(subject, facts)
     return Outcome(
         status=status,
-        title=f"{named(framework)} would load parts of cuDNN {versions}"[:_TITLE],
+        title=f"{named(framework)} would load parts of cuDNN {versions}",
         message=sentence(f"{others[0].name} is of {others[0].version}, {first.name} of {first.version}"),
         evidence=asked([first, *others]),
         fixes=(*(without_variable(variable, folders) if variable else ()), *again),

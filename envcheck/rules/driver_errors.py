@@ -3,71 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from functools import cache
+from typing import Literal
 
 from envcheck.checks import Evidence
+from envcheck.compat.load import tables
+from envcheck.compat.tables import AnswerRow
 from envcheck.rules.api import Facts
 from envcheck.snapshot import ApiResult
 
-Api = Literal["cuda", "nvml"]
-
 NOT_LOADABLE = -1
 """The code of a call that could not be made because the library could not be loaded."""
-
-
-class DriverError(NamedTuple):
-    """A status of CUDA's driver API (``CUresult``) or of NVML (``nvmlReturn_t``)."""
-
-    api: Api
-    code: int
-    problem: str
-    """Name of the rule that explains it most exactly."""
-    meaning: str
-
-
-DRIVER_ERRORS: tuple[DriverError, ...] = (
-    DriverError("cuda", NOT_LOADABLE, "driver-not-installed", "the library libcuda.so.1 cannot be loaded"),
-    DriverError("cuda", 1, "gpu-init-failed", "the driver rejects the call as invalid"),
-    DriverError("cuda", 2, "gpu-init-failed", "the driver has no memory left to start"),
-    DriverError("cuda", 3, "gpu-init-failed", "the driver could not be initialised"),
-    DriverError("cuda", 34, "gpu-init-failed", "a toolkit's link-time stub answered in the place of the driver"),
-    DriverError("cuda", 35, "driver-too-old", "the driver is older than the CUDA runtime needs"),
-    DriverError("cuda", 36, "driver-too-old", "the call needs a newer driver"),
-    DriverError("cuda", 46, "gpu-init-failed", "the GPU is busy, or its compute mode forbids this process to use it"),
-    DriverError("cuda", 100, "no-gpu-visible", "the driver shows no GPU to this process"),
-    DriverError("cuda", 101, "gpu-init-failed", "a GPU was asked for that does not exist"),
-    DriverError("cuda", 102, "gpu-init-failed", "the virtual GPU has no licence"),
-    DriverError("cuda", 304, "gpu-init-failed", "a call to the operating system failed"),
-    DriverError("cuda", 802, "fabric-manager-not-running", "the NVSwitch fabric is not ready"),
-    DriverError(
-        "cuda", 803, "driver-library-mismatch", "the library libcuda and the kernel module are of different releases"
-    ),
-    DriverError("cuda", 804, "forward-compat-unsupported", "this GPU does not support forward compatibility"),
-    DriverError("cuda", 805, "gpu-init-failed", "the MPS server cannot be reached"),
-    DriverError("cuda", 806, "gpu-init-failed", "the MPS server failed"),
-    DriverError("cuda", 807, "gpu-init-failed", "the MPS server is not ready"),
-    DriverError("cuda", 808, "gpu-init-failed", "the MPS server has no room for another client"),
-    DriverError("cuda", 809, "gpu-init-failed", "the MPS server has no room for another connection"),
-    DriverError("cuda", 999, "gpu-init-failed", "the driver does not know what is wrong"),
-    DriverError("nvml", NOT_LOADABLE, "driver-not-installed", "the library libnvidia-ml.so.1 cannot be loaded"),
-    DriverError("nvml", 9, "driver-not-loaded", "the kernel module is not loaded"),
-    DriverError("nvml", 10, "gpu-init-failed", "the driver gave no answer in time"),
-    DriverError("nvml", 12, "driver-not-installed", "the library libnvidia-ml.so.1 is not installed"),
-    DriverError("nvml", 15, "gpu-lost", "the GPU is lost"),
-    DriverError("nvml", 16, "gpu-needs-reset", "the GPU must be reset"),
-    DriverError("nvml", 17, "gpu-init-failed", "the operating system bars the way to the GPU"),
-    DriverError("nvml", 18, "driver-library-mismatch", "NVML and the kernel module are of different releases"),
-    DriverError("nvml", 999, "gpu-init-failed", "the driver does not know what is wrong"),
+_NOT_LOADED = AnswerRow(
+    source=(), api="cuda", code=NOT_LOADABLE, problem="driver-not-installed", meaning="its library cannot be loaded"
 )
 
-_BY_STATUS = {(error.api, error.code): error for error in DRIVER_ERRORS}
+
+def explained(result: ApiResult) -> AnswerRow | None:
+    """What a failed call means; None for success and for a status that the matrix does not know."""
+    return _NOT_LOADED if result.code == NOT_LOADABLE else _by_status().get((_api(result), result.code))
 
 
-def explained(result: ApiResult) -> DriverError | None:
-    """What a failed call means; None for success and for a status that the table does not know."""
-    if result.code == 0:
-        return None
-    return _BY_STATUS.get((_api(result), result.code))
+@cache
+def _by_status() -> dict[tuple[str, int], AnswerRow]:
+    return {(row.api, row.code): row for row in tables().answers}
 
 
 def answers(facts: Facts) -> tuple[ApiResult, ...]:
@@ -88,5 +47,5 @@ def shown(result: ApiResult) -> Evidence:
     return Evidence(what=result.call, value=status, source=result.library or result.source)
 
 
-def _api(result: ApiResult) -> Api:
+def _api(result: ApiResult) -> Literal["cuda", "nvml"]:
     return "nvml" if result.call.lower().startswith("nvml") else "cuda"

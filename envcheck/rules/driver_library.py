@@ -179,7 +179,7 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     leads = f" {library.found_by} leads the loader there." if library and library.found_by in _BY_VARIABLE else ""
     return Outcome(
         status=_weight(found, facts),
-        title=f"{name} cannot be used: {why}"[:80],
+        title=f"{name} cannot be used: {why}",
         message=f"The loader takes {path}: {why}.{leads} {used}",
         evidence=tuple(part for bad in found for part in _told(bad)),
         decided_by="driver-answered" if call is not None else "declared",
@@ -269,7 +269,7 @@ def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | Non
     module = kernel.nvidia.version if kernel and kernel.nvidia else ""
     return Outcome(
         status="warn",
-        title=f"{name} is of release {library.version}, the driver of {module}"[:80],
+        title=f"{name} is of release {library.version}, the driver of {module}",
         message=f"The loader takes {library.path}. Code that the driver compiles when a program starts may not load.",
         evidence=(
             Evidence(what=name, value=f"{library.path} (found by {library.found_by or 'the loader'})", source="file"),

@@ -47,7 +47,7 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     if environment.problem is None:
         version = f"Python {environment.python}" if environment.python else "Python"
         why = f" ({environment.why})" if environment.why else ""
-        return passed(f"{version} in {environment.prefix or environment.key}{why}"[:80], decided_by="declared")
+        return passed(f"{version} in {environment.prefix or environment.key}{why}", decided_by="declared")
     leads_nowhere = environment.prefix is None
     return Outcome(
         status="fail",
@@ -119,7 +119,7 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """
     found = environment.frameworks.items if environment.frameworks else ()
     if found:
-        return passed(", ".join(named(framework) for framework in found)[:80], decided_by="declared")
+        return passed(", ".join(named(framework) for framework in found), decided_by="declared")
     other = _with_framework(facts)
     if other is None:
         text = "No framework that envcheck knows is installed there, nor in any other environment that was found."

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from envcheck import checks
-from envcheck.checks import Check, Layer, Scope, Source
+from envcheck.checks import Check, Layer, Scope, Source, shortened
+from envcheck.compat.families import row_of
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.cause import explain
@@ -139,14 +140,13 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
 
 
 _LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")
-_CALLED = {
-    "libstdcxx": "libstdc++",
-    "glibc": "libc.so",
-    "nvjitlink": "libnvjitlink",
-    "cudnn": "libcudnn",
-    "nccl": "libnccl",
-}
-"""What a family of problems calls its library, by how the names of their rules begin."""
+_CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
+"""What families of problems that are not named for their library call it, by how the names of their rules begin."""
+
+
+def _library_called(start: str) -> str | None:
+    row = row_of(start)
+    return f"lib{start}" if row and row.kind != "driver" and row.name.lower() == start else _CALLED.get(start)
 
 
 def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> Check | None:
@@ -159,7 +159,7 @@ def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> 
     keys = {f"{environment.key}:{name}" for name in family}
     text = " ".join(line.value for line in said.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
-    words |= {_CALLED[start] for start in (rule.name.partition("-")[0],) if start in _CALLED}
+    words |= {_library_called(rule.name.partition("-")[0])} - {None}
     for check in sorted(found, key=lambda each: each.status != "fail"):
         if check.status not in _BAD or check.layer != "library" or check.subject.environment != environment.key:
             continue
@@ -230,7 +230,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         subject=described,
         frameworks=outcome.frameworks or (_with_its_base(subject) if bad else ()),
         status=outcome.status,
-        title=outcome.title,
+        title=shortened(outcome.title),
         message=outcome.message,
         evidence=outcome.evidence,
         decided_by=outcome.decided_by,

@@ -81,7 +81,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     if framework.name == "torch" or framework.unresolved is None:
         return None
     evidence = (seen("symbols that are missing", framework, "unresolved"), seen("torch", torch, "version"))
-    return passed(f"{named(framework)} finds all it asks for in torch {torch.version}"[:80], *evidence)
+    return passed(f"{named(framework)} finds all it asks for in torch {torch.version}", *evidence)
 
 
 def _looked_at(subject: FrameworkSubject, _facts: Facts) -> bool:

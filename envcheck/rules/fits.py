@@ -35,7 +35,7 @@ def does_not_fit(
     """The components do not fit: ``worst``, or at most a warning where the rows that say so are weak."""
     return Outcome(
         status=by_confidence(worst, fit),
-        title=title[:80],
+        title=title,
         message=f"{sentence(fit.reason)}{more}",
         evidence=evidence,
         fixes=fixes,

@@ -101,7 +101,7 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
     if not _gpu_is_expected(subject, facts):
         title = f"{named(framework)} is a CPU build: it never uses a GPU"
-        return Outcome(status="note", title=title[:80], evidence=build, decided_by=decided(framework, "cpu_only"))
+        return Outcome(status="note", title=title, evidence=build, decided_by=decided(framework, "cpu_only"))
     wanted = signs(subject.environment, facts)
     return Outcome(
         status=_weight(subject, facts),

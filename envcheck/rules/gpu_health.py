@@ -68,7 +68,7 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = ", ".join(dict.fromkeys([*(called(gpu) for gpu, _ in lost), *(_place(each, facts) for each in messages)]))
     return Outcome(
         status="warn" if back else "fail",
-        title=f"{names or 'A GPU'} {'was lost since the start, and answers again' if back else 'is lost'}"[:80],
+        title=f"{names or 'A GPU'} {'was lost since the start, and answers again' if back else 'is lost'}",
         message="The driver could not reach it over PCI Express" + (" for a time." if back else "."),
         evidence=(
             *(shown(error) for _, error in lost),
@@ -124,7 +124,7 @@ def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = ", ".join(dict.fromkeys(_place(message, facts) for message in messages))
     return Outcome(
         status="warn" if back else "fail",
-        title=f"The firmware of {names} {'did not answer for a time' if back else 'does not answer'}"[:80],
+        title=f"The firmware of {names} {'did not answer for a time' if back else 'does not answer'}",
         message="The driver's requests to the GPU System Processor (GSP) timed out.",
         evidence=tuple(quoted(message) for message in messages),
         decided_by="driver-answered",
@@ -210,7 +210,7 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     )
     return Outcome(
         status="fail",
-        title=f"{called(gpu)} needs {_ADVICE.get(action, f'recovery: {advice}')}"[:80],
+        title=f"{called(gpu)} needs {_ADVICE.get(action, f'recovery: {advice}')}",
         message="After a fault, the driver asks for this before the GPU is used again.",
         evidence=evidence,
         decided_by="driver-answered",

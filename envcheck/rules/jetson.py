@@ -102,7 +102,7 @@ def _other_image(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     return Outcome(
         status="fail",
-        title=f"The image was made for L4T {platform.image_tegra_release}, the Jetson has {own}"[:80],
+        title=f"The image was made for L4T {platform.image_tegra_release}, the Jetson has {own}",
         message="Images for another branch of L4T cannot use this system's driver and libraries.",
         evidence=(
             Evidence(what="L4T of the system", value=own or "", source=platform.source_of("tegra_release")),
@@ -149,8 +149,8 @@ def _built_for_another(framework: Framework, row: ReleaseRow, facts: Facts) -> O
     driver = driver_of(facts)
     spoken = (seen("CUDA of the driver", driver, "cuda"),) if driver.cuda else ()
     return Outcome(
-        status="fail",
-        title=f"{named(framework)} was built with CUDA {framework.cuda}, not for this JetPack"[:80],
+        status="warn" if row.confidence == "weak" else "fail",
+        title=f"{named(framework)} was built with CUDA {framework.cuda}, not for this JetPack",
         message=f"L4T {platform.tegra_release or '?'} has CUDA {row.bundles.get('cuda', '?')} "
         f"and admits {row.needs.get('cuda', '?')}.",
         evidence=(
@@ -259,7 +259,7 @@ def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | 
     if missing:
         return Outcome(
             status="fail",
-            title=f"The container lacks the system's {missing[0].soname}"[:80],
+            title=f"The container lacks the system's {missing[0].soname}",
             message="The container runtime mounts it from the Jetson when the container starts.",
             evidence=tuple(item.evidence for item in missing[:_SHOWN]),
             decided_by="framework-ran" if snapshot.observed_errors else "inferred",

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import Evidence
+from envcheck.compat.families import row_of
 from envcheck.compat.specifier import parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow
+from envcheck.compat.tables import FamilyRow, ReleaseRow
 from envcheck.rules.api import Facts
 from envcheck.rules.machine import on_tegra
 from envcheck.rules.observed import quoted_error
@@ -20,18 +21,8 @@ _MISSING = re.compile(
     r"(?:cannot open shared object file|file too short|not found)"
 )
 
-_BY_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|nvrtc)$")
-"""CUDA's libraries whose number is the CUDA release's, on Tegra too."""
-_FAMILIES = (
-    (re.compile(r"lib(?:cudart|cublas\w*|cufft\w*|curand|cusolver\w*|cusparse|nvrtc\S*|nppc|npp\w+)$"), "cuda"),
-    (re.compile(r"libcudnn\w*$"), "cudnn"),
-    (re.compile(r"libnv(?:infer\w*|onnxparser|parsers|caffe_parser)$"), "tensorrt"),
-    (
-        re.compile(r"lib(?:cuda|nvcucompat|nvcudla|nvdla\w*|nvrm_\w+|nvrm|nvos|nvmap|nvsci\w*|nvbuf\w*|tegra\w*)$"),
-        "l4t",
-    ),
-)
-"""The part of JetPack that a library belongs to; ``l4t`` is the driver's side, which every release mounts."""
+_L4T = re.compile(r"lib(?:cuda|nvcucompat|nvcudla|nvdla\w*|nvrm_\w+|nvrm|nvos|nvmap|nvsci\w*|nvbuf\w*|tegra\w*)$")
+"""The driver's side, which every release mounts."""
 
 
 class Wanted(NamedTuple):
@@ -45,14 +36,22 @@ class Wanted(NamedTuple):
     evidence: Evidence
 
 
+def _comes_with_jetpack(row: FamilyRow) -> bool:
+    return row.kind in ("cudnn", "tensorrt") or (row.kind == "cuda" and not row.apart)
+
+
 def wanted(facts: Facts) -> tuple[Wanted, ...]:
     """The libraries that error lines, or frameworks by their files, miss; each soname once."""
     found: dict[str, Wanted] = {}
     for soname, evidence in (*_of_errors(facts), *_of_frameworks(facts)):
         name, _, numbers = soname.partition(".so")
-        part = next((part for pattern, part in _FAMILIES if pattern.match(name)), None)
+        row = row_of(name.removeprefix("lib"))
+        comes_with_it = row is not None and (
+            row.kind in ("cudnn", "tensorrt") or (row.kind == "cuda" and not row.apart)
+        )
+        part = "l4t" if _L4T.match(name) else row.kind if row and comes_with_it else None
         first = numbers.strip(".").partition(".")[0]
-        numbered = part in ("cudnn", "tensorrt") or bool(_BY_CUDA.match(name))
+        numbered = part in ("cudnn", "tensorrt") or bool(row and row.numbered == "cuda")
         if part:
             number = int(first[:9]) if first and numbered else None
             found.setdefault(soname, Wanted(soname, part, number, evidence))

@@ -32,8 +32,6 @@ from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Distribution, Load
 from envcheck.versions import CudaVersion
 
-_TITLE = 80
-
 
 def _given_by_the_host(facts: Facts) -> Outcome | None:
     """On a Jetson these libraries are the system's, and containers have them mounted: another rule's matter."""
@@ -106,7 +104,7 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
     text = "It is not on this system" if len(found) == 1 else "They are not on this system"
     return Outcome(
         status=weight(subject, facts),
-        title=f"{named(framework)} lacks {first}{more}"[:_TITLE],
+        title=f"{named(framework)} lacks {first}{more}",
         message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}; {_effect(found)}.",
         evidence=(*asked(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
@@ -218,7 +216,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
         status=weight(subject, facts),
-        title=f"{named(framework)} {does} {first.name}{more}"[:_TITLE],
+        title=f"{named(framework)} {does} {first.name}{more}",
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
         fixes=(*_preloading(subject), *mends),
@@ -258,7 +256,7 @@ def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome
     framework, call = subject.framework, subject.framework.preload_call
     return Outcome(
         status="note",
-        title=f"{named(framework)} uses the GPU only after {call}"[:_TITLE],
+        title=f"{named(framework)} uses the GPU only after {call}",
         message=f"Its libraries ({', '.join(load.name for load in found)}) are in wheels, where it looks only then.",
         evidence=asked(found),
         fixes=(Fix(text=f"Call {call} before the first session, or import torch first where its CUDA is the same"),),
@@ -335,7 +333,7 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
     here = f" of CUDA {' and '.join(there)}" if there else ""
     return Outcome(
         status=weight(subject, facts),
-        title=f"{named(framework)} needs {first.name}, and another CUDA is here"[:_TITLE],
+        title=f"{named(framework)} needs {first.name}, and another CUDA is here",
         message=f"{first.name} is a library of {needs}; on this system are only copies{here}.",
         evidence=(*asked(found), *held(others_of(first, facts)), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
@@ -355,7 +353,7 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return None
     return Outcome(
         status="warn",
-        title=f"{named(framework)} is built for CUDA {own.major}, {base.name} for {its.major}"[:_TITLE],
+        title=f"{named(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
         message=f"{named(framework)} is built with CUDA {own}, and extends {named(base)}, which is built with {its}.",
         evidence=(
             Evidence(what=f"CUDA of {framework.name}", value=str(own), source=framework.source_of("cuda")),
@@ -377,9 +375,7 @@ def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
             name = name_in(load)
             return Outcome(
                 status="warn",
-                title=f"{named(framework)} of CUDA {own.major} is given a {library.family} for CUDA {its.major}"[
-                    :_TITLE
-                ],
+                title=f"{named(framework)} of CUDA {own.major} is given a {library.family} for CUDA {its.major}",
                 message=f"{library.path} is built for CUDA {its}, {named(framework)} for CUDA {own}.",
                 evidence=(*asked([load]), *held([library])),
                 fixes=install_libraries([name] if name else [], subject, facts),

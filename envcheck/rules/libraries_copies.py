@@ -30,7 +30,6 @@ from envcheck.snapshot import Framework, Library, Load
 
 _LEAST = re.compile(r"(?P<name>nvidia-[a-z0-9-]+)(?:\[[^\]]*\])?[^;]*?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)")
 _OF_EXTRA = re.compile(r";.*\bextra\b")
-_TITLE = 80
 
 
 class _Taken(NamedTuple):
@@ -95,7 +94,7 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     kind = "an older" if first.version else "another"
     return Outcome(
         status=status,
-        title=f"{variable} gives {framework.name} {kind} {first.name}"[:_TITLE],
+        title=f"{variable} gives {framework.name} {kind} {first.name}",
         message=f"{first.path} ({worst.version}) is found by {variable}, before {worst.bundled.path} "
         f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
         evidence=(*asked(each.load for each in found), *held(each.bundled for each in found)),
@@ -184,7 +183,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     least = wanted[name.family] if name else ""
     return Outcome(
         status="note" if ran_on_gpu(framework) else "warn",
-        title=f"{named(framework)} is given a {first.name} that is too old"[:_TITLE],
+        title=f"{named(framework)} is given a {first.name} that is too old",
         message=f"It asks for {least} or newer, and would be given {first.version}: {first.path}.",
         evidence=(*asked(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
         fixes=take_away(first, subject, facts),
@@ -257,7 +256,7 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     )
     return Outcome(
         status="fail",
-        title=f"{named(subject.framework)} would load a link-time stub: {first.name}"[:_TITLE],
+        title=f"{named(subject.framework)} would load a link-time stub: {first.name}",
         message=f"{first.path} is a stand-in for linking; none of its functions works.",
         evidence=asked(found),
         fixes=without_variable(first.found_by or "", [folder]) if by_variable else (drop,),

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
-_FAMILY = (
-    r"cudart|nvrtc(?:-builtins)?|nvJitLink|nvvm|nvfatbin|nvblas|cublas(?:Lt)?|cusparse(?:Lt)?|cusolver(?:Mg)?|cufftw?|curand|"
-    r"cufile|cupti|cudnn(?:_[a-z_]+?)?|nccl|nvshmem(?:_[a-z_]+)?|nvinfer(?:_[a-z_]+)?|nvonnxparser|nvparsers|cutensor|"
-    r"npp[a-z]{1,6}|nvjpeg|nvToolsExt|cufft"
-)
-_SHARED_OBJECT = re.compile(rf"\blib(?P<family>{_FAMILY})(?:[-.][0-9a-f]{{8}})?\.so(?P<number>(?:\.\d{{1,6}}){{0,4}})")
-_DLL = re.compile(rf"\b(?P<family>{_FAMILY})(?:64)?_(?P<number>\d{{1,5}}(?:_\d{{1,3}}){{0,2}})\.dll", re.IGNORECASE)
+from envcheck.compat.families import SPOKEN_OF, files_of, row_of
+
 _MOST = 8
 
 
@@ -29,12 +24,9 @@ class LibraryName(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Whose it is: ``cudnn``, ``tensorrt``, ``nccl``, or ``cuda`` for the toolkit's own."""
-        if self.family.startswith("cudnn"):
-            return "cudnn"
-        if self.family.startswith(("nvinfer", "nvonnxparser", "nvparsers")):
-            return "tensorrt"
-        return "nccl" if self.family == "nccl" else "cuda"
+        """Whose it is: ``cudnn``, ``tensorrt``, ``nccl``, or ``cuda`` for the toolkit's own and what belongs to it."""
+        row = row_of(self.family)
+        return row.kind if row else "cuda"
 
 
 def names_in(text: str) -> list[LibraryName]:
@@ -50,10 +42,20 @@ def name_of(path: str) -> LibraryName | None:
 
 
 def _names(text: str) -> Iterator[LibraryName]:
-    for match in _SHARED_OBJECT.finditer(text):
+    shared_object, dll = _patterns()
+    for match in shared_object.finditer(text):
         yield LibraryName(match[0], match["family"], match["number"].lstrip("."))
-    for match in _DLL.finditer(text):
+    for match in dll.finditer(text):
         yield LibraryName(match[0], match["family"], _of_dll(match["number"]))
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    family = rf"(?P<family>{files_of(*SPOKEN_OF)})"
+    return (
+        re.compile(rf"\blib{family}(?:[-.][0-9a-f]{{8}})?\.so(?P<number>(?:\.\d{{1,6}}){{0,4}})"),
+        re.compile(rf"\b{family}(?:64)?_(?P<number>\d{{1,5}}(?:_\d{{1,3}}){{0,2}})\.dll", re.IGNORECASE),
+    )
 
 
 def _of_dll(number: str) -> str:

@@ -12,8 +12,6 @@ from envcheck.rules.libraries_fixes import install_declared, install_framework_a
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Load
 
-_TITLE = 80
-
 
 @rule(
     layer="library",
@@ -54,7 +52,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     release = f" ({first.version})" if first.version else ""
     return Outcome(
         status="note" if ran_on_gpu(subject.framework) else weight(subject, facts),
-        title=f"{named(subject.framework)} is given a {first.name} that lacks functions"[:_TITLE],
+        title=f"{named(subject.framework)} is given a {first.name} that lacks functions",
         message=f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{more}, which {first.path}{release} lacks.",
         evidence=(*asked(found), *(_lacking(load) for load in found)),
         decided_by="declared",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from envcheck.compat.cuda_rows import minor_compatible
 from envcheck.compat.libraries import cuda_majors, is_older, same_major
 from envcheck.compat.tables import Tables
-from envcheck.rules.error_line import ErrorLine
+from envcheck.rules.error_lines import ErrorLine
 from envcheck.rules.libraries_names import LibraryName, name_of, names_in
 from envcheck.rules.libraries_wheels import cuda_of_wheel, family_of_wheel
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot

@@ -136,7 +136,7 @@ def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[E
     )
     return Outcome(
         status="note",
-        title=f"CUDA shows a process {enumerated} of {there}"[:80],
+        title=f"CUDA shows a process {enumerated} of {there}",
         message=f"It is so by design: choose for each process with {VISIBLE}.",
         evidence=(*evidence, *whole),
         decided_by="driver-answered",

@@ -6,15 +6,13 @@ from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.libraries import is_older
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.framework_facts import named
 from envcheck.rules.libraries import not_installed
 from envcheck.rules.libraries_facts import VARIABLES, asked, followed, loads_of, missing_because
 from envcheck.rules.libraries_fixes import bring_nccl, install_declared, install_framework_again, without_variable
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Snapshot
-
-_TITLE = 80
 
 
 @rule(
@@ -83,13 +81,13 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     framework = subject.framework
     load = next(load for load in loads_of(framework, "nccl") if load.version)
     if not is_older(load.version, framework.nccl):
-        return passed(f"{framework.name} is given NCCL {load.version}, as new as it was built with"[:_TITLE])
+        return passed(f"{framework.name} is given NCCL {load.version}, as new as it was built with")
     variable = load.found_by if load.found_by in VARIABLES else None
     drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)]) if variable else ()
     built = Evidence(what="built with NCCL", value=framework.nccl or "", source=framework.source_of("nccl"))
     return Outcome(
         status="note" if imported(framework) else "warn",
-        title=f"{framework.name} is given NCCL {load.version}, built with {framework.nccl}"[:_TITLE],
+        title=f"{framework.name} is given NCCL {load.version}, built with {framework.nccl}",
         message=f"{load.path} is older than the NCCL that {named(framework)} was built with.",
         evidence=(*asked([load]), built),
         fixes=(*drop, *(install_declared(framework, "nccl", facts) or install_framework_again(subject, facts))),
@@ -107,11 +105,7 @@ def _right_interface(_facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def _never(_snapshot: Snapshot, _facts: Facts) -> bool:
-    return False
-
-
-@rule(layer="library", scope="env", arises=_never, remedy=_right_interface)
+@rule(layer="library", scope="env", arises=never, remedy=_right_interface)
 def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """NCCL finds no network interface to meet the other processes on.
 

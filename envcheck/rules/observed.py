@@ -7,8 +7,7 @@ from typing import NamedTuple
 from envcheck.checks import STATUSES, Evidence
 from envcheck.compat.tables import Tables
 from envcheck.compat.variables import said_by
-from envcheck.rules.error_line import ErrorLine
-from envcheck.rules.error_lines import XIDS, named_by
+from envcheck.rules.error_lines import ErrorLine, named_by, named_by_event
 from envcheck.rules.libraries_told_apart import told_apart
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
@@ -69,7 +68,8 @@ def quoted(message: KernelMessage) -> Evidence:
 
 
 def _named(message: KernelMessage) -> str | None:
-    if message.xid is not None and message.xid in XIDS:
-        return XIDS[message.xid]
+    problem = named_by_event(message.xid) if message.xid is not None else None
+    if problem:
+        return problem
     line = named_by(message.text)
     return line.problem if line else None

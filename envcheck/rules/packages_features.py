@@ -81,7 +81,7 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     names = ", ".join(dict.fromkeys(f"{each.name} {each.version}" for each, *_ in refusals))
     return Outcome(
         status=status,
-        title=f"{record.name} {record.version} does not support {gpu.name or called(gpu)}"[:80],
+        title=f"{record.name} {record.version} does not support {gpu.name or called(gpu)}",
         message=f"{names}: {record.name} {why}, and {called(gpu)} has {gpu.compute_capability}.",
         evidence=(
             *(Evidence(what=each.name, value=each.version or "", source=each.source) for each, *_ in refusals),
@@ -99,7 +99,7 @@ def _supported(environment: Environment, facts: Facts) -> Outcome | None:
     if not all(_rows(each, facts) for each in records):
         return None
     names = ", ".join(dict.fromkeys(each.name for each in records))
-    return passed(f"{names} can be used on the GPUs here"[:80])
+    return passed(f"{names} can be used on the GPUs here")
 
 
 def _rows(record: Framework | Distribution, facts: Facts) -> tuple[ReleaseRow, ...]:

@@ -86,7 +86,7 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     if not wrong:
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
-        return passed(f"{fit}"[:80], decided_by="declared") if known else None
+        return passed(f"{fit}", decided_by="declared") if known else None
     found = sorted(wrong, key=lambda each: STATUSES.index(each.status))
     works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in of(environment))
     return Outcome(

@@ -109,7 +109,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     text = f"Install what {named(framework)} requires"
     return Outcome(
         status=_weight(subject, gone, facts),
-        title=f"What {named(framework)} requires is not met"[:80],
+        title=f"What {named(framework)} requires is not met",
         message=f"{named(framework)} requires {said}.",
         evidence=(*lines, *there),
         decided_by="declared",

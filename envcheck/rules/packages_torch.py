@@ -104,7 +104,7 @@ def _fitting(packages: list[Package], torch: Framework) -> Outcome | None:
     if not held:
         return None
     names = ", ".join(each.title for each in held)
-    return passed(f"{names} belongs to torch {torch.version}"[:80], seen("torch", torch, "version"))
+    return passed(f"{names} belongs to torch {torch.version}", seen("torch", torch, "version"))
 
 
 def told(wrong: Iterable[Misfit], torch: Framework, facts: Facts, how: str) -> Outcome:

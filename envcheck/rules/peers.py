@@ -181,7 +181,7 @@ def _not_offered(pairs: list[GpuLink]) -> Outcome:
     reason = _HINDERED[pairs[0].peer_read or ""]
     return Outcome(
         status="note",
-        title=f"{plural(len(pairs), 'pair')} of GPUs cannot reach each other's memory"[:80],
+        title=f"{plural(len(pairs), 'pair')} of GPUs cannot reach each other's memory",
         message=f"NVML's reason: {reason}. Transfers between them go through host memory.",
         evidence=tuple(
             Evidence(what=f"{link.first} and {link.second}", value=link.peer_read or "", source=link.source)

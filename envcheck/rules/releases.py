@@ -61,7 +61,7 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     row, item = min(met, key=lambda found: STATUSES.index(found[0].status))
     return Outcome(
         status=row.status,
-        title=f"{item.name} {item.version} is known to be broken"[:80],
+        title=f"{item.name} {item.version} is known to be broken",
         message=" ".join(each.problem for each, _ in met),
         evidence=tuple(each.evidence for _, each in met),
         decided_by="declared",

@@ -87,7 +87,7 @@ class DamagedPackage(msgspec.Struct, frozen=True):
             what = f"{name} cannot be {'loaded' if _is_code(first) else 'imported'}"
         else:
             what = f"{name} differs" if len(self.files) == 1 else f"{len(self.files)} files differ"
-        return f"{self.distribution.name[:30]} {self.distribution.version[:20]} {does}: {what}"[:80]
+        return f"{self.distribution.name[:30]} {self.distribution.version[:20]} {does}: {what}"
 
     @property
     def told(self) -> str:

@@ -70,7 +70,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
     if found.judgement == "above-ceiling":
         return Outcome(
             status="unknown",
-            title=f"{name}: {value} is more than it can be"[:80],
+            title=f"{name}: {value} is more than it can be",
             message=f"It is {found.share:.0%} of the ceiling of {ceiling}: an error of the measurement, no fast GPU.",
             evidence=evidence,
             sources=found.sources,
@@ -89,7 +89,7 @@ def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation
         )
     return Outcome(
         status="fail" if found.judgement == "fail" and not found.wide else "warn",
-        title=f"{name}: only {value}"[:80],
+        title=f"{name}: only {value}",
         message=_explained(gpu, measured, found, ceiling, facts),
         evidence=evidence,
         sources=found.sources,
@@ -106,7 +106,7 @@ def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple
     clock = f", at {found.clock_share:.0%} of the data sheet's clock" if found.clock_share is not None else ""
     return Outcome(
         status="fail" if far else "warn",
-        title=f"{name}: {quantity(measured.value or 0, measured.unit)}, held down"[:80],
+        title=f"{name}: {quantity(measured.value or 0, measured.unit)}, held down",
         message=f"{found.share:.0%} of the ceiling{clock}: {'; '.join(held)}.",
         evidence=(
             *_evidence(measured),

@@ -58,7 +58,7 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
     return Outcome(
         status="warn",
-        title=f"{name}: {1 - ratio:.0%} behind the baseline"[:80],
+        title=f"{name}: {1 - ratio:.0%} behind the baseline",
         message=f"It was {quantity(earlier.value, earlier.unit)} and is {quantity(measured.value, measured.unit)}.",
         evidence=evidence,
         decided_by="measured",

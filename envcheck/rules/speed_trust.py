@@ -54,7 +54,7 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
         evidence.append(Evidence(what="greatest error", value=error, source="bench"))
     return Outcome(
         status="fail",
-        title=f"{name}: wrong result"[:80],
+        title=f"{name}: wrong result",
         message=f"{verification.wrong:,} of {verification.checked:,} checked elements are wrong ({measured.detail}).",
         evidence=tuple(evidence),
         decided_by="measured",
@@ -100,7 +100,7 @@ def gpu_straggler(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
     return Outcome(
         status="warn",
-        title=f"{names}: slower than the others of this machine"[:80],
+        title=f"{names}: slower than the others of this machine",
         message=f"More than {STRAGGLER:.0%} below the middle of the machine's GPUs of that model.",
         evidence=evidence,
         decided_by="measured",

@@ -54,7 +54,7 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     judged = any(not why_not_judged(gpu, each) for gpu, each in figures)
     return Outcome(
         status="warn" if died and judged else "unknown",
-        title=told[:80],
+        title=told,
         message=f"{told}. Other figures are not affected." if judged else f"{told}.",
         evidence=evidence,
         decided_by="measured",

@@ -128,7 +128,7 @@ def _fits(subject: FrameworkSubject, name: str, called: str) -> Outcome | None:
         return None
     version = f" ({load.version})" if load.version else ""
     evidence = Evidence(what=name, value=f"{load.path}{version}", source=load.source or "elf")
-    return passed(f"{called} is new enough for {named(framework)}"[:80], evidence)
+    return passed(f"{called} is new enough for {named(framework)}", evidence)
 
 
 def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple[str, ...], fix: Fix) -> Outcome:
@@ -141,7 +141,7 @@ def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple
     there = f", which goes up to {first.offers}" if first.offers else ""
     return Outcome(
         status="note" if imported(framework) else worst,
-        title=f"{named(framework)} {what}"[:80],
+        title=f"{named(framework)} {what}",
         message=f"{first.needed_by} asks for {versions} of {first.name}; the loader takes {first.path}{there}.",
         evidence=tuple(shown),
         decided_by="declared",

@@ -6,7 +6,7 @@ import re
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.libraries import same_version
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.framework_facts import named
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries import not_installed
@@ -18,7 +18,6 @@ from envcheck.snapshot import Distribution, Environment, Load, Snapshot
 
 _PACKAGE = re.compile(r"tensorrt(?:-cu[0-9]{2})?(?:-bindings|-libs)?")
 _NUMBERS = 4
-_TITLE = 80
 
 
 @rule(
@@ -116,7 +115,7 @@ def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Ou
     wanted = f"{newest.name}=={newest.version}"
     return Outcome(
         status="warn",
-        title=f"{pair[0].name} {pair[0].version} beside {pair[1].name} {pair[1].version}"[:_TITLE],
+        title=f"{pair[0].name} {pair[0].version} beside {pair[1].name} {pair[1].version}",
         message="The bindings and the libraries of TensorRT must be of one release.",
         evidence=tuple(Evidence(what=each.name, value=each.version, source=each.source) for each in pair),
         fixes=install(facts, (wanted,), f"Install {wanted} again, with its parts", How(again=True)),
@@ -143,7 +142,7 @@ def _loaded(environment: Environment) -> dict[str, list[Load]]:
 def _mixed_libraries(name: str, one: Load, other: Load) -> Outcome:
     return Outcome(
         status="warn",
-        title=f"{name} would load parts of TensorRT {one.version} and {other.version}"[:_TITLE],
+        title=f"{name} would load parts of TensorRT {one.version} and {other.version}",
         message=f"{one.path} is of {one.version}, {other.path} of {other.version}.",
         evidence=tuple(
             Evidence(what=load.name, value=f"{load.path} ({load.version})", source=load.source) for load in (one, other)
@@ -159,11 +158,7 @@ def _build_again(_facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def _never(_snapshot: Snapshot, _facts: Facts) -> bool:
-    return False
-
-
-@rule(layer="library", scope="env", arises=_never, remedy=_build_again)
+@rule(layer="library", scope="env", arises=never, remedy=_build_again)
 def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A TensorRT engine was built by another release, or for another GPU.
 

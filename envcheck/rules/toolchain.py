@@ -19,7 +19,6 @@ from envcheck.versions import ComputeCapability, CudaVersion
 
 _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"
-_TITLE = 80
 _HOSTS = {"C compiler": "C compiler (CC, gcc or clang)", "Python.h": "Python.h of its Python"}
 _HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
 """The package of Python's headers, by the program that installs packages; elsewhere ``python3-dev``."""
@@ -81,7 +80,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         if any(fit.ok for fit in fits) or ran_on_gpu(framework):
             continue
         if not all(fit.bad for fit in fits):
-            title = f"Whether {named(framework)} can compile for {called(gpu)}"[:_TITLE]
+            title = f"Whether {named(framework)} can compile for {called(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
         return _does_not_know(framework, fits[0], called(gpu), facts)
     return passed(f"{named(framework)} brings a ptxas that knows the GPU", seen("assemblers", framework, "built_for"))
@@ -151,7 +150,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     again = install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True))
     return Outcome(
         status="warn",
-        title=f"{named(framework)} has no ptxas"[:_TITLE],
+        title=f"{named(framework)} has no ptxas",
         message="It brings none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
         fixes=again,
@@ -168,7 +167,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     command = ("sudo", *install, *packages) if install and len(packages) == len(lacking) else ()
     return Outcome(
         status="note" if "torch" in names and "vllm" not in names else "warn",
-        title=f"{named(framework)} finds no {what}"[:_TITLE],
+        title=f"{named(framework)} finds no {what}",
         message=f"What starts a kernel is written in C and compiled when the first one is called; there is no {what}.",
         evidence=(seen("what it compiles with", framework, "compiles_with"),),
         fixes=(Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),),

@@ -16,7 +16,6 @@ _COMPILE_HERE = ("deepspeed", "gsplat", "nvdiffrast", "exllamav2", "tinycudann")
 _STRICT = ("deepspeed",)
 """Those of them that refuse a toolkit of another CUDA major than PyTorch's."""
 _DOWNLOADS = "https://developer.nvidia.com/cuda-toolkit-archive"
-_TITLE = 80
 
 
 def _compiling(environment: Environment) -> tuple[str, ...]:
@@ -112,7 +111,7 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
         return None
     return Outcome(
         status="note",
-        title=f"There is no CUDA toolkit to compile {_compiling(environment)[0]}'s operations with"[:_TITLE],
+        title=f"There is no CUDA toolkit to compile {_compiling(environment)[0]}'s operations with",
         message="It works as long as nothing has to be compiled.",
         evidence=(_who(environment),),
         fixes=_other_toolkit(facts),

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.error_line import ErrorLine
-from envcheck.rules.error_lines import named_by
+from envcheck.rules.error_lines import ErrorLine, named_by
 from envcheck.rules.framework_facts import for_cuda, of
 from envcheck.rules.libraries_told_apart import told_apart
 from envcheck.rules.trial_facts import failed, said_here, tried

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import Check, Evidence, Fix
+from envcheck.checks import Check, Evidence, Fix, shortened
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.snapshot import Environment, Snapshot, Unreadable
 
@@ -135,7 +135,7 @@ def _open(check: Check, hidden: dict[str, Unreadable]) -> Check:
     return msgspec.structs.replace(
         check,
         status="unknown",
-        title=f"Not known: {check.title}"[:80],
+        title=shortened(f"Not known: {check.title}"),
         message=f"{part.path} cannot be read: {part.problem}.",
         fixes=(),
         action="none",

@@ -191,7 +191,7 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     lost = refused or reading.visible == 0 or bool(failed and failed.code == _NO_DEVICE)
     return Outcome(
         status="fail" if lost else "warn",
-        title=_title(value, problem)[:80],
+        title=_title(value, problem),
         message=_effect(problem, reading, refused=refused),
         evidence=(
             as_set(VISIBLE, value),

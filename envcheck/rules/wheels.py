@@ -17,8 +17,6 @@ from envcheck.rules.libraries_wheels import cuda_of_wheel, fills_the_same_folder
 from envcheck.rules.shipped import owner_of
 from envcheck.snapshot import Distribution, Environment, Framework, Library
 
-_TITLE = 80
-
 
 def _has_wheels(environment: Environment, _facts: Facts) -> bool:
     return any(wheel_of(each.name) for each in environment.distributions or ())
@@ -94,7 +92,7 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
     here = f" The file that is there is {files[0].on_disk}." if files and files[0].on_disk else ""
     return Outcome(
         status=_weight(pair),
-        title=f"{pair[0].name} and {pair[1].name} write the same files"[:_TITLE],
+        title=f"{pair[0].name} and {pair[1].name} write the same files",
         message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
         f"the one that was installed last is there.{here}",
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
@@ -133,7 +131,7 @@ def _claimed(library: Library, facts: Facts) -> Outcome:
     owners = _wheels_claiming(library)
     return Outcome(
         status="warn",
-        title=f"{owners[0].partition('==')[0]} and {owners[1].partition('==')[0]} claim one file"[:_TITLE],
+        title=f"{owners[0].partition('==')[0]} and {owners[1].partition('==')[0]} claim one file",
         message=f"{library.path} is listed by {' and by '.join(owners)}.",
         evidence=(
             _file(library),
@@ -153,7 +151,7 @@ def _altered(library: Library, facts: Facts) -> Outcome:
     owner = library.owner or ""
     return Outcome(
         status="warn",
-        title=f"A library is not the file that {owner.partition('==')[0]} installed"[:_TITLE],
+        title=f"A library is not the file that {owner.partition('==')[0]} installed",
         message=f"{library.path} has another size than {owner} recorded: something wrote over it.",
         evidence=(_file(library),),
         fixes=install(facts, (owner,), f"Install {owner} again", How(alone=True, again=True)) if "==" in owner else (),
@@ -177,7 +175,7 @@ def _replaced(wheel: Distribution, framework: Framework, pinned: str, facts: Fac
     requirement = f"{wheel.name}=={pinned}"
     return Outcome(
         status="warn",
-        title=f"{wheel.name} {wheel.version} is older than {framework.name} pins"[:_TITLE],
+        title=f"{wheel.name} {wheel.version} is older than {framework.name} pins",
         message=f"{framework.name} {framework.version or ''} was built and tested with {requirement}.",
         evidence=(
             _listed(wheel),

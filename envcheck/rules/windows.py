@@ -83,7 +83,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     item, rows = without[0]
     return Outcome(
         status="fail",
-        title=f"{item.name} {item.version} has no GPU support on Windows"[:80],
+        title=f"{item.name} {item.version} has no GPU support on Windows",
         message="Its builds with GPU support are for other systems: here it computes on the CPU.",
         evidence=(
             Evidence(what=item.name, value=item.version or "", source=item.source),

@@ -10,22 +10,25 @@ from typing import TYPE_CHECKING
 
 from envcheck.errors import EnvcheckError
 from envcheck.output import write_whole
-from envcheck.report import FORMATS, SYNTAXES
+from envcheck.report import FORMATS
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.tui.app import EnvcheckApp
 
-CHOICES = {
-    **{name: told for name, told in FORMATS.items() if name not in ("summary", "speed")},
+_OWN = {
     "private": "the whole report as JSON with the names of machine and users in it",
     "svg": "a picture of this screen",
     "baseline": "the measured figures, to compare later ones with (envcheck bench --baseline)",
 }
-"""What can be written. All but ``private`` and ``baseline`` are redacted."""
+_SUFFIXES = {"private": "json", "svg": "svg", "baseline": "baseline.json"}
 _ROUNDS = 3
 """Times that all is drawn before a picture is taken: what is laid out anew may lead to more of it."""
-_ENDINGS = {"json": "json", "private": "json", "text": "txt", "markdown": "md", "html": "html", "junit": "xml"}
+
+
+def choices() -> dict[str, str]:
+    """What can be written, and what each is. All but ``private`` and ``baseline`` are redacted."""
+    return {**{name: form.shows for name, form in FORMATS.items()}, **_OWN}
 
 
 async def export(app: EnvcheckApp, form: str) -> None:
@@ -33,8 +36,8 @@ async def export(app: EnvcheckApp, form: str) -> None:
     report = app.report
     if report is None:
         return
-    ending = _ENDINGS.get(form, form if form != "baseline" else "baseline.json")
-    path = Path.cwd() / f"envcheck-{time.strftime('%Y%m%d-%H%M%S')}.{ending}"
+    suffix = _SUFFIXES.get(form) or FORMATS[form].suffix
+    path = Path.cwd() / f"envcheck-{time.strftime('%Y%m%d-%H%M%S')}.{suffix}"
     try:
         await _write(app, report, form, path)
     except EnvcheckError as error:
@@ -52,7 +55,8 @@ async def _write(app: EnvcheckApp, report: Report, form: str, path: Path) -> Non
     elif form == "svg":
         write_whole(path, await _picture(app, report, await app.desk.redacted(report, homes)), "markup")
     else:
-        write_whole(path, await app.desk.rendered(report, form, homes), SYNTAXES[form])
+        syntax = FORMATS["json" if form == "private" else form].syntax
+        write_whole(path, await app.desk.rendered(report, form, homes), syntax)
 
 
 async def _picture(app: EnvcheckApp, report: Report, redacted: Report) -> str:

@@ -77,13 +77,15 @@ class Windows:
 
     def export(self) -> None:
         """The formats that can be written."""
-        from envcheck.tui.export import CHOICES, export
+        from envcheck.tui.export import choices, export
+
+        told = choices()
 
         def chosen(number: int | None) -> None:
             if number is not None:
-                self._app.run_worker(export(self._app, list(CHOICES)[number]), exit_on_error=False)
+                self._app.run_worker(export(self._app, list(told)[number]), exit_on_error=False)
 
-        rows = [self._app.paint.text(f"{name:<10} {told}") for name, told in CHOICES.items()]
+        rows = [self._app.paint.text(f"{name:<10} {shows}") for name, shows in told.items()]
         self._app.push_screen(Choose("export into the working folder", rows), chosen)
 
     def open(self, show: Callable[[Report], None]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from envcheck.checks import Report
 from envcheck.errors import UsageError
 from envcheck.output import Target, write_whole
-from envcheck.report import SYNTAXES, Options, render
+from envcheck.report import FORMATS, Options, render
 from envcheck.streams import tell
 from envcheck.verbs._page import homes, page
 
@@ -18,7 +18,7 @@ def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> in
     shown = Options(verbose=options.verbose, redact=options.redact, homes=homes())
     failures = [problem for target in targets if (problem := _not_written(report, target, shown))]
     form = options.format or "text"
-    tell(render(report, form, page(options)), syntax=SYNTAXES[form])
+    tell(render(report, form, page(options)), syntax=FORMATS[form].syntax)
     if failures:
         raise UsageError("; ".join(failures))
     return report.exit_code
@@ -27,7 +27,7 @@ def deliver(report: Report, options: Namespace, targets: Sequence[Target]) -> in
 def _not_written(report: Report, target: Target, shown: Options) -> str:
     """Why ``target`` could not be written; the report is worth printing all the same."""
     try:
-        write_whole(target.path, render(report, target.format, shown), SYNTAXES[target.format])
+        write_whole(target.path, render(report, target.format, shown), FORMATS[target.format].syntax)
     except UsageError as error:
         return str(error)
     return ""

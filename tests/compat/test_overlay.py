@@ -148,3 +148,17 @@ def test_the_configuration_folder(tmp_path: Path, variables: dict[str, str], fou
     assert overlay_folders(None, given, unread.append) == own
     assert overlay_folders("named", given, unread.append) == (*own, "named")
     assert unread == []
+
+
+@pytest.mark.parametrize(
+    ("table", "row"),
+    [
+        ("error", 'problem = "gpu-lost"\npriority = 1\nsaid_by = "framework-ran"\nlines = ["(a+)+b"]'),
+        ("family", 'name = "cudart"\nfiles = "x"\nkind = "cuda"\nnumbered = "own"'),
+    ],
+)
+def test_rows_that_an_overlay_cannot_replace_are_refused(table: str, row: str, tmp_path: Path) -> None:
+    source = '[sources.me]\ntitle = "me"\naddress = "https://example.org"\nread = "2026-11-23"\n'
+    (tmp_path / "mine.toml").write_text(f'{source}[[{table}]]\n{row}\nsource = "me"\n')
+    with pytest.raises(MatrixError, match="are read from the rows that came with envcheck alone"):
+        tables((str(tmp_path),))

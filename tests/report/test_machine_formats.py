@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,16 @@ import jsonschema
 import msgspec
 import pytest
 
+import envcheck.report
 from envcheck.checks import Check, Fix, Report, Summary
 from envcheck.compat.fit import Fit
 from envcheck.errors import UsageError
+from envcheck.options import parse
+from envcheck.output import parse_targets
 from envcheck.report import FORMATS, Options, render
 from envcheck.report.read import MOST_BYTES, read_report
 from envcheck.report.schema import SCHEMAS, schema
+from envcheck.tui.export import choices
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report
 
 VALIDATOR = jsonschema.Draft202012Validator(schema("report"))
@@ -26,11 +32,37 @@ def summary(found: Report) -> tuple[str, dict[str, Any]]:
     return line, json.loads(line)
 
 
-def test_every_format_has_its_module() -> None:
-    folder = Path(__file__).parents[2] / "envcheck" / "report"
-    assert all((folder / f"{name}.py").is_file() for name in FORMATS)
-    with pytest.raises(UsageError, match="there is no format 'yaml'; choose from text, json, speed, summary"):
-        render(healthy(), "yaml")
+def test_a_format_is_whatever_module_declares_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One file: the command line, -o, ENVCHECK_FORMAT and the application take it from there."""
+    assert set(FORMATS) == {"text", "json", "speed", "summary", "markdown", "html", "junit"}
+    with pytest.raises(UsageError, match="there is no format 'pen'; choose from html, json, junit, markdown, speed"):
+        render(healthy(), "pen")
+    (tmp_path / "yaml.py").write_text(
+        "from envcheck.report import Format\n"
+        "FORMAT = Format(shows='a test', suffix='yml', syntax='text')\n"
+        "def render(report, options):\n"
+        "    return f'verdict: {report.verdict}\\n'\n"
+    )
+    monkeypatch.setattr(envcheck.report, "_FOLDER", tmp_path)
+    monkeypatch.setattr(envcheck.report, "__path__", [str(tmp_path)])
+    assert parse(["check", "--format", "yaml"], {}).format == "yaml"
+    assert parse(["check"], {"ENVCHECK_FORMAT": "yaml"}).format == "yaml"
+    assert parse_targets([f"yaml:{tmp_path / 'out'}"], FORMATS)[0].format == "yaml"
+    assert "a test" in choices()["yaml"]
+    assert render(healthy(), "yaml") == "verdict: pass\n"
+    with pytest.raises(UsageError, match="invalid choice: 'html'"):
+        parse(["check", "--format", "html"], {})
+    del sys.modules["envcheck.report.yaml"]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_o_takes_format_takes_too_and_help_lists(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse(["explain", "--format", form], {}).format == form
+    assert parse_targets([f"{form}:/dev/null"], FORMATS)[0].format == form
+    with pytest.raises(SystemExit):
+        parse(["check", "--help"], {})
+    assert re.search(rf"what to print:[^(]*\b{form}\b", capsys.readouterr().out)
+    assert set(choices()) >= {form}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

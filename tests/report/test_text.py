@@ -6,18 +6,20 @@ import os
 import re
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Subject, Summary
+from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Source, Subject, Summary
 from envcheck.report import Options, render
 from envcheck.report.fixes import fix_lines
 from envcheck.report.pen import Pen
 from envcheck.report.room import LINES, ROOMS
-from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, ProbeRun
+from envcheck.report.stack import stack_rows
+from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, Platform, ProbeRun
 from tests.report.examples import (
     EXAMPLES,
     HOME,
@@ -439,3 +441,31 @@ def test_the_tightest_page_has_every_step_of_the_first_way() -> None:
     lines = ["".join(span.text for span in line) for line in fix_lines(bad, Pen(PLAIN), ROOMS[-1])]
     said = [line.split("  ")[-1].strip() for line in lines]
     assert said == ["pip uninstall a b", "pip install b", "+1 more fix (-v)"]
+
+
+def test_only_a_page_of_the_first_source_s_product_is_cited() -> None:
+    """Else Docker's missing toolkit would cite a page on Jetson because its address is shorter."""
+    long = Source(title="Docker", address="https://docs.nvidia.com/datacenter/cloud-native/" + "x" * 80)
+    short = Source(title="Jetson", address="https://nvidia.github.io/container-wiki/toolkit/jetson.html")
+    near = Source(title="Docker, an overview", address="https://docs.nvidia.com/datacenter/cloud-native/index.html")
+
+    def cited(*sources: Source) -> str:
+        found = check("container-toolkit-missing", "fail", layer="container", sources=sources)
+        text = render(report([found], build_machine((), None)), "text", PLAIN)
+        return next(line for line in text.splitlines() if line.startswith("  docs")).split(maxsplit=1)[1]
+
+    assert cited(long, short) == "envcheck rule container-toolkit-missing"
+    assert cited(long, short, near) == near.address
+    assert cited(short, near) == short.address
+
+
+@pytest.mark.parametrize("container", [None, "none", "docker"])
+def test_a_container_s_failure_stands_in_a_row_of_its_own(container: Any) -> None:
+    """It once read "GPU FAIL not looked at"."""
+    found = check("container-toolkit-missing", "fail", "The toolkit is missing", layer="container")
+    system = Platform(container=container) if container else None
+    machine = msgspec.structs.replace(build_machine((), None), gpus=None, platform=system)
+    rows = {row.label: row for row in stack_rows(report([found], machine), gpus=8)}
+    assert (rows["GPU"].status, rows["GPU"].text) == ("skipped", "not looked at")
+    assert rows["Container"].status == "fail"
+    assert rows["Container"].text in ("docker", "The toolkit is missing")

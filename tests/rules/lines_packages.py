@@ -1,4 +1,4 @@
-"""Lines in the shape of public reports, for the patterns of ``error_lines_packages.py``."""
+"""Lines in the shape of public reports, for the rows of ``errors.toml``."""
 
 EXAMPLES: dict[str, list[str]] = {
     "torch-family-mismatch": [

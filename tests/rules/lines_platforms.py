@@ -1,4 +1,4 @@
-"""Lines in the shape of public reports, for the patterns of ``error_lines_platforms.py``."""
+"""Lines in the shape of public reports, for the rows of ``errors.toml``."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.error_lines import ERROR_LINES, LONGEST, named_by
+from envcheck.rules.error_lines import LONGEST, error_lines, named_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
 from tests.rules import lines_libraries, lines_packages, lines_platforms
 from tests.rules.machines import (
@@ -191,7 +191,7 @@ def test_a_line_names_its_problem(problem: str, line: str) -> None:
 def test_every_pattern_has_an_example() -> None:
     lines = [line for _, line in PAIRS]
     idle = [
-        line.pattern for line in ERROR_LINES if not any(line.is_in(text) and named_by(text) == line for text in lines)
+        line.pattern for line in error_lines() if not any(line.is_in(text) and named_by(text) == line for text in lines)
     ]
     assert idle == []
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from envcheck.checks import Check, Fix, Source, Status
+import envcheck.rules
+from envcheck.checks import Check, Confidence, Fix, Source, Status
+from envcheck.compat.fit import Fit
 from envcheck.compat.load import tables
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.rules.evaluate import evaluate
+from envcheck.rules.fits import does_not_fit
 from envcheck.snapshot import Driver, Gpu, Listing, ProbeRun, Snapshot
 from tests.rules.machines import ALL, DOCKER, but, eight, gpus, h200, kernel, machine, on_the_bus
 
@@ -128,3 +134,27 @@ def test_usable_gpus_are_those_that_cuda_enumerates() -> None:
     assert [gpu.minor for gpu in facts.usable_gpus] == [1]
     nobody_asked = Facts(Snapshot(gpus=Listing(items=(unlisted(0), unlisted(1, "vfio-pci")))), tables())
     assert [gpu.minor for gpu in nobody_asked.usable_gpus] == [0]
+
+
+@pytest.mark.parametrize("worst", ["note", "warn", "fail"])
+@pytest.mark.parametrize("confidence", ["weak", "medium", "high"])
+def test_a_weak_row_weakens_a_fail_and_makes_nothing_worse(worst: Status, confidence: Confidence) -> None:
+    fit = Fit(verdict="incompatible", reason="it does not", confidence=confidence)
+    outcome = does_not_fit("x", fit, evidence=(), fixes=(), worst=worst)
+    assert outcome.status == ("warn" if (worst, confidence) == ("fail", "weak") else worst)
+
+
+@pytest.mark.parametrize("length", [120, 121, 2000])
+def test_every_title_is_shortened_where_checks_are_made(length: int) -> None:
+    """Whatever rule it is from: rules write titles whole."""
+
+    @rule(layer="gpu", scope="node")
+    def long_title(_snapshot: Snapshot, _facts: Facts) -> Outcome:
+        """It has a long title."""
+        return Outcome(status="warn", title="x" * length)
+
+    (check,) = evaluate(Snapshot(), tables(), [long_title], frozenset({"node"}))
+    assert check.title == ("x" * 120 if length == 120 else "x" * 119 + "…")
+    cut = re.compile(r"title=.*\[:\s*\w+\]|_TITLE\b")
+    modules = Path(envcheck.rules.__file__).parent.glob("*.py")
+    assert [path.name for path in modules if cut.search(path.read_text())] == []

@@ -12,10 +12,9 @@ import pytest
 
 import envcheck.rules
 import probes
-from envcheck.rules.api import Rule
+from envcheck.compat.load import tables
+from envcheck.rules.api import Rule, never
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.driver_errors import DRIVER_ERRORS
-from envcheck.rules.error_lines import ERROR_LINES, XIDS
 from envcheck.rules.needs import _OWN_SECTION, _covers
 from envcheck.rules.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
@@ -201,27 +200,46 @@ def test_what_is_missing_or_misfit_of_a_framework_follows_from_its_files() -> No
 
 
 def test_every_answer_of_the_driver_is_explained_by_a_rule() -> None:
-    assert {error.problem for error in DRIVER_ERRORS} <= NAMES
-    assert len({(error.api, error.code) for error in DRIVER_ERRORS}) == len(DRIVER_ERRORS)
+    assert {error.problem for error in tables().answers} <= NAMES
     init = find_rule("gpu-init-failed")
-    for error in DRIVER_ERRORS:
+    for error in tables().answers:
         cause = find_rule(error.problem)
         assert cause is not None
         assert cause == init or "gpu-init-failed" in cause.explains or error.problem == "driver-too-old"
 
 
-def test_error_lines_name_rules() -> None:
-    assert {line.problem for line in ERROR_LINES} | set(XIDS.values()) <= NAMES
+def test_error_lines_name_rules_and_rules_that_never_arise_have_one() -> None:
+    named = {row.problem for row in tables().errors}
+    assert named <= NAMES
+    assert {rule.name for rule in RULES if rule.arises is never} <= named
+
+
+def test_no_module_lists_error_lines_or_statuses_of_the_driver() -> None:
+    """They are knowledge: ``errors.toml`` has them, with sources. Lines that name no problem by themselves have no row
+    there, nor has how nvidia-smi writes a status.
+    """
+    root = Path(__file__).parents[2] / "envcheck"
+    wording = re.compile(r"CUDA_ERROR_[A-Z]|cudaError[A-Z]|NVML_ERROR_[A-Z]")
+    found = {
+        path.relative_to(root).as_posix(): wording.findall(code)
+        for path in root.rglob("*.py")
+        if (code := _without_docstrings(path)) and wording.search(code)
+    }
+    assert set(found) <= {"rules/mig_devices.py", "rules/trial_next.py", "importers/_smi_values.py"}
+
+
+def _without_docstrings(path: Path) -> str:
+    return re.sub(r'""".*?"""', "", path.read_text(), flags=re.DOTALL)
 
 
 def test_codes_are_those_of_the_libraries() -> None:
     pynvml = pytest.importorskip("pynvml")
     driver = pytest.importorskip("cuda.bindings.driver")
     runtime_only = {35}
-    for error in DRIVER_ERRORS:
-        if error.api == "nvml" and error.code >= 0:
+    for error in tables().answers:
+        if error.api == "nvml":
             assert any(name.startswith("NVML_ERROR_") and value == error.code for name, value in vars(pynvml).items())
-        elif error.code >= 0 and error.code not in runtime_only:
+        elif error.code not in runtime_only:
             driver.CUresult(error.code)
 
 

@@ -15,7 +15,7 @@ from envcheck.report import render
 from envcheck.report.read import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.detail import Choose, Page
-from envcheck.tui.export import CHOICES, export
+from envcheck.tui.export import choices, export
 from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
 
 
@@ -170,7 +170,7 @@ def test_e_writes_what_is_chosen_and_says_where(
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press("e")
         await until(pilot, lambda: isinstance(app.screen, Choose))
-        for _ in range(list(CHOICES).index(form)):
+        for _ in range(list(choices()).index(form)):
             await pilot.press("j")
         await pilot.press("enter")
         await until(pilot, lambda: list(tmp_path.iterdir()))

@@ -1,0 +1,108 @@
+"""One catalogue of library families: the probes hold the same rows, and no module lists them again."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.families import row_of
+from envcheck.compat.load import tables
+from envcheck.rules.libraries_names import name_of
+from envcheck.rules.libraries_wheels import toolkit_extra, wheel_holding, wheel_of
+from probes import _library_families
+
+ROOT = Path(__file__).parents[2]
+OF_OTHERS = {
+    "envcheck/rules/libraries_facts.py": "what TensorFlow and JAX give up the GPU without",
+    "envcheck/rules/trial_next.py": "statuses that libraries report, among other words of errors",
+    "envcheck/tui/tower.py": "the libraries that the application shows, and their titles",
+    "probes/_framework_numba.py": "what Numba opens",
+    "probes/_loading_bound.py": "how the functions of libraries begin",
+    "envcheck/rules/libraries_told_apart.py": "the versions that XLA's messages name",
+    "probes/_library_families.py": "the catalogue, as probes need it",
+    "probes/_library_answer.py": "the function that each library answers its version by",
+    "probes/_deep_versions.py": "the same, of loaded ones",
+    "probes/_framework_cupy.py": "names of CuPy's modules",
+    "probes/_framework_parts.py": "names in the files of frameworks",
+    "probes/_framework_pathfinder.py": "cuda-pathfinder's own tables",
+}
+"""Modules that name several families for what only they know of them."""
+_FEW = 3
+FILES = ("cublasLt", "nvblas", "cudnn_ops", "nvrtc-builtins", "nppial", "cusparseLt", "nvinfer_plugin", "cudss")
+
+
+def test_probes_hold_the_rows_of_the_catalogue() -> None:
+    assert [(each.name, each.files, each.numbered, each.part, each.owners) for each in _library_families.FAMILIES] == [
+        (row.name, row.files, row.numbered, row.part, row.owners) for row in tables().families
+    ]
+    held = {each.wheel: each.sonames for each in _library_families.FAMILIES if each.sonames}
+    assert held == {row.wheel: row.sonames for row in tables().families if row.sonames}
+
+
+def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> None:
+    for name in (
+        "cublasLt",
+        "nvblas",
+        "cudnn_ops",
+        "nvrtc-builtins",
+        "nppial",
+        "cusparseLt",
+        "nvinfer_plugin",
+        "cudss",
+    ):
+        found, row = _library_families.row_of(name), row_of(name)
+        assert found is not None
+        assert row is not None
+        assert found.name == row.name
+        assert name_of(f"lib{name}.so.12") is not None
+    assert _library_families.row_of("jpeg") is None
+
+
+@pytest.mark.parametrize(
+    ("family", "wheel", "extra"),
+    [
+        ("cublasLt", "nvidia-cublas", "cublas"),
+        ("nvrtc-builtins", "nvidia-cuda-nvrtc", "nvrtc"),
+        ("cudart", "nvidia-cuda-runtime", "cudart"),
+        ("nppial", "nvidia-npp", "npp"),
+        ("cusparseLt", "nvidia-cusparselt", None),
+        ("cudnn_ops", "nvidia-cudnn", None),
+        ("nvinfer", None, None),
+    ],
+)
+def test_wheels_come_from_the_catalogue(family: str, wheel: str | None, extra: str | None) -> None:
+    assert wheel_holding(family) == wheel
+    assert toolkit_extra(family) == extra
+    assert wheel is None or wheel_of(f"{wheel}-cu12") is not None
+
+
+def test_no_module_lists_families_again() -> None:
+    words = {row.name.lower() for row in tables().families} - {"cuda", "magma", "nvidia-ml"}
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("envcheck", "probes")
+        for path in (ROOT / folder).rglob("*.py")
+        if _named(path.read_text(), words) > _FEW
+        and any(_named(text, words) > _FEW for text in _lists(ast.parse(path.read_text())))
+    }
+    assert found == set(OF_OTHERS)
+
+
+def _named(text: str, words: set[str]) -> int:
+    return len(set(re.findall(r"[a-z]+(?:_host)?", text.lower())) & words)
+
+
+def _lists(tree: ast.Module) -> Iterator[str]:
+    """Texts and collections of texts, without docstrings."""
+    said = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant | ast.JoinedStr | ast.Tuple | ast.List | ast.Set | ast.Dict)
+            and id(node) not in said
+        ):
+            parts = (part for part in ast.walk(node) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+            yield " ".join(str(part.value) for part in parts)
