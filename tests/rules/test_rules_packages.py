@@ -162,9 +162,34 @@ def test_plugins_for_two_majors_of_cuda() -> None:
     assert check.fixes[0].command[-2:] == ("jax-cuda12-plugin", "jax-cuda12-pjrt")
 
 
-def test_a_release_that_nobody_knows_is_compared_with_its_own_version_alone() -> None:
-    assert status(JAX, only(("jaxlib", "99.1.0"), ("jax-cuda12-plugin", "99.1.0"))) is None
-    assert status(JAX, only(("jaxlib", "99.1.0"), ("jax-cuda12-plugin", "99.2.0"))) == "warn"
+@pytest.mark.parametrize(("version", "expected"), [("99.1.0", None), ("99.2.0", "warn")])
+def test_a_release_that_nobody_knows_is_compared_with_its_own_version_alone(version: str, expected: str | None) -> None:
+    parts = (("jaxlib", "99.1.0"), ("jax-cuda12-plugin", version), ("jax-cuda12-pjrt", version))
+    assert status(JAX, only(*parts)) == expected
+
+
+@pytest.mark.parametrize("major", ["12", "13"])
+@pytest.mark.parametrize(("half", "gone"), [("plugin", "pjrt"), ("pjrt", "plugin")])
+def test_half_a_plugin_names_the_other_half(major: str, half: str, gone: str) -> None:
+    there, other = f"jax-cuda{major}-{half}", f"jax-cuda{major}-{gone}"
+    pins = (f"jax-cuda{major}-pjrt==0.12.0",) if half == "plugin" else ()
+    parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist(there, "0.12.0", requires=pins))
+    jax = Framework(source="file", name="jax", version="0.12.0", path=f"{SITE}/jax", cuda=major)
+    folder = f"{SITE}/jax_cuda{major}_plugin" if half == "plugin" else None
+    own = Framework(source="x", name=f"jax-cuda{major}-plugin", extends="jax", path=folder, incomplete=not folder)
+    check = check_of(JAX, on(venv(jax, own, distributions=parts)))
+    assert (check.status, check.title) == ("fail", f"JAX cannot use the GPU: {other} is missing")
+    assert [fix.command[-1] for fix in check.fixes] == [f"{other}==0.12.0"]
+    condas = tuple(but(part, channel="conda") for part in parts)
+    some = venv(jax, own, distributions=parts, distributions_complete=False)
+    assert [status(JAX, each) for each in (some, venv(jax, own, distributions=condas))] == ["pass", "pass"]
+
+
+def test_pjrt_without_metadata_is_not_called_missing() -> None:
+    parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist("jax-cuda12-plugin", "0.12.0"))
+    binaries = (f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",)
+    own = Framework(source="file", name="jax-cuda12-plugin", extends="jax", path=f"{SITE}/x", binaries=binaries)
+    assert status(JAX, venv(own, distributions=parts)) is None
 
 
 def test_jax_alone_raises_no_question() -> None:
