@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Environment, Framework, Snapshot, Trial
+from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Trial
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -434,6 +434,49 @@ def test_what_is_required_and_not_installed_is_named() -> None:
 
 def test_extras_other_systems_and_what_most_do_without_are_not_missed() -> None:
     assert status(REQUIREMENT, torch_requiring("filelock", "typing-extensions", "triton")) == "pass"
+
+
+PINNING = ("sympy==1.13.1", "jinja2", 'numpy<2; extra == "old"', 'mpmath>=9; sys_platform == "win32"')
+
+
+def requiring(*others: Distribution, **changes: Any) -> Environment:
+    """PyTorch that pins SymPy, which has bounds of its own."""
+    own = (dist("torch", "2.9.1", requires=PINNING), dist("jinja2", "3.1", requires=("markupsafe>=2.0",)))
+    return but(venv(torch("2.9.1+cu128"), **changes), distributions=(*own, *others))
+
+
+@pytest.mark.parametrize(
+    ("sympy", "mpmath", "markupsafe", "said"),
+    [
+        ("1.13.1", "1.3.0", "2.1", None),
+        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, and 1.14.0 is there"),
+        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), and 1.4.0 is there"),
+        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), and 1.1 is there"),
+    ],
+)
+def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
+    of_sympy = dist("sympy", sympy, requires=("mpmath<1.4",))
+    there = (of_sympy, dist("mpmath", mpmath), dist("markupsafe", markupsafe))
+    check = check_of(REQUIREMENT, on(requiring(*there)))
+    assert check.status == ("warn" if said else "pass")
+    assert said is None or (said in check.message and check.fixes[-1].command[-1] == said.partition(",")[0].split()[0])
+    of_conda = [but(each, channel="conda") for each in there]
+    assert status(REQUIREMENT, requiring(*of_conda)) is None
+
+
+@pytest.mark.parametrize(("version", "said"), [("1.12", "1.12 is there"), ("", "a copy of unknown version is there")])
+@pytest.mark.parametrize(("led_by", "word"), [("PYTHONPATH", "PYTHONPATH"), ("user site", "PYTHONNOUSERSITE=1")])
+def test_the_copy_that_is_imported_counts(version: str, said: str, led_by: str, word: str) -> None:
+    first = dist("sympy", version, path="/x/sympy", led_by=led_by)
+    good, bad_one = dist("sympy", "1.13.1"), dist("sympy", "1.11")
+    check = check_of(REQUIREMENT, on(requiring(first, good)))
+    assert (check.status, f"{said}, imported from /x (by {led_by})" in check.message) == ("warn", True)
+    assert [word in fix.command for fix in check.fixes] == [True]
+    both = check_of(REQUIREMENT, on(requiring(first, bad_one))).fixes
+    assert [(word in fix.command, fix.command[-1], fix.continues) for fix in both] == [
+        (True, "python", False),
+        (False, "sympy==1.13.1", True),
+    ]
 
 
 def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
