@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._elf import ElfError, open_elf
 from ._elf_headers import SHT_SYMTAB
+from ._env_distributions import python_asked
 from ._env_head import read_start
 from ._env_paths import printable
 from ._framework_pins import extra_of, requirement_name, that_matter
@@ -145,7 +146,7 @@ def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset
             if len(found) >= PACKAGES:
                 return found
             if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
-                item["requires"] = _requirements(request, item["path"])
+                item.update(_asked(request, item["path"]))
             for line in _followed(item.get("requires") or ()):
                 asked = requirement_name(line)
                 if asked in by_name and asked not in met:
@@ -160,14 +161,16 @@ def _followed(lines: Sequence[str]) -> list[str]:
     return [*always, *(line for line in that_matter(lines) if extra_of(line) is not None)]
 
 
-def _requirements(request: Request, dist_info: str) -> list[str]:
+def _asked(request: Request, dist_info: str) -> Fields:
+    """What METADATA asks for: other distributions, and a Python."""
     for limit in (_HEADS, _HEAD_LIMIT):
         head = read_start(request, f"{dist_info}/METADATA", limit) or b""
         end = _END_OF_HEAD.search(head)
         if end or len(head) < limit:
             break
     lines = _REQUIRES.findall(head[: end.start()] if end else head)
-    return [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
+    requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
+    return {"requires": requires, **python_asked(head)}
 
 
 def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:

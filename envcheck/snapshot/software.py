@@ -176,6 +176,8 @@ class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
     installer: str | None = None
     requires: tuple[str, ...] | None = None
     """``Requires-Dist``, kept for frameworks and for what they require."""
+    requires_python: str | None = None
+    """``Requires-Python``, read where ``requires`` is."""
     editable: bool | None = None
     record: bool | None = None
     """Whether the list of its files (``RECORD``) is there, which pip needs to replace or remove it."""

@@ -49,6 +49,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
+    ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
 ]
 
 
@@ -407,6 +408,39 @@ def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | No
 def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
     framework = Framework(source="wheel metadata", name=name, version=version, cpu_only=False)
     assert status("python-unsupported", having(framework, python=python)) == expected
+
+
+@pytest.mark.parametrize(
+    ("framework", "required", "python", "expected"),
+    [
+        (">=3.10", ">=3.8", "3.12.3", "pass"),
+        (">=3.10", None, "3.10", "pass"),
+        (">=3.10.4", None, "3.10", "pass"),
+        (">=3.10", ">=3.8", "3.9.18", "fail"),
+        (">=3.10,<3.14", None, "3.14.0", "warn"),
+        (">=3.8", "~=3.11", "3.9.18", "warn"),
+        ("no bounds", None, "3.9.18", "pass"),
+        (None, None, "3.9.18", None),
+    ],
+)
+def test_a_python_that_metadata_does_not_admit(
+    framework: str | None, required: str | None, python: str, expected: str | None
+) -> None:
+    packages = (dist("torch", "2.9.1", requires_python=framework), dist("sympy", "1.13", requires_python=required))
+    environment = but(venv(torch("2.9.1+cu128"), python=python), distributions=packages)
+    assert status("python-not-admitted", environment) == expected
+    of_conda = tuple(but(each, installer="conda") for each in packages)
+    assert status("python-not-admitted", but(environment, distributions=of_conda)) == (expected and "pass")
+
+
+def test_what_is_for_a_newer_python_is_installed_again_and_for_an_older_one_elsewhere() -> None:
+    def fixes(bounds: str, python: str) -> list[tuple[str, ...]]:
+        packages = (dist("torch", "2.9.1", requires_python=bounds),)
+        found = but(venv(torch("2.9.1+cu128"), python=python), distributions=packages)
+        return [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes]
+
+    assert fixes(">=3.10", "3.9.18") == [("uninstall", "--yes", "torch"), ("install", "torch")]
+    assert fixes("<3.14", "3.14.1") == [()]
 
 
 # --- What is required and not there -----------------------------------------------------------------------------------
