@@ -184,6 +184,9 @@ def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str 
         return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is no regular file"}
+    denied = _denied(request, recorded.path, stat.S_IMODE(found.st_mode))
+    if denied:
+        return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
     other = sized and recorded.size is not None and recorded.size != found.st_size
     if not other and (not _is_library(recorded.path) or _begins_well(request, recorded.path)):
         return None
@@ -192,6 +195,14 @@ def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str 
         return None
     said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
     return {**said, **({"problem": problem} if problem else _stripped(request, recorded.path, said))}
+
+
+def _denied(request: Request, path: str, mode: int) -> str | None:
+    """Why the permissions of a file that is there keep others than root from using it."""
+    if not mode & 0o444 or (request.get("root", "/") == "/" and not os.access(path, os.R_OK)):
+        return "its mode does not allow reading"
+    runs = mode & 0o111 or not path.rpartition("/")[0].endswith("/bin")
+    return None if runs or read_start(request, path, 4) != _ELF else "its mode does not allow running"
 
 
 def _differs(recorded: Recorded, kind: str) -> Fields:
