@@ -80,6 +80,23 @@ def test_the_wheel_that_the_metadata_asks_for_is_named() -> None:
     assert fix.command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("nvidia-cusolver-cu12==11.6.1.9", "warn"),
+        ('nvidia-cusolver-cu12==11.6.1.9; platform_system == "Linux"', "warn"),
+        ('nvidia-cusolver-cu12==11.6.1.9; platform_machine == "s390x"', "pass"),
+        ('nvidia-cusolver-cu12==11.6.1.9; extra == "all"', "pass"),
+        ("nvidia-cufft-cu12==11.2.1.3", "pass"),
+    ],
+)
+def test_what_is_opened_late_is_missed_where_it_is_required(line: str, expected: str) -> None:
+    late = but(pytorch(load("libcusolver.so.11", optional=True)), requires=(line,))
+    check = check_of("cuda-library-missing", having(late))
+    assert check.status == expected
+    assert expected == "pass" or check.fixes[0].command[-1] == "nvidia-cusolver-cu12==11.6.1.9"
+
+
 def test_an_extension_does_not_repeat_what_its_framework_lacks() -> None:
     gone = load("libcufft.so.11")
     extension = Framework(source="elf x", name="torchvision", version="0.20.1", extends="torch", loads=(gone,))
