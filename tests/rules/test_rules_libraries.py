@@ -52,6 +52,11 @@ def test_a_newer_gpu_than_ptxas_knows() -> None:
     assert statuses("jit-compiler-too-old", named) == ()
 
 
+def test_a_compiler_that_cc_names_in_vain_is_unset() -> None:
+    check = check_of("jit-compiler-missing", having(but(ptxas("12.4.99"), compiles_with={"CC": "", "Python.h": "/x"})))
+    assert (check.status, [fix.command for fix in check.fixes]) == ("warn", [("env", "-u", "CC", "python")])
+
+
 def test_what_ran_on_the_gpu_lacks_nothing() -> None:
     ran = Trial(imported=True, ran_on_gpu=True)
     snapshot = having(pytorch(load("libcufft.so.11"), OLD_JITLINK, trial=ran))
