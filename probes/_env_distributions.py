@@ -29,6 +29,7 @@ _PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")
 """``-py3.11`` (and a platform) at the end of an egg's name."""
 _NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 _VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
 """Names of fields are compared without regard to case, as in a mail's head."""
 _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 
@@ -131,7 +132,9 @@ def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str],
     if "direct_url.json" in names and _is_editable(read_text(request, f"{path}/direct_url.json", 65536)):
         record["editable"] = True
     if record["name"] in detailed:
-        record["requires"] = _requirements(read_text(request, f"{path}/METADATA"))
+        text = read_text(request, f"{path}/METADATA")
+        record["requires"] = _requirements(text)
+        record |= python_asked((text or "")[:_LONG_HEAD].encode())
     return record
 
 
@@ -207,6 +210,12 @@ def _requirements(text: str | None) -> list[str]:
         if line.startswith("Requires-Dist:"):
             lines.append(printable(line.partition(":")[2].strip()))
     return lines
+
+
+def python_asked(head: bytes) -> Fields:
+    """The field ``requires_python`` by the head of METADATA; empty where it says nothing of Python."""
+    said = _line(head, _PYTHON_LINE)
+    return {"requires_python": printable(said, 200)} if said else {}
 
 
 def _is_editable(direct_url: str | None) -> bool:

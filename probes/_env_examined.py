@@ -17,8 +17,10 @@ from ._env_frameworks import DETAILED, frameworks_and
 from ._env_layout import read_layout
 from ._env_paths import printable
 from ._env_search_path import search_path
+from ._env_shadowing import shadowing
 from ._env_site import Site
 from ._env_unreadable import refused_of, unreadable
+from ._framework_here import folder_of
 from ._kit import Request
 from ._shipped import shipped
 
@@ -146,9 +148,14 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
     conda = installed_by_conda(request, key, DETAILED)
     complete = path.complete and wheels.complete and conda.complete
     distributions = [*wheels.items, *conda.items]
+    leading = {folder: led_by for folder, led_by in zip(path.folders, path.led_by, strict=True) if led_by}
+    for item in distributions if leading else ():
+        if folder_of(item) in leading:
+            item["led_by"] = leading[folder_of(item)]
     site = Site(
         request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders), path.led_by
     )
+    looked = shipped(request, distributions, DETAILED, layout.version)
     record |= {
         "python": layout.version,
         "implementation": layout.implementation,
@@ -158,10 +165,10 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "lock_file": layout.lock_file,
         "externally_managed": layout.externally_managed,
         "site_packages": list(path.folders),
-        "distributions": distributions,
+        "distributions": [*shadowing(site, looked), *distributions],
         "distributions_complete": complete,
         "damaged": [*wheels.damaged, *conda.damaged],
-        "shipped": shipped(request, distributions, DETAILED, layout.version),
+        "shipped": looked,
         "startup": list(path.startup),
         "problem": layout.problem,
     }

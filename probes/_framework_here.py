@@ -18,6 +18,7 @@ FILES = 200
 """Files of one kind in one folder that are taken."""
 _SHOWN = 3
 _LABEL = re.compile(r"\+.*")
+_HALF = "an incomplete installation"
 
 Record = dict[str, Any]
 
@@ -134,7 +135,8 @@ def _missing(here: Here, needs: Sequence[str]) -> list[str]:
     if here.package is None:
         if here.wheel and here.wheel.get("editable"):
             return ["it is installed in editable mode, and no file tells where its folder is"]
-        return [Lack("its metadata is there, its folder is not: an incomplete installation")]
+        traced = here.wheel or here.conda
+        return [Lack(f"{'its metadata is there, its folder is not' if traced else 'it is not there'}: {_HALF}")]
     lost = _lost(here)
     lacking = [name for name in needs if name not in here.names()]
     if lacking and not lost:

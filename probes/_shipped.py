@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._elf import ElfError, open_elf
 from ._elf_headers import SHT_SYMTAB
+from ._env_distributions import python_asked
 from ._env_head import read_start
 from ._env_paths import printable
 from ._framework_pins import extra_of, requirement_name, that_matter
@@ -145,7 +146,7 @@ def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset
             if len(found) >= PACKAGES:
                 return found
             if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
-                item["requires"] = _requirements(request, item["path"])
+                item.update(_asked(request, item["path"]))
             for line in _followed(item.get("requires") or ()):
                 asked = requirement_name(line)
                 if asked in by_name and asked not in met:
@@ -160,14 +161,16 @@ def _followed(lines: Sequence[str]) -> list[str]:
     return [*always, *(line for line in that_matter(lines) if extra_of(line) is not None)]
 
 
-def _requirements(request: Request, dist_info: str) -> list[str]:
+def _asked(request: Request, dist_info: str) -> Fields:
+    """What METADATA asks for: other distributions, and a Python."""
     for limit in (_HEADS, _HEAD_LIMIT):
         head = read_start(request, f"{dist_info}/METADATA", limit) or b""
         end = _END_OF_HEAD.search(head)
         if end or len(head) < limit:
             break
     lines = _REQUIRES.findall(head[: end.start()] if end else head)
-    return [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
+    requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
+    return {"requires": requires, **python_asked(head)}
 
 
 def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
@@ -181,6 +184,9 @@ def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str 
         return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is no regular file"}
+    denied = _denied(request, recorded.path, stat.S_IMODE(found.st_mode))
+    if denied:
+        return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
     other = sized and recorded.size is not None and recorded.size != found.st_size
     if not other and (not _is_library(recorded.path) or _begins_well(request, recorded.path)):
         return None
@@ -189,6 +195,14 @@ def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str 
         return None
     said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
     return {**said, **({"problem": problem} if problem else _stripped(request, recorded.path, said))}
+
+
+def _denied(request: Request, path: str, mode: int) -> str | None:
+    """Why the permissions of a file that is there keep others than root from using it."""
+    if not mode & 0o444 or (request.get("root", "/") == "/" and not os.access(path, os.R_OK)):
+        return "its mode does not allow reading"
+    runs = mode & 0o111 or not path.rpartition("/")[0].endswith("/bin")
+    return None if runs or read_start(request, path, 4) != _ELF else "its mode does not allow running"
 
 
 def _differs(recorded: Recorded, kind: str) -> Fields:

@@ -56,7 +56,7 @@ def _torch(site: Site) -> Torch:
         return Torch()
     cuda = read_version_file(site.request, here.path).cuda
     parts = (*here.files(r"libtorch_global_deps\.so", "lib"), *here.files(r"_C(?:\.[\w-]+)*\.so"))
-    lazy = here.files(r"libtorch_cuda_linalg\.so|libcaffe2_nvrtc\.so", "lib")
+    lazy = here.files(r"libtorch_(?:cuda_linalg|nvshmem)\.so|libcaffe2_nvrtc\.so", "lib")
     asks = tuple(Ask((path,), by="libtorch_cuda.so") for path in lazy)
     return Torch(here.path, cuda, parts, tuple(_preloads(site, here.path, cuda)), asks)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.fit import Fit
-from envcheck.compat.package_needs import release_fits, release_rows
+from envcheck.compat.package_needs import admits, release_fits, release_rows
 from envcheck.compat.torch_python import python_runs_torch
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.conda import conda_command
 from envcheck.rules.fits import does_not_fit
-from envcheck.rules.framework_facts import leads, machine, named
+from envcheck.rules.framework_facts import leads, machine, named, of
+from envcheck.rules.install import How, install
 from envcheck.rules.rebuild import rebuild
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Environment
+
+_SHOWN = 8
 
 
 @rule(
@@ -199,3 +202,75 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     title = f"{named(framework)} has no wheels for Python {environment.python}"
     anew = Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}")
     return does_not_fit(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
+
+
+def _asks_for_a_python(environment: Environment, _facts: Facts) -> bool:
+    return environment.python is not None and any(each.requires_python for each in environment.distributions or ())
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_asks_for_a_python,
+    explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
+)
+def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
+    """An installed package does not admit the environment's Python.
+
+    What it checks
+        `Requires-Python` in the metadata of the frameworks and of the packages that they require
+        against the version of the environment's Python. A framework for a newer Python is a failure,
+        everything else a warning.
+
+    Why it matters
+        An installer would have refused the package. It comes about when an environment is copied to
+        another Python, or when PYTHONPATH or a `.pth` file leads to packages of another one: code for
+        a newer Python is a syntax error here, and compiled modules of another Python are not found.
+
+    How to fix
+        Of packages for a newer Python, remove them and install them again with this one: the installer
+        then chooses releases that admit it. Where this Python is too new, create an environment with
+        an older one.
+
+    Sources
+        Core metadata, Requires-Python, PyPA:
+            https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
+        pip, install: https://pip.pypa.io/en/stable/cli/pip_install/
+    """
+    python = environment.python or ""
+    first = {each.name: each for each in reversed(environment.distributions or ())}
+    asking = [each for each in first.values() if each.requires_python and "conda" not in (each.channel, each.installer)]
+    refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
+    if not refusing:
+        return passed(f"The frameworks and what they require admit Python {python}", decided_by="declared")
+    frameworks = {each.name for each in of(environment) if leads(each, facts.tables) and not imported(each)}
+    refusing.sort(key=lambda each: each.name not in frameworks)
+    newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
+    names = [each.name for each in refusing]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
+    text = f"Remove what does not admit Python {python}, and install releases that do"
+    anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
+    again = install(facts, names, text, How(owner=names[0]), remove=names)
+    return Outcome(
+        status="fail" if any(each.name in frameworks for each in newer) else "warn",
+        title=f"Packages for another Python than {python}: {names[0][:30]}{more}"[:80],
+        message=f"{said}; this is Python {python}.",
+        evidence=(
+            seen("Python", environment, "python"),
+            *(seen(each.name, each, "requires_python") for each in refusing[:_SHOWN]),
+        ),
+        decided_by="declared",
+        fixes=again if len(newer) == len(refusing) else (anew,),
+    )
+
+
+def _admits_python(bounds: str, python: str) -> bool:
+    """Whether bounds admit a Python, of which the third number may not be known; what cannot be read admits all."""
+    known = python.count(".") > 1
+    return any(admits(bounds, each) is not False for each in ((python,) if known else (f"{python}.0", f"{python}.99")))
+
+
+def _lower(bounds: str) -> str:
+    return ",".join(part for part in bounds.split(",") if part.strip().startswith((">", "~=")))

@@ -11,6 +11,7 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.framework_facts import extended, named
 from envcheck.rules.install import How, install
 from envcheck.rules.libraries_facts import (
+    are_opened_late,
     asked,
     copy_at,
     followed,
@@ -29,7 +30,7 @@ from envcheck.rules.machine import on_tegra, plural
 from envcheck.rules.reinstall import reinstall
 from envcheck.rules.shipped import is_damaged, owner_of
 from envcheck.rules.trial_facts import ran_on_gpu
-from envcheck.snapshot import Distribution, Load
+from envcheck.snapshot import Distribution, Framework, Load
 from envcheck.versions import CudaVersion
 
 
@@ -57,7 +58,8 @@ def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         The libraries that the framework's binaries ask for, and those that its code opens by name,
         searched as the dynamic loader and the framework's own preloading search them. This is about
         those of which there is no copy on this system. Of libraries that a framework does without,
-        only those count whose absence makes TensorFlow, JAX or ONNX Runtime compute on the CPU.
+        those count that its metadata requires (cuSOLVER of PyTorch, opened at the first call: a
+        warning), and those whose absence makes TensorFlow, JAX or ONNX Runtime compute on the CPU.
 
     Why it matters
         `import` fails with "cannot open shared object file", or the framework falls back to the CPU
@@ -102,10 +104,11 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
     first = found[0].name
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     text = "It is not on this system" if len(found) == 1 else "They are not on this system"
+    names = ", ".join(load.name for load in found)
     return Outcome(
-        status=weight(subject, facts),
+        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
         title=f"{named(framework)} lacks {first}{more}",
-        message=f"{named(framework)} asks for {', '.join(load.name for load in found)}. {text}; {_effect(found)}.",
+        message=f"{named(framework)} asks for {names}. {text}; {_effect(found, framework)}.",
         evidence=(*asked(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
@@ -128,8 +131,8 @@ def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution
     return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
-def _effect(found: Sequence[Load]) -> str:
-    gentle = all(load.optional for load in found)
+def _effect(found: Sequence[Load], framework: Framework) -> str:
+    gentle = all(load.optional for load in found) and not are_opened_late(found, framework)
     return "without it, the framework computes on the CPU" if gentle else "what asks for it cannot be loaded"
 
 
@@ -198,7 +201,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
-    text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found)}."
+    text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found, framework)}."
     where = f" There is {elsewhere.unfound[0]}, where its loader does not look." if elsewhere else ""
     brought = [load for load in found if _is_brought(load, subject, facts)]
     stays = " A wheel of this environment laid it there, and would again." if elsewhere in brought else ""
@@ -215,7 +218,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     else:
         mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
-        status=weight(subject, facts),
+        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
         title=f"{named(framework)} {does} {first.name}{more}",
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),

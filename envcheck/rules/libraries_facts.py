@@ -9,6 +9,7 @@ from envcheck.compat.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.framework_facts import extended, gives_the_gpu, others_on_cuda
 from envcheck.rules.libraries_names import LibraryName, name_of
+from envcheck.rules.libraries_requirements import is_required
 from envcheck.rules.machine import may_have_gpus
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Library, Load
@@ -84,8 +85,15 @@ def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
     if not load.optional:
         return True
     name = name_in(load)
+    if name is not None and is_required(framework, name.family, facts):
+        return True  # it comes with the framework, which opens it late: cuSOLVER of PyTorch
     whole = framework.name.startswith(_NEEDS_FOR_GPU) and bool(framework.cuda or framework.name.startswith("jax-cuda"))
     return whole and name is not None and name.family in _WHOLE and may_have_gpus(facts)
+
+
+def are_opened_late(found: Iterable[Load], framework: Framework) -> bool:
+    """Whether it works until it first calls one of these; others leave the GPU without an error."""
+    return all(load.optional for load in found) and not framework.name.startswith(_NEEDS_FOR_GPU)
 
 
 def why_missing(load: Load, facts: Facts) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from envcheck.compat.libraries import toolkit_wheels
-from envcheck.compat.package_needs import admits, normalised, of_an_extra, read_requirement
+from envcheck.compat.package_needs import admits, holds, normalised, of_an_extra, read_requirement
 from envcheck.rules.api import Facts
 from envcheck.rules.framework_fixes import same_version
 from envcheck.rules.libraries_names import LibraryName
@@ -80,6 +80,12 @@ def declared(framework: Framework, family: str) -> str | None:
         if asked is not None and normalised(asked.name) != _TOOLKIT:
             return f"{normalised(asked.name)}{asked.specifier}"
     return None
+
+
+def is_required(framework: Framework, family: str, facts: Facts) -> bool:
+    """Whether the metadata asks for a wheel of a family on this system, without an extra."""
+    lines = map(read_requirement, _lines_holding(framework, family))
+    return any(asked is not None and holds(asked, facts.marks) for asked in lines)
 
 
 def _own_extra(framework: Framework, family: str) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
-from envcheck.compat.package_needs import admits, bounds_on, release_fits
+from envcheck.compat.package_needs import admits, bounds_on, release_fits, requirement_name
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.fits import by_confidence
@@ -19,6 +19,10 @@ from envcheck.snapshot import Distribution, Environment
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
 _OF_JAX = re.compile(r"jax(?:lib|-cuda\d{2}-\w+)?")
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
+_HALF = re.compile(r"(jax-cuda\d{2})-(plugin|pjrt)")
+_OTHER_HALF = {"plugin": "pjrt", "pjrt": "plugin"}
+_COMPILER = "/xla_cuda_plugin.so"
+"""The file of ``jax-cudaNN-pjrt``, as it stands among the plug-in's binaries."""
 
 
 class _Wrong(NamedTuple):
@@ -65,43 +69,81 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
 
     What it checks
         The versions of jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt against each other: by what
-        their metadata requires, else by what is known of the releases; and whether there are plug-ins
-        for two major versions of CUDA.
+        their metadata requires, else by what is known of the releases; whether plugin and pjrt, the two
+        halves of the CUDA plug-in, are both installed; and whether there are plug-ins for two major
+        versions of CUDA.
 
     Why it matters
         JAX leaves out a plug-in that was built for another jaxlib, and computes on the CPU after a
         warning ("it is not compatible with the installed jaxlib version"), or fails at the first call
-        of a kernel. Of two plug-ins only one can register itself as `cuda`.
+        of a kernel. Without pjrt there is no CUDA backend; without the plugin there are no kernels. Of
+        two plug-ins only one can register itself as `cuda`.
 
     How to fix
-        Install them in one command, by the extra: `pip install -U "jax[cuda13]"`; of two plug-ins
-        remove the one for the CUDA that is not used.
+        Install them in one command, by the extra: `pip install -U "jax[cuda13]"`; where one half is
+        missing, install it in the version of the other; of two plug-ins remove the one for the CUDA
+        that is not used.
 
     Sources
         JAX, Installation: https://docs.jax.dev/en/latest/installation.html
         JAX, Change log: https://docs.jax.dev/en/latest/changelog.html
     """
     parts = _parts(environment)
-    wrong = [*_pairs(parts, facts), *_two_plugins(parts)]
+    apart, halves = [*_pairs(parts, facts), *_two_plugins(parts)], _missing_halves(parts, environment, facts)
+    wrong = [*apart, *(_half_gone(parts[half], line) for half, line in halves.items())]
     if not wrong:
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
         return passed(f"{fit}", decided_by="declared") if known else None
     found = sorted(wrong, key=lambda each: STATUSES.index(each.status))
     works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in of(environment))
+    missing = " and ".join(map(requirement_name, halves.values()))
+    title = "Two CUDA plug-ins of JAX" if not any(_PAIR in each.reason for each in apart) else _APART
     return Outcome(
         status="note" if works else found[0].status,
-        title="JAX's packages do not belong together" if _PAIR in found[0].reason else "Two CUDA plug-ins of JAX",
+        title=title if apart else f"JAX cannot use the GPU: {missing} is missing",
         message=" ".join(f"{each.reason}." for each in found),
         evidence=tuple(dict.fromkeys(part for each in found for part in each.evidence)),
         sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
         decided_by="declared",
-        fixes=_together(parts, facts),
+        fixes=_together(parts, facts) if apart else _bring(tuple(halves.values()), facts),
         frameworks=tuple(each.name for each in of(environment) if _OF_JAX.fullmatch(each.name)),
     )
 
 
 _PAIR = ", and this is "
+_APART = "JAX's packages do not belong together"
+
+
+def _missing_halves(parts: dict[str, Distribution], environment: Environment, facts: Facts) -> dict[str, str]:
+    """The halves of plug-ins whose other half is not there, and what brings that, as a requirement line.
+
+    conda's packages are cut otherwise, and of an incomplete list nothing is called missing.
+    """
+    if not environment.distributions_complete or any(part.channel == "conda" for part in parts.values()):
+        return {}
+    by_files = {each.name for each in of(environment) if each.path is not None}
+    for each in of(environment):
+        if _PLUGIN.fullmatch(each.name) and any(path.endswith(_COMPILER) for path in each.binaries or ()):
+            by_files.add(each.name.replace("plugin", "pjrt"))
+    found = {}
+    for name, part in parts.items():
+        half = _HALF.fullmatch(name)
+        other = f"{half[1]}-{_OTHER_HALF[half[2]]}" if half else name
+        if other not in parts and other not in by_files and part.version:
+            bounds = bounds_on(part.requires or (), other, facts.marks)
+            found[name] = f"{other}{bounds or f'=={part.version}'}"
+    return found
+
+
+def _half_gone(half: Distribution, line: str) -> _Wrong:
+    needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
+    reason = f"{half.name} {half.version} works with {line} only, which is not installed: JAX {needs}"
+    return _Wrong(reason, (seen(half.name, half, "version"),), "fail")
+
+
+def _bring(lines: tuple[str, ...], facts: Facts) -> tuple[Fix, ...]:
+    return install(facts, lines, f"Install {' and '.join(map(requirement_name, lines))}, which is missing", How())
 
 
 def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[_Wrong]:

@@ -105,17 +105,23 @@ def _evidence(framework: Framework) -> Iterator[Evidence]:
 
 def _way_back(framework: Framework) -> Iterator[Fix]:
     folder = (framework.path or "").rpartition("/")[0]
-    if framework.led_by == _VARIABLE:
+    if framework.led_by:
+        yield from way_back(framework.led_by, folder, named(framework))
+    else:
+        yield Fix(text=f"Move {framework.path} away: no installed package owns it", risk="deletes nothing by itself")
+
+
+def way_back(led_by: str, folder: str, what: str) -> Iterator[Fix]:
+    """Leave out a folder of Python's search path, in which ``what`` is found before the installed copy."""
+    if led_by == _VARIABLE:
         yield from without_variable(_VARIABLE, [folder])
-    elif framework.led_by == _USER_SITE:
-        text = f"Leave out the user site, or remove {named(framework)} from {folder}; to try it: PYTHONNOUSERSITE=1"
+    elif led_by == _USER_SITE:
+        text = f"Leave out the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(
             text=text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site"
         )
-    elif framework.led_by:
-        yield Fix(text=f"Remove the line that leads to {folder} from {framework.led_by}")
     else:
-        yield Fix(text=f"Move {framework.path} away: no installed package owns it", risk="deletes nothing by itself")
+        yield Fix(text=f"Remove the line that leads to {folder} from {led_by}")
 
 
 def _any_code(environment: Environment, _facts: Facts) -> bool:

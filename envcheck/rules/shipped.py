@@ -84,7 +84,8 @@ class DamagedPackage(msgspec.Struct, frozen=True):
         elif missing:
             what = f"{name} is missing"
         elif first.problem:
-            what = f"{name} cannot be {'loaded' if _is_code(first) else 'imported'}"
+            is_program = posixpath.dirname(first.path).endswith("/bin")
+            what = f"{name} cannot be {'loaded' if _is_code(first) else 'run' if is_program else 'imported'}"
         else:
             what = f"{name} differs" if len(self.files) == 1 else f"{len(self.files)} files differ"
         return f"{self.distribution.name[:30]} {self.distribution.version[:20]} {does}: {what}"

@@ -269,8 +269,9 @@ class _Installer:
     def _now(self, framework: Framework) -> Framework | None:
         """The framework after the change; None where its package is gone."""
         name = framework.name
-        if name not in self.known:
-            return self._with_libraries(framework)  # no distribution of that name: it stays as it is
+        if name not in self.known:  # no distribution of that name: what is there of it stays as it is
+            lost = name in self.fresh and not framework.led_by
+            return self._new(name, framework) if lost else self._with_libraries(framework)
         if name not in self.there:
             return None
         if name not in self.fresh:
@@ -289,7 +290,7 @@ class _Installer:
             source=SOURCE,
             name=name,
             version=distribution.version or None,
-            path=old.path if old else f"{SOURCE}/{name}",
+            path=(old.path if old else None) or f"{SOURCE}/{name}",
             extends=old.extends if old else None,
             requires=distribution.requires or (),
         )

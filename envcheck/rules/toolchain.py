@@ -9,8 +9,8 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, s
 from envcheck.rules.fits import does_not_fit
 from envcheck.rules.fixes import installer
 from envcheck.rules.framework_facts import named, of
-from envcheck.rules.install import How, install
-from envcheck.rules.libraries_fixes import other_compiler
+from envcheck.rules.install import How, in_steps, install
+from envcheck.rules.libraries_fixes import other_compiler, without_variable
 from envcheck.rules.machine import called
 from envcheck.rules.torch_fixes import install_fitting_build
 from envcheck.rules.trial_facts import ran_on_gpu
@@ -19,7 +19,11 @@ from envcheck.versions import ComputeCapability, CudaVersion
 
 _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"
-_HOSTS = {"C compiler": "C compiler (CC, gcc or clang)", "Python.h": "Python.h of its Python"}
+_HOSTS = {
+    "C compiler": "C compiler (CC, gcc or clang)",
+    "CC": "compiler by the name in CC",
+    "Python.h": "Python.h of its Python",
+}
 _HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
 """The package of Python's headers, by the program that installs packages; elsewhere ``python3-dev``."""
 
@@ -163,12 +167,14 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)
     headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
-    packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS]
-    command = ("sudo", *install, *packages) if install and len(packages) == len(lacking) else ()
+    packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS and name != "CC"]
+    command = ("sudo", *install, *packages) if install else ()
+    unset = without_variable("CC", ()) if "CC" in lacking else ()
+    brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
         status="note" if "torch" in names and "vllm" not in names else "warn",
         title=f"{named(framework)} finds no {what}",
         message=f"What starts a kernel is written in C and compiled when the first one is called; there is no {what}.",
         evidence=(seen("what it compiles with", framework, "compiles_with"),),
-        fixes=(Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),),
+        fixes=in_steps((*unset, *brings)),
     )

@@ -159,18 +159,25 @@ class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """An installed Python distribution (or conda package), by its metadata."""
+    """An installed Python distribution (or conda package), by its metadata; or a package without any that is imported
+    in the stead of one that a framework requires.
+    """
 
     name: str
     """Normalised."""
     version: str
+    """Empty: it is not known."""
     path: str | None = None
+    led_by: str | None = None
+    """What puts its folder on Python's search path, as of ``Framework.led_by``."""
     build: str | None = None
     """Build string of a conda package."""
     channel: Literal["pip", "conda"] | None = None
     installer: str | None = None
     requires: tuple[str, ...] | None = None
     """``Requires-Dist``, kept for frameworks and for what they require."""
+    requires_python: str | None = None
+    """``Requires-Python``, read where ``requires`` is."""
     editable: bool | None = None
     record: bool | None = None
     """Whether the list of its files (``RECORD``) is there, which pip needs to replace or remove it."""

@@ -29,7 +29,7 @@ class Frameworks(Tree):
     def package(self, files: Mapping[str, str | bytes], name: str = "", version: str = "", lines: str = "") -> None:
         """Files below ``SITE``, and the metadata of the distribution that holds them, if it has a name."""
         for path, content in files.items():
-            self.file(f"{SITE}/{path}", content)
+            self.file(f"{SITE}/{path}", content, 0o755 if "/bin/" in path else 0o644)
         if name:
             self.wheel(SITE, name.replace("-", "_"), version, lines)
             self.record(name, version, files)

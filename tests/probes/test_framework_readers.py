@@ -165,7 +165,7 @@ def test_a_compiler_without_its_plugin(tree: Frameworks) -> None:
     tree.remove(f"{SITE}/jax_cuda12_plugin-0.12.0.dist-info")
     found = tree.found()["jax-cuda12-plugin"]
     assert told(found, "version", "path", "cuda") == (None, None, "12")
-    assert found.problem == "its metadata is there, its folder is not: an incomplete installation"
+    assert found.problem == "it is not there: an incomplete installation"
 
 
 def test_a_jaxlib_from_before_the_plugins(tree: Frameworks) -> None:

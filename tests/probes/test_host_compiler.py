@@ -24,7 +24,7 @@ def tree(tmp_path: Path) -> Tree:
 def place(tree: Tree, path: str) -> str:
     made = tree.folder / path
     made.parent.mkdir(parents=True, exist_ok=True)
-    made.touch()
+    made.touch(0o755)
     return str(made)
 
 
@@ -36,6 +36,16 @@ def test_the_compiler_on_path_and_the_headers_of_that_python(tree: Tree) -> None
     assert host_compiler(tree.site(PATH=str(tree.folder / "first")))["C compiler"] == clang
     assert host_compiler(tree.site(PATH="", CC="ccache cc"))["C compiler"] == "ccache cc"
     assert host_compiler(tree.site(CC="cc\x1b[2J\udcff"))["C compiler"].isprintable()
+    assert host_compiler(tree.site(PATH=path, CC="clang"))["C compiler"] == "clang"
+    assert host_compiler(tree.site(PATH="", CC=gcc))["C compiler"] == gcc
+
+
+def test_a_compiler_that_cannot_be_started_is_none(tree: Tree) -> None:
+    gcc = place(tree, "first/gcc")
+    Path(gcc).chmod(0o644)
+    assert host_compiler(tree.site(PATH=str(tree.folder / "first"))) == {"C compiler": "", "Python.h": ""}
+    for named in (gcc, "gcc-15", "/no/gcc"):
+        assert host_compiler(tree.site(PATH="", CC=named)) == {"CC": "", "Python.h": ""}
 
 
 def test_what_is_not_there_and_what_is_not_known(tree: Tree) -> None:

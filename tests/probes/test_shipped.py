@@ -125,6 +125,21 @@ def test_a_program_that_is_gone(tree: Frameworks) -> None:
     assert differing(tree) == {"triton/backends/nvidia/bin/ptxas": ("triton", "missing", None)}
 
 
+@pytest.mark.parametrize(
+    ("path", "mode", "problem"),
+    [
+        ("triton/backends/nvidia/bin/ptxas", 0o644, "its mode does not allow running"),
+        ("triton/backends/nvidia/bin/ptxas", 0o700, None),
+        (UMATH, 0, "its mode does not allow reading"),
+        (UMATH, 0o444, None),
+        ("numpy/__init__.py", 0o311, "its mode does not allow reading"),
+    ],
+)
+def test_a_file_whose_mode_keeps_it_from_use(tree: Frameworks, path: str, mode: int, problem: str | None) -> None:
+    tree.at(f"{SITE}/{path}").chmod(mode)
+    assert [problem for _, _, problem in differing(tree).values()] == ([problem] if problem else [])
+
+
 def test_files_that_another_package_wrote_over_are_that_ones(tree: Frameworks) -> None:
     other = {**CUPY, "cupy/_version.py": "__version__ = '13.0.0'  # the other\n"}
     tree.package(other, "cupy-cuda11x", "13.0.0")

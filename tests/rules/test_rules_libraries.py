@@ -52,6 +52,11 @@ def test_a_newer_gpu_than_ptxas_knows() -> None:
     assert statuses("jit-compiler-too-old", named) == ()
 
 
+def test_a_compiler_that_cc_names_in_vain_is_unset() -> None:
+    check = check_of("jit-compiler-missing", having(but(ptxas("12.4.99"), compiles_with={"CC": "", "Python.h": "/x"})))
+    assert (check.status, [fix.command for fix in check.fixes]) == ("warn", [("env", "-u", "CC", "python")])
+
+
 def test_what_ran_on_the_gpu_lacks_nothing() -> None:
     ran = Trial(imported=True, ran_on_gpu=True)
     snapshot = having(pytorch(load("libcufft.so.11"), OLD_JITLINK, trial=ran))
@@ -78,6 +83,23 @@ def test_a_shadowing_copy_accounts_for_what_it_breaks() -> None:
 def test_the_wheel_that_the_metadata_asks_for_is_named() -> None:
     fix = check_of("cudnn-missing", having(pytorch(load("libcudnn.so.9")))).fixes[0]
     assert fix.command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("nvidia-cusolver-cu12==11.6.1.9", "warn"),
+        ('nvidia-cusolver-cu12==11.6.1.9; platform_system == "Linux"', "warn"),
+        ('nvidia-cusolver-cu12==11.6.1.9; platform_machine == "s390x"', "pass"),
+        ('nvidia-cusolver-cu12==11.6.1.9; extra == "all"', "pass"),
+        ("nvidia-cufft-cu12==11.2.1.3", "pass"),
+    ],
+)
+def test_what_is_opened_late_is_missed_where_it_is_required(line: str, expected: str) -> None:
+    late = but(pytorch(load("libcusolver.so.11", optional=True)), requires=(line,))
+    check = check_of("cuda-library-missing", having(late))
+    assert check.status == expected
+    assert expected == "pass" or check.fixes[0].command[-1] == "nvidia-cusolver-cu12==11.6.1.9"
 
 
 def test_an_extension_does_not_repeat_what_its_framework_lacks() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Environment, Framework, Snapshot, Trial
+from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Trial
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -49,6 +49,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
     (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
     (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
     (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
+    ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
 ]
 
 
@@ -162,9 +163,34 @@ def test_plugins_for_two_majors_of_cuda() -> None:
     assert check.fixes[0].command[-2:] == ("jax-cuda12-plugin", "jax-cuda12-pjrt")
 
 
-def test_a_release_that_nobody_knows_is_compared_with_its_own_version_alone() -> None:
-    assert status(JAX, only(("jaxlib", "99.1.0"), ("jax-cuda12-plugin", "99.1.0"))) is None
-    assert status(JAX, only(("jaxlib", "99.1.0"), ("jax-cuda12-plugin", "99.2.0"))) == "warn"
+@pytest.mark.parametrize(("version", "expected"), [("99.1.0", None), ("99.2.0", "warn")])
+def test_a_release_that_nobody_knows_is_compared_with_its_own_version_alone(version: str, expected: str | None) -> None:
+    parts = (("jaxlib", "99.1.0"), ("jax-cuda12-plugin", version), ("jax-cuda12-pjrt", version))
+    assert status(JAX, only(*parts)) == expected
+
+
+@pytest.mark.parametrize("major", ["12", "13"])
+@pytest.mark.parametrize(("half", "gone"), [("plugin", "pjrt"), ("pjrt", "plugin")])
+def test_half_a_plugin_names_the_other_half(major: str, half: str, gone: str) -> None:
+    there, other = f"jax-cuda{major}-{half}", f"jax-cuda{major}-{gone}"
+    pins = (f"jax-cuda{major}-pjrt==0.12.0",) if half == "plugin" else ()
+    parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist(there, "0.12.0", requires=pins))
+    jax = Framework(source="file", name="jax", version="0.12.0", path=f"{SITE}/jax", cuda=major)
+    folder = f"{SITE}/jax_cuda{major}_plugin" if half == "plugin" else None
+    own = Framework(source="x", name=f"jax-cuda{major}-plugin", extends="jax", path=folder, incomplete=not folder)
+    check = check_of(JAX, on(venv(jax, own, distributions=parts)))
+    assert (check.status, check.title) == ("fail", f"JAX cannot use the GPU: {other} is missing")
+    assert [fix.command[-1] for fix in check.fixes] == [f"{other}==0.12.0"]
+    condas = tuple(but(part, channel="conda") for part in parts)
+    some = venv(jax, own, distributions=parts, distributions_complete=False)
+    assert [status(JAX, each) for each in (some, venv(jax, own, distributions=condas))] == ["pass", "pass"]
+
+
+def test_pjrt_without_metadata_is_not_called_missing() -> None:
+    parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist("jax-cuda12-plugin", "0.12.0"))
+    binaries = (f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",)
+    own = Framework(source="file", name="jax-cuda12-plugin", extends="jax", path=f"{SITE}/x", binaries=binaries)
+    assert status(JAX, venv(own, distributions=parts)) is None
 
 
 def test_jax_alone_raises_no_question() -> None:
@@ -384,6 +410,39 @@ def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, pyth
     assert status("python-unsupported", having(framework, python=python)) == expected
 
 
+@pytest.mark.parametrize(
+    ("framework", "required", "python", "expected"),
+    [
+        (">=3.10", ">=3.8", "3.12.3", "pass"),
+        (">=3.10", None, "3.10", "pass"),
+        (">=3.10.4", None, "3.10", "pass"),
+        (">=3.10", ">=3.8", "3.9.18", "fail"),
+        (">=3.10,<3.14", None, "3.14.0", "warn"),
+        (">=3.8", "~=3.11", "3.9.18", "warn"),
+        ("no bounds", None, "3.9.18", "pass"),
+        (None, None, "3.9.18", None),
+    ],
+)
+def test_a_python_that_metadata_does_not_admit(
+    framework: str | None, required: str | None, python: str, expected: str | None
+) -> None:
+    packages = (dist("torch", "2.9.1", requires_python=framework), dist("sympy", "1.13", requires_python=required))
+    environment = but(venv(torch("2.9.1+cu128"), python=python), distributions=packages)
+    assert status("python-not-admitted", environment) == expected
+    of_conda = tuple(but(each, installer="conda") for each in packages)
+    assert status("python-not-admitted", but(environment, distributions=of_conda)) == (expected and "pass")
+
+
+def test_what_is_for_a_newer_python_is_installed_again_and_for_an_older_one_elsewhere() -> None:
+    def fixes(bounds: str, python: str) -> list[tuple[str, ...]]:
+        packages = (dist("torch", "2.9.1", requires_python=bounds),)
+        found = but(venv(torch("2.9.1+cu128"), python=python), distributions=packages)
+        return [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes]
+
+    assert fixes(">=3.10", "3.9.18") == [("uninstall", "--yes", "torch"), ("install", "torch")]
+    assert fixes("<3.14", "3.14.1") == [()]
+
+
 # --- What is required and not there -----------------------------------------------------------------------------------
 
 LINES = (
@@ -409,6 +468,49 @@ def test_what_is_required_and_not_installed_is_named() -> None:
 
 def test_extras_other_systems_and_what_most_do_without_are_not_missed() -> None:
     assert status(REQUIREMENT, torch_requiring("filelock", "typing-extensions", "triton")) == "pass"
+
+
+PINNING = ("sympy==1.13.1", "jinja2", 'numpy<2; extra == "old"', 'mpmath>=9; sys_platform == "win32"')
+
+
+def requiring(*others: Distribution, **changes: Any) -> Environment:
+    """PyTorch that pins SymPy, which has bounds of its own."""
+    own = (dist("torch", "2.9.1", requires=PINNING), dist("jinja2", "3.1", requires=("markupsafe>=2.0",)))
+    return but(venv(torch("2.9.1+cu128"), **changes), distributions=(*own, *others))
+
+
+@pytest.mark.parametrize(
+    ("sympy", "mpmath", "markupsafe", "said"),
+    [
+        ("1.13.1", "1.3.0", "2.1", None),
+        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, and 1.14.0 is there"),
+        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), and 1.4.0 is there"),
+        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), and 1.1 is there"),
+    ],
+)
+def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
+    of_sympy = dist("sympy", sympy, requires=("mpmath<1.4",))
+    there = (of_sympy, dist("mpmath", mpmath), dist("markupsafe", markupsafe))
+    check = check_of(REQUIREMENT, on(requiring(*there)))
+    assert check.status == ("warn" if said else "pass")
+    assert said is None or (said in check.message and check.fixes[-1].command[-1] == said.partition(",")[0].split()[0])
+    of_conda = [but(each, channel="conda") for each in there]
+    assert status(REQUIREMENT, requiring(*of_conda)) is None
+
+
+@pytest.mark.parametrize(("version", "said"), [("1.12", "1.12 is there"), ("", "a copy of unknown version is there")])
+@pytest.mark.parametrize(("led_by", "word"), [("PYTHONPATH", "PYTHONPATH"), ("user site", "PYTHONNOUSERSITE=1")])
+def test_the_copy_that_is_imported_counts(version: str, said: str, led_by: str, word: str) -> None:
+    first = dist("sympy", version, path="/x/sympy", led_by=led_by)
+    good, bad_one = dist("sympy", "1.13.1"), dist("sympy", "1.11")
+    check = check_of(REQUIREMENT, on(requiring(first, good)))
+    assert (check.status, f"{said}, imported from /x (by {led_by})" in check.message) == ("warn", True)
+    assert [word in fix.command for fix in check.fixes] == [True]
+    both = check_of(REQUIREMENT, on(requiring(first, bad_one))).fixes
+    assert [(word in fix.command, fix.command[-1], fix.continues) for fix in both] == [
+        (True, "python", False),
+        (False, "sympy==1.13.1", True),
+    ]
 
 
 def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:

@@ -193,8 +193,15 @@ ENTRIES = (
         "JAX's PJRT missing",
         "fit",
         installs(*(each for each in stacks.JAX_12 if "pjrt" not in each)),
-        (),
+        ("jax-plugin-mismatch",),
         ("jax.cuda12.pjrt",),
+    ),
+    Broken(
+        "JAX's plug-in missing beside its PJRT",
+        "fit",
+        installs(*(each for each in stacks.JAX_12 if "plugin" not in each)),
+        ("jax-plugin-mismatch",),
+        ("jax.cuda12.plugin",),
     ),
     Broken(
         "NumPy 2 and CuPy of NumPy 1",
@@ -204,7 +211,13 @@ ENTRIES = (
         ("(?i)numpy",),
         works="import cupy",
     ),
-    Broken("Python too new", "fit", _python_too_new, ("python-unsupported", "requirement-broken"), ("numba.cuda",)),
+    Broken(
+        "Python too new",
+        "fit",
+        _python_too_new,
+        ("python-not-admitted", "python-unsupported", "requirement-broken"),
+        ("numba.cuda",),
+    ),
     Broken(
         "cuBLAS missing",
         "pins",
