@@ -189,7 +189,7 @@ class Rule(msgspec.Struct, frozen=True):
     """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
     environment, and whatever keeps CUDA from starting, accounts for it."""
     told_by: tuple[str, ...] = ()
-    """Names of the rules whose findings tell the same, where they name the same packages: theirs are shown."""
+    """Names of the rules whose findings tell the same, where they name the same packages (or files): those show."""
     yields_to: tuple[str, ...] = ()
     """Names of the rules beside whose findings, on the same subject or the machine, it has nothing to say."""
     always: bool = False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject
@@ -13,6 +15,9 @@ from envcheck.rules.libraries_names import LibraryName
 from envcheck.rules.libraries_requirements import PLAIN_NAME, declared, requirements
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
+
+_BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
+"""What separates the entries of a variable, where that is not the colon alone."""
 
 
 def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
@@ -52,11 +57,24 @@ def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fi
     return install(facts, (f"{framework.name}{version}",), text, How(again=True, owner=framework.name))
 
 
-def without_variable(name: str, folders: Iterable[str]) -> tuple[Fix, ...]:
-    """Keep a folder of other copies off the loader's path."""
-    shown = ", ".join(dict.fromkeys(folders))
-    what = f"Take {shown} out of {name}" if shown else f"Unset {name}"
-    return (Fix(text=f"{what}; to try it: start the program without {name}", command=("env", "-u", name, "python")),)
+def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fix, ...]:
+    """Start a program with a variable's value less these folders (and files in them), or without the variable where
+    nothing else is in it, or an entry leads there by another name (a link).
+    """
+    gone = tuple(dict.fromkeys(places))
+    parts = [part for part in re.split(_BETWEEN.get(name, ":"), facts.variable(name) or "") if part]
+    kept = [part for part in parts if not any(_is_at(part, place) for place in gone)]
+    text = f"Take {', '.join(gone)} out of {name}" + (": nothing else is in it" if parts and not kept else "")
+    change = (f"{name}={':'.join(kept)}",) if len(kept) < len(parts) and kept else ("-u", name)
+    return (Fix(text=text, command=("env", *change, "python")),)
+
+
+def _is_at(part: str, place: str) -> bool:
+    """Whether an entry of a search path, which may be a relative one, is the place or a file in it."""
+    plain = PurePosixPath(part)
+    if not plain.is_absolute():
+        return PurePosixPath(place).match(part)
+    return str(plain) == place or (".so" in plain.name and str(plain.parent) == place)
 
 
 def add_folders(folders: Sequence[str]) -> Fix:

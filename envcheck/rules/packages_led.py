@@ -83,7 +83,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         message=" ".join(map(_sentence, found[:_MOST])),
         evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
         decided_by="declared",
-        fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each))),
+        fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each, facts))),
         frameworks=tuple(concerned),
     )
 
@@ -114,10 +114,10 @@ def _evidence(framework: Framework) -> Iterator[Evidence]:
         yield seen("installed", framework, "instead_of")
 
 
-def _way_back(framework: Framework) -> Iterator[Fix]:
+def _way_back(framework: Framework, facts: Facts) -> Iterator[Fix]:
     folder = (framework.path or "").rpartition("/")[0]
     if framework.led_by == _VARIABLE:
-        yield from without_variable(_VARIABLE, [folder])
+        yield from without_variable(_VARIABLE, [folder], facts)
     elif framework.led_by == _USER_SITE:
         text = f"Leave out the user site, or remove {named(framework)} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(

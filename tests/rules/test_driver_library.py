@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from envcheck.assume import assume
+from envcheck.components import parse_components
 from envcheck.snapshot import DriverLibrary, Listing, Snapshot
 from tests.rules.machines import (
     DOCKER,
@@ -97,9 +99,27 @@ def test_a_stub_of_nvml_is_a_finding() -> None:
 
 def test_only_the_folder_is_taken_off_the_path() -> None:
     machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b c", cuda_init=None)
-    assert check_of("driver-library-unusable", machine).fixes[0].command == ()
+    assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b c", "python")
     machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b", cuda_init=None)
     assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b", "python")
+
+
+@pytest.mark.parametrize("name", [CUDA, NVML])
+@pytest.mark.parametrize("wrong", [{"refused": "it is empty"}, {"kind": "stub"}])
+def test_an_assumed_machine_keeps_what_a_variable_leads_to(name: str, wrong: dict[str, Any]) -> None:
+    asked = parse_components("gpu==H100,driver==550.54.15")
+    snapshot = assume(with_first(first(name, **wrong), path=f"/a:{FOLDER}"), asked)
+    check = check_of("driver-library-unusable", snapshot)
+    assert (check.status, check.fixes[0].command) == ("fail", ("env", "LD_LIBRARY_PATH=/a", "python"))
+    assert statuses("driver-library-unusable", assume(machine(), asked)) == ()
+
+
+def test_without_a_gpu_only_a_damaged_file_is_told_and_mildly() -> None:
+    listing = Listing(items=(first(refused="it is empty"),), complete=True)
+    snapshot = but(without_gpu(), driver=driver(libraries=listing, cuda_init=None), variables=variables())
+    assert statuses("driver-library-unusable", snapshot) == ("warn",)
+    stub = Listing(items=(first(kind="stub"),), complete=True)
+    assert statuses("driver-library-unusable", but(snapshot, driver=driver(libraries=stub, cuda_init=None))) == ()
 
 
 def test_the_list_of_the_loaders_cache_is_named() -> None:
