@@ -44,6 +44,8 @@ class Facts(msgspec.Struct, frozen=True):
 
     snapshot: Snapshot
     tables: Tables
+    about: tuple[str, ...] = ()
+    """Names of the frameworks that a remedy is for; empty for rules."""
 
     @property
     def os(self) -> Literal["linux", "windows", "macos"]:

@@ -101,7 +101,9 @@ def install_release_for(name: str, component: str, environment: Environment, fac
     os, processor = facts.driver_os, machine(facts)
     known = release_for(facts.tables, name, component, met, os, processor, python=environment.python) if met else None
     text = f"Upgrade {name} to a release for {component} {met}".rstrip()
-    return install(facts, (f"{name}{known}",), text) if known else (Fix(text=text),)
+    if known:
+        return install(facts, (f"{name}{known}",), text)
+    return install(facts, (name,), f"Upgrade {name}, for {component} {met}".rstrip(), How(newest=True, owner=name))
 
 
 def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.framework_facts import named, of
+from envcheck.rules.framework_facts import importance, module_of, named, of
 from envcheck.rules.framework_fixes import install_gpu_build, same_version
 from envcheck.rules.install import How, in_steps, install
 from envcheck.rules.libraries_names import LibraryName
@@ -91,13 +91,16 @@ def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
     return Fix(text=f"{text}, which wheels of NVIDIA's have not", who="root")
 
 
-def see_loader(_facts: Facts) -> tuple[Fix, ...]:
+def see_loader(facts: Facts) -> tuple[Fix, ...]:
     """How to see what the loader looks for and takes, where only an error line is known."""
+    environment = facts.environment
+    found = sorted(of(environment), key=lambda each: importance(each, facts.tables)) if environment else []
+    framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
+    python = (environment.executable if environment else None) or "python"
+    text = "See which file the loader takes, or where it looks in vain"
+    load = ("-c", f"import {module_of(framework)}") if framework else ()
     return (
-        Fix(
-            text="See which file the loader takes, or where it looks in vain",
-            command=("env", "LD_DEBUG=libs", "python", "-c", "import torch"),
-        ),
+        Fix(text=text if load else f"{text}: import what fails", command=("env", "LD_DEBUG=libs", python, *load)),
         Fix(text="See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
     )
 

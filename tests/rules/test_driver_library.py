@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from envcheck.assume import assume
+from envcheck.compat.load import tables
 from envcheck.components import parse_components
-from envcheck.snapshot import DriverLibrary, Listing, Snapshot
+from envcheck.rules.api import Facts
+from envcheck.rules.libraries_fixes import see_loader
+from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot
 from tests.rules.machines import (
     DOCKER,
     RELEASE,
@@ -23,6 +26,8 @@ from tests.rules.machines import (
     machine,
     statuses,
     variables,
+    venv,
+    with_venv,
     without_gpu,
 )
 
@@ -182,3 +187,11 @@ CASES: list[Case] = [
 @pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[1] for case in CASES])
 def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected, what
+
+
+@pytest.mark.parametrize(("about", "module"), [(("jax",), "jax"), (("cupy-cuda12x",), "cupy"), ((), "torch")])
+def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, ...], module: str) -> None:
+    names = ("cupy-cuda12x", "torch", "jax")
+    snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))
+    facts = Facts(snapshot=snapshot, tables=tables(), about=about)
+    assert see_loader(facts)[0].command[-1] == f"import {module}"
