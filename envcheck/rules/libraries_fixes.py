@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.commands import pip_command, python_of
 from envcheck.rules.framework_facts import importance, module_of, named, of
 from envcheck.rules.framework_fixes import install_gpu_build, same_version
 from envcheck.rules.install import How, in_steps, install
@@ -96,11 +97,13 @@ def see_loader(facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
     found = sorted(of(environment), key=lambda each: importance(each, facts.tables)) if environment else []
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
-    python = (environment.executable if environment else None) or "python"
     text = "See which file the loader takes, or where it looks in vain"
     load = ("-c", f"import {module_of(framework)}") if framework else ()
     return (
-        Fix(text=text if load else f"{text}: import what fails", command=("env", "LD_DEBUG=libs", python, *load)),
+        Fix(
+            text=text if load else f"{text}: import what fails",
+            command=("env", "LD_DEBUG=libs", python_of(environment), *load),
+        ),
         Fix(text="See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
     )
 
@@ -131,10 +134,8 @@ def bring_tensorrt(facts: Facts) -> tuple[Fix, ...]:
 
 def list_wheels(facts: Facts) -> tuple[Fix, ...]:
     """Where only an error line is known: see which of NVIDIA's wheels there are, and leave one CUDA major."""
-    environment = facts.environment
-    python = (environment.executable if environment else None) or "python"
     text = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
-    return (Fix(text=text, command=(python, "-m", "pip", "list")),)
+    return (Fix(text=text, command=pip_command(facts.environment, "list")),)
 
 
 def other_compiler(_facts: Facts) -> tuple[Fix, ...]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.commands import in_user_site, installed
 from envcheck.rules.framework_facts import importance, named, of
+from envcheck.rules.install import uninstall
 from envcheck.rules.libraries_fixes import without_variable
 from envcheck.rules.trial_facts import failed, tried
 from envcheck.snapshot import Environment, Framework, Startup
@@ -119,6 +121,8 @@ def _way_back(framework: Framework, facts: Facts) -> Iterator[Fix]:
     if framework.led_by == _VARIABLE:
         yield from without_variable(_VARIABLE, [folder], facts)
     elif framework.led_by == _USER_SITE:
+        if in_user_site(facts.environment, installed(facts.environment, framework.name)):
+            yield uninstall(facts, (framework.name,), f"Remove {named(framework)} from {folder}")
         text = f"Leave out the user site, or remove {named(framework)} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(
             text=text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site"
