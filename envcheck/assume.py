@@ -2,7 +2,8 @@
 
 Assuming a GPU or a driver means another machine than this one: every observation of this machine's GPUs, driver,
 kernel and fabric is dropped, and nobody looks at them. Of the variables those stay that frameworks and libraries read:
-they come with the image or the job. What is not assumed then stays unknown, and rules that need it are skipped.
+they come with the image or the job, as do files that a variable has the loader take for the driver's libraries. What is
+not assumed then stays unknown, and rules that need it are skipped.
 Assuming a distribution replaces it in the judged environment and leaves the rest of it.
 """
 
@@ -40,6 +41,8 @@ _PLATFORM = frozenset({"os", "machine"})
 _FRAMEWORKS = frozenset({"torch"})
 _NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t"})
 _MOST_GPUS = 1024
+_OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+"""Variables that lead the loader to libraries."""
 
 
 def assumes_machine(components: Sequence[Component]) -> bool:
@@ -58,7 +61,7 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
         snapshot = msgspec.structs.replace(
             snapshot,
             kernel=_kernel(stated),
-            driver=_driver(stated),
+            driver=_driver(stated, observed.driver),
             gpus=_gpus(stated),
             fabric=None,
             variables=_kept(observed.variables, of_software),
@@ -72,7 +75,7 @@ def assume(observed: Snapshot, components: Sequence[Component], of_software: Col
 def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:
     if variables is None:
         return None
-    values = {name: value for name, value in variables.values.items() if name in of_software}
+    values = {name: value for name, value in variables.values.items() if name in of_software or name in _OF_THE_JOB}
     shown = "\n".join(values.values())
     paths = tuple(each for each in variables.paths or () if each.path in shown)
     return msgspec.structs.replace(variables, values=values, complete=False, paths=paths)
@@ -100,9 +103,18 @@ def _kernel(stated: dict[str, str]) -> Kernel | None:
     return Kernel(source=SOURCE, nvidia=module)
 
 
-def _driver(stated: dict[str, str]) -> Driver | None:
-    release = stated.get("driver")
-    return Driver(source=SOURCE, installed=True, release=release) if release else None
+def _driver(stated: dict[str, str], observed: Driver | None) -> Driver | None:
+    """The stated driver, and of the files here those that no driver has and that a variable leads to on any machine."""
+    release, listing = stated.get("driver"), observed.libraries if observed else None
+    kept = tuple(
+        library
+        for library in (listing.items if listing else ())
+        if library.found_by in _OF_THE_JOB and (library.refused or library.kind == "stub")
+    )
+    if not release and not kept:
+        return None
+    libraries = Listing(items=kept, complete=False) if kept else None
+    return Driver(source=SOURCE, installed=True if release else None, release=release, libraries=libraries)
 
 
 def _gpus(stated: dict[str, str]) -> Listing[Gpu] | None:

@@ -21,8 +21,8 @@ from envcheck.snapshot import ProbeRun, Snapshot
 if TYPE_CHECKING:
     from envcheck.collect.deep import Deep
 
-_FILES_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables"})
-"""Sections that stay this machine's own when its GPUs and driver are assumed."""
+_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables", "driver.libraries"})
+"""Sections of which something stays this machine's own when its GPUs and driver are assumed."""
 
 _BY_READING = ("file", "driver", "verify")
 """Kinds of probes that read what is here, and try nothing."""
@@ -139,7 +139,7 @@ def _assumed_away(spec: ProbeSpec, request: Request) -> str:
     if not request.assume:
         return ""
     if assumes_machine(request.assume):
-        software = {fill.partition(".")[0] for fill in spec.fills} & _FILES_ABOUT_SOFTWARE
+        software = _ABOUT_SOFTWARE.intersection(spec.fills)
         by_reading = spec.kind in _BY_READING
         return "" if software and by_reading else "not assumed (--assume describes another machine)"
     tried = (spec.kind == "deep" and request.deep) or (spec.kind == "bench" and request.bench is not None)

@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ._elf import ElfError, open_elf
 from ._kit import Out, Request, below, clean, read_bytes, read_text, tell_unreadable
+from ._library_code import constants
+from ._library_symbols import Exports
 from ._links import expand, folder_names, is_file, resolve
 from ._loader import SearchPath, search_path
 from ._loading_heads import head_of
@@ -28,6 +31,12 @@ _FILE = re.compile(rf"({'|'.join(_FAMILIES)})\.so(?:\.(\d[\d.]*))?")
 _RELEASE = re.compile(r"\d{3}\.\d{2,3}(?:\.\d{2,3})?")
 _RELEASE_INSIDE = re.compile(rb"\0(\d{3}\.\d{2,3}(?:\.\d{2,3})?)\0")
 _INSIDE_LIMIT = 8 * 1024 * 1024
+_STUB_OF_NVML = b"libnvidia-ml.so in GDK package is a stub library"
+"""The beginning of what every function of it prints."""
+_STUB_LIBRARY = 34
+"""``CUDA_ERROR_STUB_LIBRARY``: all that a stub's ``cuInit`` does is to return it."""
+_SHORT = 32
+_STUB_LIMIT = 1024 * 1024
 
 _VENDOR_FOLDERS = (
     "/usr/lib/*-linux-gnu/nvidia",
@@ -152,14 +161,14 @@ def _library(request: Request, real: str, found_as: list[str]) -> dict[str, Any]
     if soname:
         library["soname"] = soname
     head = head_of(below(request, real))
-    if head is not None and head.machine and not head.refused and head.machine != _MACHINE:
+    if head is not None and head.machine and head.machine != _MACHINE:
         library["machine"] = head.machine
         found_as = []  # the loader passes over it
     elif head is not None and (is_folder or head.refused):
         library["refused"] = "it is a folder" if is_folder else clean(head.refused or "")
     if start != _ELF64:
         return {**library, "found_as": [clean(path) for path in found_as]}  # an empty place-holder, or damaged
-    library["kind"] = _kind(real)
+    library["kind"] = _kind(request, real)
     version = _version(request, real) if library["kind"] != "stub" else None
     if version:
         library["version"] = version
@@ -185,11 +194,29 @@ def _listed_in(request: Request, folder: str) -> str | None:
     return None
 
 
-def _kind(real: str) -> str:
+def _kind(request: Request, real: str) -> str:
     folders = real.split("/")[:-1]
-    if "stubs" in folders:
+    if "stubs" in folders or _answers_as_stub(request, real):
         return "stub"
     return "compat" if any(part == "compat" or part.startswith("cuda-compat") for part in folders) else "driver"
+
+
+def _answers_as_stub(request: Request, real: str) -> bool:
+    """Whether a file is one by what it holds, wherever it lies; a driver's own has its release as number."""
+    match = _FILE.fullmatch(os.path.basename(real))
+    if match is None or _RELEASE.fullmatch(match.group(2) or ""):
+        return False
+    if match.group(1) == "libnvidia-ml":
+        return _STUB_OF_NVML in (read_bytes(request, real, _STUB_LIMIT) or b"")
+    if match.group(1) != "libcuda":
+        return False
+    try:
+        with open_elf(below(request, real)) as elf:
+            start = Exports(elf).find("cuInit")
+            code = elf.read(start.offset, start.size) if start and start.size <= _SHORT else b""
+            return constants(code, elf.machine) == [_STUB_LIBRARY]
+    except ElfError:
+        return False
 
 
 def _version(request: Request, real: str) -> str | None:

@@ -10,10 +10,11 @@ from envcheck.compat.package_needs import runs_on
 from envcheck.compat.question.rows import rows_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.rules.api import Facts
+from envcheck.rules.commands import create_command, fill_command, uvs_prefix
 from envcheck.rules.driver_facts import runs
 from envcheck.rules.framework_facts import leads, of
 from envcheck.rules.framework_fixes import same_version
-from envcheck.rules.install import How, in_steps, install, uninstall, uvs_prefix
+from envcheck.rules.install import How, in_steps, install, uninstall
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
@@ -30,13 +31,15 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
     if environment is None or not environment.prefix or environment.externally_managed:
         return
     for framework in _concerned(facts, check, others):
-        place = f"{environment.prefix.rstrip('/')}-{framework.name}"
+        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uvs_prefix(environment) is not None
+        interpreter = environment.executable or "python3"
+        create = create_command(place, uv=uv, python=environment.python or "", interpreter=interpreter)
         wanted = f"{framework.name}{_gpu_extra(framework)}{same_version(framework)}"
         alone = f"{framework.name} in an environment of its own, since in one environment {why}"
         yield in_steps(
             (
-                Fix(text=f"Keep {alone}: create it", command=_create(facts, place)),
-                Fix(text=f"Install {wanted} there", command=_fill(facts, place, wanted)),
+                Fix(text=f"Keep {alone}: create it", command=create),
+                Fix(text=f"Install {wanted} there", command=fill_command(place, wanted, uv=uv)),
                 uninstall(facts, (framework.name,), f"Remove {framework.name} from {environment.prefix}"),
             )
         )
@@ -68,20 +71,6 @@ def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framew
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
     return [by_name[name] for name in names if leads(by_name[name], facts.tables) and by_name[name].version]
-
-
-def _create(facts: Facts, place: str) -> tuple[str, ...]:
-    environment = facts.environment
-    python = environment.python if environment else None
-    if uvs_prefix(environment):
-        return ("uv", "venv", *(("--python", python) if python else ()), place)
-    return ((environment.executable if environment else None) or "python3", "-m", "venv", place)
-
-
-def _fill(facts: Facts, place: str, wanted: str) -> tuple[str, ...]:
-    if uvs_prefix(facts.environment):
-        return ("uv", "pip", "install", "--python", place, wanted)
-    return (f"{place}/bin/python", "-m", "pip", "install", wanted)
 
 
 def _gpu_extra(framework: Framework) -> str:

@@ -45,6 +45,8 @@ class Facts(msgspec.Struct, frozen=True):
 
     snapshot: Snapshot
     tables: Tables
+    about: tuple[str, ...] = ()
+    """Names of the frameworks that a remedy is for; empty for rules."""
 
     @property
     def os(self) -> Literal["linux", "windows", "macos"]:
@@ -199,8 +201,8 @@ class Rule(msgspec.Struct, frozen=True):
     """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
     environment, and whatever keeps CUDA from starting, accounts for it."""
     told_by: tuple[str, ...] = ()
-    """Names of the rules whose findings tell the same, where they name the same packages, and not otherwise: theirs are
-    shown."""
+    """Names of the rules whose findings tell the same, where they name the same packages (or files), and only there:
+    theirs are shown."""
     yields_to: tuple[str, ...] = ()
     """Names of the rules beside whose findings, on the same subject or the machine, it has nothing to say."""
     always: bool = False

@@ -106,8 +106,9 @@ def _told_elsewhere(check: Check, causes: Sequence[Check], rules: Mapping[str, R
     if rule is None or not rule.told_by or check.status not in _BAD:
         return check
     packages = {found.what.partition("==")[0] for found in check.evidence if "==" in found.what}
+    named = packages or {found.value.partition(": ")[0] for found in check.evidence}
     for cause in causes:
-        if cause.rule in rule.told_by and packages and packages <= _words(cause):
+        if cause.rule in rule.told_by and named and named <= _words(cause):
             return msgspec.structs.replace(check, explained_by=cause.id)
     return check
 

@@ -9,9 +9,9 @@ from envcheck.checks import Changes, Fix
 from envcheck.compat.package_needs import normalised, read_requirement
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts
+from envcheck.rules.commands import CHANNEL, conda_command
 from envcheck.snapshot import Distribution, Environment
 
-CHANNEL = "conda-forge"
 _SUFFIX = re.compile(r"-cu\d{2}$")
 _TOOLKIT = "cuda-toolkit"
 _MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
@@ -43,24 +43,6 @@ def conda_installs(
     changes = Changes(installs=tuple(requirements), again=again)
     told = "; ".join(filter(None, (risk, "conda may move other packages: it asks before it does")))
     return (Fix(text=words, command=command, risk=told, changes=changes),)
-
-
-def conda_command(environment: Environment, specs: Sequence[str], *, again: bool = False) -> tuple[str, ...]:
-    """The command of conda; of pixi, where the prefix lies in a project of pixi."""
-    prefix = environment.prefix or ""
-    project, pixi, name = prefix.rpartition("/.pixi/envs/")
-    if pixi:
-        place = ("--manifest-path", project)
-        if again:
-            return ("pixi", "reinstall", *place, "--environment", name, *map(_name, specs))
-        return ("pixi", "add", *place, *_feature(name), *specs)
-    where = ("--prefix", prefix) if prefix else ()
-    force = ("--force-reinstall",) if again else ()
-    return ("conda", "install", *where, *force, "--channel", CHANNEL, *specs)
-
-
-def _feature(environment: str) -> tuple[str, ...]:
-    return () if environment == "default" else ("--feature", environment)
 
 
 def _specs(line: str, tables: Tables) -> list[str]:

@@ -162,7 +162,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return Outcome(status="skipped", title=title, message=fit.reason)
     fixes = install_declared(framework, "cudnn", facts) or install_framework_again(subject, facts)
     variable = load.found_by if load.found_by in VARIABLES else None
-    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)]) if variable else ()
+    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)], facts) if variable else ()
     built = Evidence(what="built with cuDNN", value=framework.cudnn or "", source=framework.source_of("cudnn"))
     return does_not_fit(
         f"{framework.name} is given cuDNN {load.version}, which does not serve it",
@@ -241,7 +241,7 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         title=f"{named(framework)} would load parts of cuDNN {versions}",
         message=sentence(f"{others[0].name} is of {others[0].version}, {first.name} of {first.version}"),
         evidence=asked([first, *others]),
-        fixes=(*(without_variable(variable, folders) if variable else ()), *again),
+        fixes=(*(without_variable(variable, folders, facts) if variable else ()), *again),
     )
 
 

@@ -142,7 +142,7 @@ def _all_of(environment: Environment, first: Sequence[Fix], findings: Sequence[_
     others = [finding.fix for finding in findings[:_SHOWN] if not finding.left]
     steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
     by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
-    return in_steps((*(bring_pip(environment) if by_pip else ()), *steps))
+    return in_steps(tuple(dict.fromkeys((*(bring_pip(environment) if by_pip else ()), *steps))))
 
 
 def _of_several(packages: Sequence[DamagedPackage]) -> str:

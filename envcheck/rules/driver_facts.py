@@ -28,7 +28,7 @@ def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
     """The driver library that tells a release, libcuda before others."""
     driver = snapshot.driver
     libraries = driver.libraries.items if driver and driver.libraries else ()
-    known = [library for library in libraries if library.kind == "driver" and library.version]
+    known = [library for library in libraries if library.kind == "driver" and library.version and not library.refused]
     return next((library for library in known if "/libcuda.so" in library.path), known[0] if known else None)
 
 

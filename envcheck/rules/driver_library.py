@@ -9,6 +9,7 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.driver_errors import NOT_LOADABLE, shown
+from envcheck.rules.libraries_fixes import without_variable
 from envcheck.rules.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.trial_facts import ran_on_gpu, tried
 from envcheck.snapshot import ApiResult, DriverLibrary, Snapshot
@@ -22,7 +23,6 @@ _NVML_NOT_FOUND = 12
 """What the binding says of a library that has none of NVML's functions, or says so itself."""
 _BY_VARIABLE = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 _COMPLAINT = re.compile(r"(?P<file>/[^:]{1,300}): (?P<why>.{1,200})")
-_PLAIN = re.compile(r"[\w@%+=:,./-]+")
 _USED_BY = {
     CUDA: "No program can use a GPU: every CUDA program loads libcuda by this name.",
     NVML: "nvidia-smi, NCCL, JAX and PyTorch's queries of the GPU load it by this name and fail.",
@@ -45,7 +45,7 @@ def take_off(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fix, ...]
     place = _place(library, name) or library.path
     folder = str(PurePosixPath(place).parent)
     if library.found_by in _BY_VARIABLE:
-        return (_without(library.found_by, place if library.found_by == "LD_PRELOAD" else folder, facts),)
+        return without_variable(library.found_by, [folder], facts)
     if library.mounted and in_container(facts):
         text = f"Start the container again: {library.path} comes from the host; then check the driver there"
         return (Fix(text=text, who="cluster-admin"),)
@@ -54,24 +54,6 @@ def take_off(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fix, ...]
         return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
     text = f"Remove {place}, install the driver's libraries again, then rebuild the loader's cache"
     return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
-
-
-def _without(variable: str, entry: str, facts: Facts) -> Fix:
-    """Start a program with the variable's value less one entry, or without the variable where nothing else is in it."""
-    parts = re.split(r"[ :]+" if variable == "LD_PRELOAD" else r"[:;]", facts.variable(variable) or "")
-    left = ":".join(part for part in parts if part and not _is_same(part, entry))
-    text = f"Take {entry} out of {variable}"
-    if not left:
-        return Fix(text=f"{text}: nothing else is in it", command=("env", "-u", variable, "python"))
-    if not _PLAIN.fullmatch(left):
-        return Fix(text=text)
-    return Fix(text=text, command=("env", f"{variable}={left}", "python"))
-
-
-def _is_same(part: str, entry: str) -> bool:
-    """Whether an entry of a search path is the folder, which may be written relative to the current one."""
-    plain = str(PurePosixPath(part))
-    return plain == entry or (not plain.startswith("/") and PurePosixPath(entry).match(plain))
 
 
 class _Bad(NamedTuple):
@@ -128,7 +110,14 @@ def _all_unusable(facts: Facts) -> list[_Bad]:
 
 
 def _gpus_matter(_snapshot: Snapshot, facts: Facts) -> bool:
-    return may_have_gpus(facts)
+    return may_have_gpus(facts) or any(map(_is_led_to, _all_unusable(facts)))
+
+
+def _is_led_to(bad: _Bad) -> bool:
+    """Whether a variable leads to a damaged file, which stops programs without a GPU too. A stub may be meant there:
+    images without a driver are built with it.
+    """
+    return bad.library is not None and bad.library.found_by in _BY_VARIABLE and bool(bad.library.refused)
 
 
 @rule(
@@ -174,6 +163,8 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     found = _all_unusable(facts)
     if not found:
         return None
+    if not may_have_gpus(facts):
+        found = [bad for bad in found if _is_led_to(bad)]
     name, path, why, library, call = found[0]
     used = _USED_BY.get(name, "Code that is compiled when a program starts (PTX) cannot be loaded.")
     leads = f" {library.found_by} leads the loader there." if library and library.found_by in _BY_VARIABLE else ""
@@ -182,15 +173,15 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         title=f"{name} cannot be used: {why}",
         message=f"The loader takes {path}: {why}.{leads} {used}",
         evidence=tuple(part for bad in found for part in _told(bad)),
-        decided_by="driver-answered" if call is not None else "declared",
+        decided_by="driver-answered" if call is not None and may_have_gpus(facts) else "declared",
         fixes=tuple(dict.fromkeys(fix for bad in found for fix in _ways_out(bad, facts))),
     )
 
 
 def _weight(found: list[_Bad], facts: Facts) -> Status:
-    """A warning where only compiling PTX suffers, or where frameworks were seen to work without NVML."""
+    """A warning where no GPU is used, where only compiling PTX suffers, or where frameworks work without NVML."""
     names = {bad.name for bad in found}
-    if not names & {CUDA, NVML}:
+    if not may_have_gpus(facts) or not names & {CUDA, NVML}:
         return "warn"
     trials = tried(facts.environment)
     seen_at_work = bool(trials) and all(ran_on_gpu(framework) for framework in trials)
@@ -211,7 +202,7 @@ def _ways_out(bad: _Bad, facts: Facts) -> tuple[Fix, ...]:
     folder = str(PurePosixPath(path).parent)
     for entry in re.split(r"[:;]", facts.variable("LD_LIBRARY_PATH") or ""):
         if entry and str(PurePosixPath(entry)) == folder:
-            return (_without("LD_LIBRARY_PATH", folder, facts),)
+            return without_variable("LD_LIBRARY_PATH", [folder], facts)
     return (Fix(text=f"Remove {path}, or take {folder} off the loader's path: see what leads there", command=_SEE),)
 
 

@@ -7,7 +7,7 @@ from envcheck.compat.fit import Fit
 from envcheck.compat.package_needs import admits, release_fits, release_rows
 from envcheck.compat.torch_python import python_runs_torch
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.conda import conda_command
+from envcheck.rules.commands import conda_command
 from envcheck.rules.fits import does_not_fit
 from envcheck.rules.framework_facts import leads, machine, named, of
 from envcheck.rules.install import How, install

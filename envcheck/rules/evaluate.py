@@ -118,9 +118,11 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     whole = about_machine or leads(said.subject.framework, facts.tables)
     line = said.line if whole else said.line._replace(status="warn")
     met = Met(line, said.evidence)
-    check = _check(rule, subject, _said(rule, met, facts), facts)
+    outcome = _said(rule, met, facts)
     if isinstance(subject, Environment):
-        check = msgspec.structs.replace(check, frameworks=(said.subject.framework.name,))
+        outcome = msgspec.structs.replace(outcome, frameworks=(said.subject.framework.name,))
+    check = _check(rule, subject, outcome, facts)
+    if isinstance(subject, Environment):
         title = does_not_work_with_numpy(said.subject) if rule.name == _NUMPY_RULE else None
         check = msgspec.structs.replace(check, title=title or check.title)
     if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
@@ -222,6 +224,8 @@ def _confirmed(check: Check, met: Met, *, raised: bool = False) -> Check:
 def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Check:
     bad, telling = outcome.status in ("fail", "warn"), outcome.status in ("fail", "warn", "note")
     described = describe(subject)
+    about = (subject.framework.name,) if isinstance(subject, FrameworkSubject) else outcome.frameworks
+    facts = msgspec.structs.replace(facts, about=about)
     return Check(
         id=f"{rule.name}@{described.key}",
         rule=rule.name,

@@ -118,7 +118,7 @@ def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     """What PYTHONPATH leads to is imported in place of whatever is installed."""
     named_there = (facts.variable("PYTHONPATH") or "").split(":")
     folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
-    return without_variable("PYTHONPATH", folders) if folders else ()
+    return without_variable("PYTHONPATH", folders, facts) if folders else ()
 
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> Status:

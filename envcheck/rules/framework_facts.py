@@ -74,6 +74,12 @@ def of(environment: Environment) -> tuple[Framework, ...]:
     return environment.frameworks.items if environment.frameworks else ()
 
 
+def module_of(framework: Framework) -> str:
+    """What its import is called, where its path tells; a path is foreign text, and only a name is taken from it."""
+    name = (framework.path or "").rpartition("/")[2].removesuffix(".py")
+    return name if name.isidentifier() else framework.name.partition("-")[0]
+
+
 def others_on_cuda(subject: FrameworkSubject, tables: Tables) -> tuple[Framework, ...]:
     """Other frameworks of its environment that are built for CUDA; what it extends is no other one."""
     own = (subject.framework.name, subject.framework.extends)

@@ -22,9 +22,18 @@ from envcheck.compat.package_needs import (
     same_package,
 )
 from envcheck.rules.api import Facts
+from envcheck.rules.commands import (
+    create_command,
+    fill_command,
+    in_user_site,
+    installed,
+    pip_command,
+    python_of,
+    uvs_prefix,
+)
 from envcheck.rules.conda import conda_installs, is_condas
 from envcheck.rules.framework_facts import machine
-from envcheck.snapshot import Distribution, Environment
+from envcheck.snapshot import Environment
 
 _VENV = ".venv"
 _PIP_ONLY_BUILDS = "--no-cache-dir"
@@ -90,7 +99,7 @@ def bring_pip(environment: Environment | None) -> tuple[Fix, ...]:
     told = any(each.installer for each in environment.distributions or ())
     if environment.manager == "conda" or not told or installed(environment, "pip"):
         return ()
-    command = (_python(environment), "-m", "ensurepip")
+    command = (python_of(environment), "-m", "ensurepip")
     return (Fix(text="Install pip, which this environment does not have", command=command),)
 
 
@@ -101,7 +110,9 @@ def install_release_for(name: str, component: str, environment: Environment, fac
     os, processor = facts.driver_os, machine(facts)
     known = release_for(facts.tables, name, component, met, os, processor, python=environment.python) if met else None
     text = f"Upgrade {name} to a release for {component} {met}".rstrip()
-    return install(facts, (f"{name}{known}",), text) if known else (Fix(text=text),)
+    if known:
+        return install(facts, (f"{name}{known}",), text)
+    return install(facts, (name,), f"Upgrade {name}, for {component} {met}".rstrip(), How(newest=True, owner=name))
 
 
 def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
@@ -119,8 +130,8 @@ def _in_a_virtual_environment(
     environment: Environment, requirements: Sequence[str], text: str, way: How
 ) -> tuple[Fix, ...]:
     why = "The system forbids pip to install here: create a virtual environment first"
-    make = Fix(text=why, command=(environment.executable or "python3", "-m", "venv", _VENV))
-    command = (*_set(way), f"{_VENV}/bin/python", "-m", "pip", "install", *requirements, *way.build, *_index(way))
+    make = Fix(text=why, command=create_command(_VENV, uv=False, interpreter=environment.executable or "python3"))
+    command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
     risk = "programs must then be started with that environment's Python"
     return in_steps((make, Fix(text=text, command=command, risk=risk)))
 
@@ -189,38 +200,31 @@ def _stands(line: str, environment: Environment | None, remove: Sequence[str]) -
     return not str(asked.specifier) or admits(str(asked.specifier), there.version) is not False
 
 
-def installed(environment: Environment | None, name: str) -> Distribution | None:
-    """The distribution of that normalised name."""
-    found = (environment.distributions or ()) if environment else ()
-    return next((each for each in found if each.name == name), None)
-
-
 def _installation(environment: Environment | None, requirements: Sequence[str], text: str, way: How) -> Fix:
-    prefix = uvs_prefix(environment)
     options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
     named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
-    if prefix:
+    user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
+    if uvs_prefix(environment) and not user:
         kept = [name for name in named if installed(environment, name)] if way.again else []
         options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))
         again = tuple(word for name in kept for word in ("--reinstall-package", name))
         build = tuple("--no-cache" if option == _PIP_ONLY_BUILDS else option for option in way.build)
         index = (f"--torch-backend={way.torch_backend}",) if way.torch_backend else _index(way)
-        command = ("uv", "pip", "install", "--python", prefix, *options, *again, *requirements, *build, *index)
+        words = (*options, *again, *requirements, *build, *index)
     else:
         again = ("--force-reinstall",) if way.again else ("--upgrade",) if way.newest else ()
-        pip = (_python(environment), "-m", "pip", "install")
-        command = (*pip, *again, *options, *requirements, *way.build, *_index(way))
+        words = (*again, *options, *requirements, *way.build, *_index(way))
+    command = pip_command(environment, "install", *words, user=user)
     changes = Changes(installs=tuple(requirements), alone=way.alone, again=way.again, newest=way.newest)
     risk = "; ".join(filter(None, (way.risk, _not_in_the_lock_file(environment))))
     return Fix(text=text, command=(*_set(way), *command), risk=risk, changes=changes)
 
 
 def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
-    prefix = uvs_prefix(environment)
-    pip = (_python(environment), "-m", "pip", "uninstall", "--yes")
-    command = ("uv", "pip", "uninstall", "--python", prefix) if prefix else pip
     removes = tuple(map(normalised, names))
-    return Fix(text=f"Remove {' and '.join(names)}", command=(*command, *names), changes=Changes(removes=removes))
+    user = all(in_user_site(environment, installed(environment, name)) for name in removes)
+    command = pip_command(environment, "uninstall", *names, user=user)
+    return Fix(text=f"Remove {' and '.join(names)}", command=command, changes=Changes(removes=removes))
 
 
 def _not_in_the_lock_file(environment: Environment | None) -> str:
@@ -236,16 +240,3 @@ def _index(way: How) -> tuple[str, ...]:
 
 def _set(how: How) -> tuple[str, ...]:
     return ("env", *how.variables) if how.variables else ()
-
-
-def _python(environment: Environment | None) -> str:
-    return (environment.executable if environment else None) or "python"
-
-
-def uvs_prefix(environment: Environment | None) -> str | None:
-    """The prefix of an environment that uv made, or installs into where there is no pip."""
-    if environment is None:
-        return None
-    filled = environment.distributions_complete and not installed(environment, "pip")
-    by_uv = filled and any(each.installer == "uv" for each in environment.distributions or ())
-    return environment.prefix if environment.manager == "uv" or by_uv else None

@@ -9,8 +9,9 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.framework_facts import extended, named
-from envcheck.rules.install import How, install
+from envcheck.rules.install import How, in_steps, install
 from envcheck.rules.libraries_facts import (
+    VARIABLES,
     are_opened_late,
     asked,
     copy_at,
@@ -25,6 +26,7 @@ from envcheck.rules.libraries_facts import (
 )
 from envcheck.rules.libraries_fixes import add_folders, bring_library, install_framework_again, install_libraries
 from envcheck.rules.libraries_names import LibraryName
+from envcheck.rules.libraries_symbols import take_away
 from envcheck.rules.libraries_wheels import serves
 from envcheck.rules.machine import on_tegra, plural
 from envcheck.rules.reinstall import reinstall
@@ -136,9 +138,10 @@ def _effect(found: Sequence[Load], framework: Framework) -> str:
     return "without it, the framework computes on the CPU" if gentle else "what asks for it cannot be loaded"
 
 
-def _names_missing(subject: FrameworkSubject, facts: Facts) -> list[LibraryName]:
+def _names_missing(subject: FrameworkSubject, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
     """All that is missing, whichever rule speaks of it: one command then brings the framework up, not the next gap."""
-    lacking = (load for load in missing(subject, facts) if not _is_brought(load, subject, facts))
+    wanted = (load for load in missing(subject, facts) if load not in besides)
+    lacking = (load for load in wanted if not _is_brought(load, subject, facts))
     return [name for load in lacking if (name := name_in(load))]
 
 
@@ -159,8 +162,8 @@ def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
     arises=followed,
     doubt=_given_by_the_host,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    told_by=("damaged-distribution", "driver-library-unusable"),
     remedy=bring_library,
-    told_by=("damaged-distribution",),
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library that is installed lies where the loader does not look for it.
@@ -197,7 +200,9 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         for load in found[:4]
         for path in load.unfound[:2]
     )
-    names = _names_missing(subject, facts)
+    strays = _strays(found, subject, facts)
+    hiding = [load for load in strays if load.others or name_in(load) is None]
+    names = _names_missing(subject, facts, besides=hiding)
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
@@ -211,6 +216,9 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     damaged = _damaged_package(found, subject, facts)
     if damaged:
         mends = reinstall(subject.environment, damaged)
+    elif strays:
+        away = dict.fromkeys(fix for load in strays for fix in take_away(load, subject, facts))
+        mends = in_steps((*away, *brings))
     elif len(brought) == len(found):
         mends = looking
     elif brought or (looking and framework.looks_in_wheels is False):
@@ -224,6 +232,12 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
         fixes=(*_preloading(subject), *mends),
     )
+
+
+def _strays(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
+    """Files that the loader gives up at and that no package here owns: they hide what is installed, or will be."""
+    refused = (load for load in found if load.refused and not _installed_by(load.path, subject, facts))
+    return tuple(load for load in refused if load.found_by in VARIABLES or (load.owner is None and load.others))
 
 
 def _refused(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> str:

@@ -98,7 +98,7 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         message=f"{first.path} ({worst.version}) is found by {variable}, before {worst.bundled.path} "
         f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
         evidence=(*asked(each.load for each in found), *held(each.bundled for each in found)),
-        fixes=without_variable(variable, folders),
+        fixes=without_variable(variable, folders, facts),
     )
 
 
@@ -259,7 +259,7 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
         title=f"{named(subject.framework)} would load a link-time stub: {first.name}",
         message=f"{first.path} is a stand-in for linking; none of its functions works.",
         evidence=asked(found),
-        fixes=without_variable(first.found_by or "", [folder]) if by_variable else (drop,),
+        fixes=without_variable(first.found_by or "", [folder], facts) if by_variable else (drop,),
     )
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
 
 from envcheck.checks import Fix
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.framework_facts import named, of
+from envcheck.rules.commands import pip_command, python_of
+from envcheck.rules.framework_facts import importance, module_of, named, of
 from envcheck.rules.framework_fixes import install_gpu_build, same_version
 from envcheck.rules.install import How, in_steps, install
 from envcheck.rules.libraries_names import LibraryName
 from envcheck.rules.libraries_requirements import PLAIN_NAME, declared, requirements
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
+
+_BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
+"""What separates the entries of a variable, where that is not the colon alone."""
 
 
 def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
@@ -58,11 +64,24 @@ def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fi
     return install(facts, (f"{framework.name}{version}",), text, How(again=True, owner=framework.name))
 
 
-def without_variable(name: str, folders: Iterable[str]) -> tuple[Fix, ...]:
-    """Keep a folder of other copies off the loader's path."""
-    shown = ", ".join(dict.fromkeys(folders))
-    what = f"Take {shown} out of {name}" if shown else f"Unset {name}"
-    return (Fix(text=f"{what}; to try it: start the program without {name}", command=("env", "-u", name, "python")),)
+def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fix, ...]:
+    """Start a program with a variable's value less these folders (and files in them), or without the variable where
+    nothing else is in it, or an entry leads there by another name (a link).
+    """
+    gone = tuple(dict.fromkeys(places))
+    parts = [part for part in re.split(_BETWEEN.get(name, ":"), facts.variable(name) or "") if part]
+    kept = [part for part in parts if not any(_is_at(part, place) for place in gone)]
+    text = f"Take {', '.join(gone)} out of {name}" + (": nothing else is in it" if parts and not kept else "")
+    change = (f"{name}={':'.join(kept)}",) if len(kept) < len(parts) and kept else ("-u", name)
+    return (Fix(text=text, command=("env", *change, "python")),)
+
+
+def _is_at(part: str, place: str) -> bool:
+    """Whether an entry of a search path, which may be a relative one, is the place or a file in it."""
+    plain = PurePosixPath(part)
+    if not plain.is_absolute():
+        return PurePosixPath(place).match(part)
+    return str(plain) == place or (".so" in plain.name and str(plain.parent) == place)
 
 
 def add_folders(folders: Sequence[str]) -> Fix:
@@ -82,12 +101,17 @@ def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
     return Fix(text=f"{text}, which wheels of NVIDIA's have not", who="root")
 
 
-def see_loader(_facts: Facts) -> tuple[Fix, ...]:
+def see_loader(facts: Facts) -> tuple[Fix, ...]:
     """How to see what the loader looks for and takes, where only an error line is known."""
+    environment = facts.environment
+    found = sorted(of(environment), key=lambda each: importance(each, facts.tables)) if environment else []
+    framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
+    text = "See which file the loader takes, or where it looks in vain"
+    load = ("-c", f"import {module_of(framework)}") if framework else ()
     return (
         Fix(
-            text="See which file the loader takes, or where it looks in vain",
-            command=("env", "LD_DEBUG=libs", "python", "-c", "import torch"),
+            text=text if load else f"{text}: import what fails",
+            command=("env", "LD_DEBUG=libs", python_of(environment), *load),
         ),
         Fix(text="See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
     )
@@ -119,10 +143,8 @@ def bring_tensorrt(facts: Facts) -> tuple[Fix, ...]:
 
 def list_wheels(facts: Facts) -> tuple[Fix, ...]:
     """Where only an error line is known: see which of NVIDIA's wheels there are, and leave one CUDA major."""
-    environment = facts.environment
-    python = (environment.executable if environment else None) or "python"
     text = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
-    return (Fix(text=text, command=(python, "-m", "pip", "list")),)
+    return (Fix(text=text, command=pip_command(facts.environment, "list")),)
 
 
 def other_compiler(_facts: Facts) -> tuple[Fix, ...]:

@@ -67,7 +67,7 @@ def _lacking(load: Load) -> Evidence:
 def take_away(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Let the right copy be found: take this one off a variable, or a stray one out of the way, else install it."""
     if load.path and load.found_by in VARIABLES:
-        return without_variable(load.found_by, [str(PurePosixPath(load.path).parent)])
+        return without_variable(load.found_by, [str(PurePosixPath(load.path).parent)], facts)
     if load.path and load.owner is None and load.others:
         text = f"Move {load.name} out of {PurePosixPath(load.path).parent}: no package owns it, and it hides"
         return (Fix(text=f"{text} {load.others[0]}", command=("mv", load.path, f"{load.path}.unused")),)

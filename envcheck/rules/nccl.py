@@ -83,7 +83,7 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     if not is_older(load.version, framework.nccl):
         return passed(f"{framework.name} is given NCCL {load.version}, as new as it was built with")
     variable = load.found_by if load.found_by in VARIABLES else None
-    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)]) if variable else ()
+    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)], facts) if variable else ()
     built = Evidence(what="built with NCCL", value=framework.nccl or "", source=framework.source_of("nccl"))
     return Outcome(
         status="note" if imported(framework) else "warn",

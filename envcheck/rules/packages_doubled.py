@@ -143,7 +143,7 @@ def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: F
         return None
     folder = str(PurePosixPath(framework.path or "").parent)
     by_variable = (framework.problem or "").startswith("PYTHONPATH puts")
-    fixes = without_variable("PYTHONPATH", [folder]) if by_variable else install_gpu_build(facts, framework)
+    fixes = without_variable("PYTHONPATH", [folder], facts) if by_variable else install_gpu_build(facts, framework)
     return Outcome(
         status="fail",
         title="The CPU package of ONNX Runtime is found before the GPU package",

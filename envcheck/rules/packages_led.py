@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.commands import in_user_site, installed
 from envcheck.rules.framework_facts import importance, named, of
+from envcheck.rules.install import uninstall
 from envcheck.rules.libraries_fixes import without_variable
 from envcheck.rules.shipped import FOLLOWS_FROM_FILES
 from envcheck.rules.trial_facts import failed, tried
@@ -72,7 +74,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         message=" ".join(map(_sentence, found[:_MOST])),
         evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
         decided_by="declared",
-        fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each))),
+        fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each, facts))),
         frameworks=tuple(concerned),
     )
 
@@ -103,19 +105,21 @@ def _evidence(framework: Framework) -> Iterator[Evidence]:
         yield seen("installed", framework, "instead_of")
 
 
-def _way_back(framework: Framework) -> Iterator[Fix]:
+def _way_back(framework: Framework, facts: Facts) -> Iterator[Fix]:
     folder = (framework.path or "").rpartition("/")[0]
     if framework.led_by:
-        yield from way_back(framework.led_by, folder, named(framework))
+        yield from way_back(framework.led_by, folder, framework.name, named(framework), facts)
     else:
         yield Fix(text=f"Move {framework.path} away: no installed package owns it", risk="deletes nothing by itself")
 
 
-def way_back(led_by: str, folder: str, what: str) -> Iterator[Fix]:
+def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> Iterator[Fix]:
     """Leave out a folder of Python's search path, in which ``what`` is found before the installed copy."""
     if led_by == _VARIABLE:
-        yield from without_variable(_VARIABLE, [folder])
+        yield from without_variable(_VARIABLE, [folder], facts)
     elif led_by == _USER_SITE:
+        if in_user_site(facts.environment, installed(facts.environment, name)):
+            yield uninstall(facts, (name,), f"Remove {what} from {folder}")
         text = f"Leave out the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
         yield Fix(
             text=text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site"

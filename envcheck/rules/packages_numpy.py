@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
@@ -11,7 +11,7 @@ from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.fits import by_confidence
 from envcheck.rules.framework_facts import machine, named, of
-from envcheck.rules.install import install, install_release_for
+from envcheck.rules.install import How, install, install_release_for
 from envcheck.rules.trial_facts import imported, ran_on_gpu
 from envcheck.snapshot import Distribution, Environment, Framework
 
@@ -39,9 +39,32 @@ def _has_numpy(environment: Environment, _facts: Facts) -> bool:
     return _numpy(environment) is not None
 
 
-def _match_numpy(_facts: Facts) -> tuple[Fix, ...]:
-    text = "Install a compatible NumPy (below 2.0 for packages built against NumPy 1), or upgrade the package"
-    return (Fix(text=text),)
+def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
+    """Where only an error line is known: newer releases of what failed, else an older NumPy if nothing forbids it."""
+    environment = facts.environment
+    numpy = _numpy(environment) if environment else None
+    met = parse_version(numpy.version) if numpy else None
+    if environment is None or numpy is None or met is None:
+        return (
+            Fix(text="Install a NumPy of the major version that the package was built for, or upgrade the package"),
+        )
+    about = {name for each in of(environment) if each.name in facts.about for name in (each.name, each.extends)}
+    named = sorted(each.name for each in environment.distributions or () if each.name in about)
+    text, newest = f"Upgrade {' and '.join(named)}, for NumPy {numpy.version}", How(newest=True)
+    newer = install(facts, named, text, newest) if named else ()
+    asked = _one_bound(_bounds_on_numpy(environment, facts))
+    before = f"{met.numbers[0] - 1}.999"
+    least = (part for part in asked.split(",") if part.startswith((">", "=", "~")))
+    if met.numbers[0] == 0 or any(admits(part, before) is False for part in least):
+        return newer or (Fix(text=f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
+    bounds = ",".join(filter(None, (asked, f"<{met.numbers[0]}")))
+    return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages were built for"))
+
+
+def _one_bound(bounds: Iterable[str]) -> str:
+    """All of these in one specifier."""
+    parts = (part.strip() for each in bounds for part in each.split(","))
+    return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
 
 
 @rule(
@@ -164,9 +187,7 @@ def _other_major(wanted: str, there: str) -> bool:
 
 def _fixes(wrong: list[_Wrong], environment: Environment, facts: Facts) -> tuple[Fix, ...]:
     """The NumPy that all who ask for one admit; else releases of the packages for the NumPy that is there."""
-    asked = (*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong))
-    parts = (part.strip() for bounds in asked for part in bounds.split(","))
-    bounds = ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
+    bounds = _one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
     names = list(dict.fromkeys(each.name for each in wrong))
     text = f"Install a NumPy that {' and '.join(names)} can use"
     newer = (fix for name in names for fix in install_release_for(name, _NUMPY, environment, facts))

@@ -179,7 +179,9 @@ def _bring(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -
     for each in broken:
         led = each.there.led_by if each.there else None
         if each.there and led and led != framework.led_by:
-            ways |= dict.fromkeys(way_back(led, _folder(each.there), f"{each.name} {each.there.version}".strip()))
+            ways |= dict.fromkeys(
+                way_back(led, _folder(each.there), each.name, f"{each.name} {each.there.version}".strip(), facts)
+            )
             if _next_fits(each, subject.environment.distributions or ()):
                 continue
         wanted.setdefault(each.name, []).append(each.bounds)

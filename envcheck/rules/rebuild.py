@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Fix
+from envcheck.rules.commands import create_command, fill_command
 from envcheck.rules.framework_facts import of
 from envcheck.rules.install import in_steps
 from envcheck.rules.torch_fixes import INDEX
@@ -47,18 +48,13 @@ def _created_again(environment: Environment, prefix: str, minor: str | None) -> 
     """Create it empty, and install what was in it: everything, or where that is too long, the frameworks."""
     text = "Or create it again" + (f" with Python {minor}" if minor else "")
     risk = "deletes what is installed in it; the next step installs it again"
-    if environment.manager == "uv":
-        python = ("--python", minor) if minor else ()
-        create: tuple[str, ...] = ("uv", "venv", "--clear", *python, prefix)
-        install: tuple[str, ...] = ("uv", "pip", "install", "--python", prefix)
-    else:
-        create = (f"python{minor or '3'}", "-m", "venv", "--clear", prefix)
-        install = (f"{prefix}/bin/python", "-m", "pip", "install")
+    uv = environment.manager == "uv"
+    create = create_command(prefix, uv=uv, python=minor or "", interpreter=f"python{minor or '3'}", clear=True)
     pins = _pins(environment)
     if not pins:
         return (Fix(text=f"{text}, and install what it needs", command=create, risk=risk),)
     fill = Fix(text=f"Install {'the frameworks' if len(pins) < len(_wheels(environment)) else 'its packages'} again",
-               command=(*install, *pins, *_indexes(pins)))  # fmt: skip
+               command=fill_command(prefix, *pins, *_indexes(pins), uv=uv))  # fmt: skip
     return in_steps((Fix(text=text, command=create, risk=risk), fill))
 
 

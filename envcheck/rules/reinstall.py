@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Changes, Fix
+from envcheck.rules.commands import conda_command, in_user_site, pip_command, uvs_prefix
+from envcheck.rules.install import bring_pip, in_steps
 from envcheck.rules.torch_fixes import INDEX
 from envcheck.snapshot import Distribution, Environment
 
@@ -18,13 +20,16 @@ _RISK = "downloads the package; no other package changes"
 def reinstall(environment: Environment, distributions: Sequence[Distribution], text: str = "") -> tuple[Fix, ...]:
     """Install these packages again with the tool that installed them; one command for all that one command can do."""
     fixes = [_by_conda(environment, [each for each in distributions if each.channel == "conda"], text)]
-    wheels = [each for each in distributions if each.channel != "conda"]
+    of_user = [each for each in distributions if in_user_site(environment, each)]
+    wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
+    fixes += [_by_pip(environment, group, index, text) for index, group in _by_index(of_user).items()]
     if wheels and environment.externally_managed:
         task = text or f"Install {_listed(wheels)} again"
         fixes.append([Fix(text=f"{task}, with the system's package manager", who="root")])
     else:
         fixes += [_by_pip(environment, group, index, text) for index, group in _by_index(wheels).items()]
-    return tuple(fix for group in fixes for fix in group)
+    pip = bring_pip(environment) if any("pip" in fix.command for group in fixes for fix in group) else ()
+    return in_steps((*pip, *(fix for group in fixes for fix in group)))
 
 
 def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribution]]:
@@ -43,14 +48,14 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
     if index is None:
         return [Fix(text=f"{task}: {', '.join(pins)}, from the index that has this build")]
     options = ("--index-url", index) if index else ()
-    if environment.manager == "uv" and environment.prefix:
+    user = in_user_site(environment, wheels[0])
+    if uvs_prefix(environment) and not user:
         # Without its cache: files there may be the same files as the damaged ones (hard links).
         again: tuple[str, ...] = ("--reinstall", "--no-deps", "--no-cache")
-        command: tuple[str, ...] = ("uv", "pip", "install", "--python", environment.prefix, *again, *pins, *options)
     else:
         listed = all(each.record is not False for each in wheels)
         again = ("--force-reinstall" if listed else "--ignore-installed", "--no-deps")
-        command = (environment.executable or "python", "-m", "pip", "install", *again, *pins, *options)
+    command = pip_command(environment, "install", *again, *pins, *options, user=user)
     changes = Changes(installs=pins, alone=True, again=True)
     return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
 
@@ -60,14 +65,8 @@ def _by_conda(environment: Environment, packages: Sequence[Distribution], text: 
     if not packages:
         return []
     task = text or f"Install {_listed(packages)} again"
-    prefix = environment.prefix or ""
-    project, pixi, _ = prefix.rpartition("/.pixi/envs/")
-    if pixi:
-        command: tuple[str, ...] = ("pixi", "reinstall", "--manifest-path", project, *(each.name for each in packages))
-    else:
-        pins = (f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages)
-        place: tuple[str, ...] = ("--prefix", prefix) if prefix else ()
-        command = ("conda", "install", *place, "--force-reinstall", "--no-deps", *pins)
+    pins = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
+    command = conda_command(environment, pins, again=True, alone=True)
     return [Fix(text=task, command=command)]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.commands import conda_command
 from envcheck.rules.framework_facts import named
 from envcheck.rules.trial_facts import imported
 from envcheck.snapshot import Load
@@ -164,7 +165,7 @@ def _mend(load: Load, subject: FrameworkSubject) -> Fix:
     if load.found_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         return Fix(text=f"Take the folder of {load.path} off {load.found_by}: a newer copy may then be found")
     if environment.manager == "conda" and environment.prefix and (load.path or "").startswith(environment.prefix):
-        command = ("conda", "install", "--prefix", environment.prefix, "--channel", "conda-forge", "libstdcxx-ng")
+        command = conda_command(environment, ("libstdcxx-ng",))
         return Fix(text="Update the C++ library of the conda environment", command=command)
     return Fix(
         text="Install a build of the package for this system, or use a newer system; a newer libstdc++.so.6 (conda's "

@@ -169,7 +169,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
     packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS and name != "CC"]
     command = ("sudo", *install, *packages) if install else ()
-    unset = without_variable("CC", ()) if "CC" in lacking else ()
+    unset = without_variable("CC", (), facts) if "CC" in lacking else ()
     brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
     return Outcome(
         status="note" if "torch" in names and "vllm" not in names else "warn",

@@ -12,7 +12,8 @@ from envcheck.compat.package_needs import release_for, requirement_name
 from envcheck.compat.tables import TorchBuild, TorchRow
 from envcheck.compat.torch_builds import builds_that_fit
 from envcheck.rules.api import Facts
-from envcheck.rules.conda import by_conda, conda_command
+from envcheck.rules.commands import conda_command
+from envcheck.rules.conda import by_conda
 from envcheck.rules.driver_facts import runs, speaks, speaks_natively
 from envcheck.rules.framework_facts import machine, of
 from envcheck.rules.install import How, install

@@ -143,13 +143,13 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
     if not needed:
         return passed(f"{named(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
     return Outcome(
-        status="warn",
+        status="note",  # as without a trial: whether a program makes the call cannot be seen
         title=f"{named(framework)} uses the GPU only after {needed}",
         message=f"Without that call it does not find CUDA's libraries, and computes on the CPU with no error raised. "
         f"It ran on {where} once it was called.",
         evidence=(*proof_of(framework), *what_it_printed(framework)),
         decided_by="framework-ran",
-        fixes=(Fix(text=f"call {needed} before the first session, or import torch first where that is installed"),),
+        fixes=(Fix(text=f"Call {needed} before the first session, or import torch first where its CUDA is the same"),),
     )
 
 

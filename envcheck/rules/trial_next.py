@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from envcheck.checks import Fix
 from envcheck.rules.api import FrameworkSubject
-from envcheck.rules.framework_facts import named
-from envcheck.snapshot import Framework, Trial
+from envcheck.rules.framework_facts import module_of, named
+from envcheck.snapshot import Trial
 
 
 class _Way(NamedTuple):
@@ -114,11 +114,5 @@ def _steps(subject: FrameworkSubject, trial: Trial) -> Iterator[Fix]:
 
 def _filled(command: tuple[str, ...], subject: FrameworkSubject) -> tuple[str, ...]:
     python = subject.environment.executable or "python"
-    module = _module(subject.framework)
+    module = module_of(subject.framework)
     return tuple(python if part == "PYTHON" else part.replace("MODULE", module) for part in command)
-
-
-def _module(framework: Framework) -> str:
-    """What its import is called, where its path tells; a path is foreign text, and only a name is taken from it."""
-    name = (framework.path or "").rpartition("/")[2].removesuffix(".py")
-    return name if name.isidentifier() else framework.name.partition("-")[0]

@@ -338,3 +338,27 @@ def test_this_machine(run_probe: RunProbe) -> None:
     for path, library in libraries(driver).items():
         assert os.path.realpath(path) == path
         assert {os.path.realpath(alias) for alias in library.found_as} <= {path}
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no compiler here")
+@pytest.mark.parametrize(
+    ("name", "code", "kind"),
+    [
+        ("libcuda.so.1", "int cuInit(unsigned f) { return 34; }", "stub"),
+        ("libcuda.so.1", "int cuInit(unsigned f) { return f ? 34 : 0; }", "driver"),
+        (
+            "libnvidia-ml.so.1",
+            'char *said(void) { return "libnvidia-ml.so in GDK package is a stub library"; }',
+            "stub",
+        ),
+        ("libnvidia-ml.so.1", 'char *said(void) { return "nvml"; }', "driver"),
+    ],
+)
+def test_a_stub_is_known_by_what_it_holds(run_probe: RunProbe, tmp_path: Path, name: str, code: str, kind: str) -> None:
+    folder = tmp_path / "opt"
+    folder.mkdir()
+    (tmp_path / "a.c").write_text(code)
+    made = ["gcc", "-O2", "-shared", "-fPIC", "-o", str(folder / name), str(tmp_path / "a.c")]
+    subprocess.run(made, check=True)
+    found = libraries(look(run_probe, str(tmp_path), LD_LIBRARY_PATH="/opt"))[f"/opt/{name}"]
+    assert (found.kind, found.found_by) == (kind, "LD_LIBRARY_PATH")

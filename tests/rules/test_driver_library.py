@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import DriverLibrary, Listing, Snapshot
+from envcheck.assume import assume
+from envcheck.compat.load import tables
+from envcheck.components import parse_components
+from envcheck.rules.api import Facts
+from envcheck.rules.libraries_fixes import see_loader
+from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot
 from tests.rules.machines import (
     DOCKER,
     RELEASE,
@@ -21,6 +26,8 @@ from tests.rules.machines import (
     machine,
     statuses,
     variables,
+    venv,
+    with_venv,
     without_gpu,
 )
 
@@ -97,9 +104,27 @@ def test_a_stub_of_nvml_is_a_finding() -> None:
 
 def test_only_the_folder_is_taken_off_the_path() -> None:
     machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b c", cuda_init=None)
-    assert check_of("driver-library-unusable", machine).fixes[0].command == ()
+    assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b c", "python")
     machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b", cuda_init=None)
     assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b", "python")
+
+
+@pytest.mark.parametrize("name", [CUDA, NVML])
+@pytest.mark.parametrize("wrong", [{"refused": "it is empty"}, {"kind": "stub"}])
+def test_an_assumed_machine_keeps_what_a_variable_leads_to(name: str, wrong: dict[str, Any]) -> None:
+    asked = parse_components("gpu==H100,driver==550.54.15")
+    snapshot = assume(with_first(first(name, **wrong), path=f"/a:{FOLDER}"), asked)
+    check = check_of("driver-library-unusable", snapshot)
+    assert (check.status, check.fixes[0].command) == ("fail", ("env", "LD_LIBRARY_PATH=/a", "python"))
+    assert statuses("driver-library-unusable", assume(machine(), asked)) == ()
+
+
+def test_without_a_gpu_only_a_damaged_file_is_told_and_mildly() -> None:
+    listing = Listing(items=(first(refused="it is empty"),), complete=True)
+    snapshot = but(without_gpu(), driver=driver(libraries=listing, cuda_init=None), variables=variables())
+    assert statuses("driver-library-unusable", snapshot) == ("warn",)
+    stub = Listing(items=(first(kind="stub"),), complete=True)
+    assert statuses("driver-library-unusable", but(snapshot, driver=driver(libraries=stub, cuda_init=None))) == ()
 
 
 def test_the_list_of_the_loaders_cache_is_named() -> None:
@@ -162,3 +187,11 @@ CASES: list[Case] = [
 @pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[1] for case in CASES])
 def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected, what
+
+
+@pytest.mark.parametrize(("about", "module"), [(("jax",), "jax"), (("cupy-cuda12x",), "cupy"), ((), "torch")])
+def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, ...], module: str) -> None:
+    names = ("cupy-cuda12x", "torch", "jax")
+    snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))
+    facts = Facts(snapshot=snapshot, tables=tables(), about=about)
+    assert see_loader(facts)[0].command[-1] == f"import {module}"

@@ -50,6 +50,7 @@ def test_a_compilers_numpy_message_is_never_told_before_the_failure_of_pytorch()
     assert fails.explained_by is None, "Numba's NumPy does not explain PyTorch"
     (mismatch,) = checks_of("numpy-abi-mismatch", found)
     assert mismatch.frameworks == ("numba-cuda",)
+    assert mismatch.fixes[0].command, "a step that can be copied"
 
 
 def test_alone_it_is_the_cause_of_what_it_stops() -> None:

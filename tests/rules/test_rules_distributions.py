@@ -87,7 +87,8 @@ def test_pixi_is_asked_in_its_own_words() -> None:
     record = wheel("cudnn", "9.1.0", path=f"{prefix}/conda-meta/cudnn-9.1.0-h_0.json", channel="conda")
     broken = Damaged(source="file x", path=record.path or "", problem="it is empty")
     check = judged(environment(record, damaged=(broken,), prefix=prefix))
-    assert check.fixes[0].command == ("pixi", "reinstall", "--manifest-path", "/home/ada/p", "cudnn")
+    place = ("--manifest-path", "/home/ada/p", "--environment", "default")
+    assert check.fixes[0].command == ("pixi", "reinstall", *place, "cudnn")
 
 
 @pytest.mark.parametrize("problem", ["METADATA is missing", "METADATA is empty", "no version in METADATA"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from envcheck.snapshot import Framework, Snapshot, Trial
+from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot, Trial
 from tests.rules.machines import VENV, but, check_of, checks_of, driver, geforce, judge, machine, statuses, variables
 from tests.rules.machines_libraries import (
     BUNDLED,
@@ -301,3 +302,23 @@ def test_of_an_extension_nothing_is_missed_where_what_it_extends_cannot_be_loade
     assert [
         each.subject.key for each in checks_of("cuda-library-missing", broken) if "vision" in each.subject.key
     ] == []
+
+
+@pytest.mark.parametrize("others", [("/venv/lib/libcufft.so.11",), ()])
+def test_a_refused_file_that_a_variable_leads_to_is_taken_off_it(others: tuple[str, ...]) -> None:
+    """What would be installed in its place is hidden by it as before; where there is none, it is installed too."""
+    stray = load("libcufft.so.11", "/x/libcufft.so.11", refused=CUT, found_by="LD_LIBRARY_PATH", others=others)
+    snapshot = but(having(pytorch(stray)), variables=variables(LD_LIBRARY_PATH="/x:/y"))
+    fixes = check_of("library-not-found", snapshot).fixes
+    assert fixes[0].command == ("env", "LD_LIBRARY_PATH=/y", "python")
+    assert any("install" in fix.command for fix in fixes) is not bool(others)
+
+
+def test_the_finding_about_the_driver_library_tells_what_a_framework_cannot_load() -> None:
+    path = "/x/libcuda.so.1"
+    stray = load("libcuda.so.1", path, refused=CUT, found_by="LD_LIBRARY_PATH", optional=False)
+    found = DriverLibrary(source="file", path=path, soname="libcuda.so.1", found_as=(path,), refused=CUT)
+    listing = Listing(items=(msgspec.structs.replace(found, found_by="LD_LIBRARY_PATH"),), complete=True)
+    snapshot = but(having(pytorch(stray)), driver=driver(libraries=listing, cuda_init=None))
+    cause = check_of("driver-library-unusable", snapshot)
+    assert check_of("library-not-found", snapshot).explained_by == cause.id

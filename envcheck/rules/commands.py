@@ -1,0 +1,96 @@
+"""Commands for packages, in the words of the tool that fills an environment: the one place that writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.snapshot import Distribution, Environment
+
+CHANNEL = "conda-forge"
+
+
+def installed(environment: Environment | None, name: str) -> Distribution | None:
+    """The distribution of that normalised name."""
+    found = (environment.distributions or ()) if environment else ()
+    return next((each for each in found if each.name == name), None)
+
+
+def uvs_prefix(environment: Environment | None) -> str | None:
+    """The prefix of an environment that uv made, or installs into where there is no pip."""
+    if environment is None:
+        return None
+    filled = environment.distributions_complete and not installed(environment, "pip")
+    by_uv = filled and any(each.installer == "uv" for each in environment.distributions or ())
+    return environment.prefix if environment.manager == "uv" or by_uv else None
+
+
+def python_of(environment: Environment | None) -> str:
+    """The interpreter, by its path where that is known."""
+    return (environment.executable if environment else None) or "python"
+
+
+def in_user_site(environment: Environment | None, distribution: Distribution | None) -> bool:
+    """Whether ``pip install --user`` put it there: beside the environment, in a folder for packages of its Python."""
+    folder = ((distribution.path if distribution else None) or "").rpartition("/")[0]
+    if environment is None or not environment.prefix or folder not in environment.site_packages:
+        return False
+    own = tuple(f"{prefix.rstrip('/')}/" for prefix in (environment.prefix, environment.base_prefix) if prefix)
+    return folder.endswith(f"/lib/python{_minor(environment)}/site-packages") and not folder.startswith(own)
+
+
+def _minor(environment: Environment) -> str:
+    return ".".join((environment.python or "").split(".")[:2])
+
+
+def pip_command(environment: Environment | None, verb: str, *words: str, user: bool = False) -> tuple[str, ...]:
+    """``pip VERB``, or ``uv pip VERB`` where uv fills the environment; for packages of the user site, by its Python:
+    from a virtual environment pip removes none of them.
+    """
+    if environment is not None and user:
+        virtual = environment.base_prefix and environment.base_prefix != environment.prefix
+        python = f"{environment.base_prefix}/bin/python{_minor(environment)}" if virtual else python_of(environment)
+        allow = ("--break-system-packages",) if environment.externally_managed else ()
+        return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
+    prefix = uvs_prefix(environment)
+    if prefix:
+        return ("uv", "pip", verb, "--python", prefix, *words)
+    yes = ("--yes",) if verb == "uninstall" else ()
+    return (python_of(environment), "-m", "pip", verb, *yes, *words)
+
+
+def create_command(
+    place: str, *, uv: bool, python: str = "", interpreter: str = "python3", clear: bool = False
+) -> tuple[str, ...]:
+    """Create a virtual environment; ``clear`` empties one that is there."""
+    emptied = ("--clear",) if clear else ()
+    if uv:
+        return ("uv", "venv", *emptied, *(("--python", python) if python else ()), place)
+    return (interpreter, "-m", "venv", *emptied, place)
+
+
+def fill_command(place: str, *words: str, uv: bool) -> tuple[str, ...]:
+    """Install into a virtual environment that does not exist yet."""
+    return ("uv", "pip", "install", "--python", place, *words) if uv else (
+        f"{place}/bin/python", "-m", "pip", "install", *words
+    )  # fmt: skip
+
+
+def conda_command(
+    environment: Environment, specs: Sequence[str], *, again: bool = False, alone: bool = False
+) -> tuple[str, ...]:
+    """The command of conda; of pixi, where the prefix lies in a project of pixi.
+
+    ``again`` installs the same once more, ``alone`` without what it requires, from the channels it came from.
+    """
+    prefix = environment.prefix or ""
+    project, pixi, name = prefix.rpartition("/.pixi/envs/")
+    if pixi:
+        place = ("--manifest-path", project)
+        if again:
+            names = (spec.partition("=")[0].partition("<")[0].partition(">")[0].rstrip("!~") for spec in specs)
+            return ("pixi", "reinstall", *place, "--environment", name, *names)
+        return ("pixi", "add", *place, *(() if name == "default" else ("--feature", name)), *specs)
+    where = ("--prefix", prefix) if prefix else ()
+    force = ("--force-reinstall",) if again else ()
+    how = ("--no-deps",) if alone else ("--channel", CHANNEL)
+    return ("conda", "install", *where, *force, *how, *specs)
