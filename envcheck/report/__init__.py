@@ -71,13 +71,10 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
 
 
 def get_ready(form: str) -> None:
-    """Import what rendering in the format ``form`` needs, and learn what a report is made of."""
-    from envcheck.checks import Report
-    from envcheck.redact import learn
+    """Import what rendering in the format ``form`` needs, and compile the patterns of secrets."""
     from envcheck.redact.secrets import compile_patterns
 
     importlib.import_module(f"{__name__}.{form}")
-    learn(Report)
     compile_patterns()
 
 
