@@ -71,11 +71,9 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
 
 
 def get_ready(form: str) -> None:
-    """Import what rendering in the format ``form`` needs, and compile the patterns of secrets."""
-    from envcheck.redact.secrets import compile_patterns
-
+    """Import what rendering in the format ``form`` needs."""
     importlib.import_module(f"{__name__}.{form}")
-    compile_patterns()
+    importlib.import_module("envcheck.redact.secrets")
 
 
 def _fit_to_show(report: Report, form: str, options: Options) -> Report:
