@@ -132,9 +132,11 @@ class Hints(NamedTuple):
 
     def within(self, text: str) -> Hints:
         """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""
-        text = _plain(text)
+        # JSON repeats fields and folders: each is looked through once. No hint but the address's holds what parts them.
+        text = "/".join(dict.fromkeys(_plain(text).replace(',"', "/").split("/")))
         lowered = text.lower()
-        return Hints(tuple(word for word in self.words if word in lowered), tuple(s for s in self.starts if s in text))
+        words = (word for word in self.words if word == _ADDRESS or word in lowered)
+        return Hints(tuple(words), tuple(s for s in self.starts if s in text))
 
     def absent(self, text: str) -> bool:
         """Whether there is surely no secret in ``text``, or in records of which it is the JSON."""
