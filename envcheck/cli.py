@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from typing import NoReturn
 
-_SELDOM = 20_000
+_SELDOM = 100_000
 """Objects made before those that refer to each other are looked for: imports and a report make none that is in the way,
 and thousands of others.
 """

@@ -37,6 +37,8 @@ def get_ready(request: Request) -> None:
     find_gpu(known, "")  # this and the next put all names into an index
     is_known(known, "")
     import_module("packaging.requirements")  # rules parse what distributions require
+    if request.assume:
+        import_module("envcheck.compat.question.asking")  # whether what is assumed fits together
 
 
 def judge(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from envcheck import __version__
@@ -33,32 +34,21 @@ class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public 
 class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
 
+    variables: Mapping[str, str] = MappingProxyType({})
+    """What stands in for options that are not given."""
+
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["allow_abbrev"] = False
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # argparse's own signature
         self.register("action", "append", _Append)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Take defaults from the variables now: a value that only suits another verb must not end this one."""
+        read_variables(self, self.variables)
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
-
-
-class _Later:
-    """The parser of a verb, made when the verb is met: a command line has one, and all of them take longer to make than
-    one of them to parse.
-    """
-
-    def __init__(self, *, fill: Callable[[Parser], None], **arguments: object) -> None:
-        self._fill = fill
-        self._arguments = arguments
-
-    @cached_property
-    def _parser(self) -> Parser:
-        parser = Parser(**self._arguments)
-        self._fill(parser)
-        return parser
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._parser, name)
 
 
 def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespace:
@@ -68,14 +58,6 @@ def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespa
 
 
 def _parser(variables: Mapping[str, str]) -> Parser:
-    def with_variables(*fills: Callable[[Parser], object]) -> Callable[[Parser], None]:
-        def fill(verb: Parser) -> None:
-            for add in fills:
-                add(verb)
-            read_variables(verb, variables)
-
-        return fill
-
     parser = Parser(
         prog="envcheck",
         description="What is on this GPU machine, whether it fits together, and how to put it right.",
@@ -83,89 +65,101 @@ def _parser(variables: Mapping[str, str]) -> Parser:
         "4 envcheck itself broke, 130 interrupted. Every option --some-option can be set as ENVCHECK_SOME_OPTION.",
     )
     parser.add_argument("--version", action="store_true", help="print the versions of envcheck and its matrix")
-    add = _verbs(parser, "verb").add_parser
+    add = _verbs(parser, "verb")
     add(
         "check",
+        *(_add_subject_options, _add_judging_options, _add_output_options),
         help="examine this machine and judge it (the default)",
-        fill=with_variables(_add_subject_options, _add_judging_options, _add_output_options),
+        variables=variables,
     )
     add(
         "bench",
+        *(_add_bench_options, _add_output_options),
         help="measure the GPUs and their links, and judge the figures against the chip",
-        fill=with_variables(_add_bench_options, _add_output_options),
+        variables=variables,
     )
     add(
         "tui",
+        _add_tui_options,
         help="the terminal application (what envcheck alone opens on a terminal)",
-        fill=with_variables(_add_tui_options),
+        variables=variables,
     )
     add(
         "serve",
+        _add_serve_options,
         help="the same in a browser of this machine (needs the extra 'serve')",
-        fill=with_variables(_add_serve_options),
+        variables=variables,
     )
     add(
         "explain",
+        *(_add_text_options, _add_judging_options, _add_output_options),
         help="diagnose pasted text: torch's collect_env, nvidia-smi, an error",
-        fill=with_variables(_add_text_options, _add_judging_options, _add_output_options),
+        variables=variables,
     )
-    add("rule", help="what a check means, why it matters, how to fix it, its sources", fill=_add_rule_name)
+    add("rule", _add_rule_name, help="what a check means, why it matters, how to fix it, its sources")
     add(
         "diff",
+        _add_diff_options,
         help="what changed between saved reports",
         epilog="Exit status: 0 nothing that both know differs, 1 something does, 2 wrong usage.",
-        fill=with_variables(_add_diff_options),
+        variables=variables,
     )
-    add("schema", help="print the JSON Schema of an output", fill=_add_schema_name)
-    matrix_verbs = with_variables(_add_overlay_option, _add_plain_page_options)
-    add("matrix", help="what fits together, without a machine", fill=partial(_add_matrix_verbs, then=matrix_verbs))
+    add("schema", _add_schema_name, help="print the JSON Schema of an output")
+    add("matrix", partial(_add_matrix_verbs, variables=variables), help="what fits together, without a machine")
     return parser
 
 
-def _verbs(parser: Parser, name: str, *, required: bool = False) -> Any:
-    """Where verbs are added, each with ``fill``, which adds its options once they are needed."""
-    later: Any = _Later  # argparse asks of it only what it asks of a parser that it was given
-    return parser.add_subparsers(dest=name, metavar="VERB", parser_class=later, required=required)
+def _verbs(parser: Parser, name: str, *, required: bool = False) -> Callable[..., None]:
+    """What adds a verb: its name, what adds its options, its variables, and argparse's own arguments."""
+    verbs = parser.add_subparsers(dest=name, metavar="VERB", required=required)
+
+    def add(
+        verb: str, *fills: Callable[[Parser], object], variables: Mapping[str, str] = parser.variables, **arguments: Any
+    ) -> None:
+        made = verbs.add_parser(verb, **arguments)
+        made.variables = variables
+        for fill in fills:
+            fill(made)
+
+    return add
 
 
-def _add_matrix_verbs(matrix: Parser, then: Callable[[Parser], None]) -> None:
-    """The verbs of ``envcheck matrix``; ``then`` adds what those that answer have in common."""
-
-    def check(verb: Parser) -> None:
-        verb.add_argument(
-            "components",
-            nargs="+",
-            metavar="NAME==VERSION",
-            help="driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
-            "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
-        )
-        then(verb)
-
-    def show(verb: Parser) -> None:
-        verb.add_argument(
-            "component", metavar="NAME[==VERSION]", help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …"
-        )
-        then(verb)
-
-    add = _verbs(matrix, "matrix_verb", required=True).add_parser
+def _add_matrix_verbs(matrix: Parser, variables: Mapping[str, str]) -> None:
+    add = _verbs(matrix, "matrix_verb", required=True)
     add(
         "check",
+        *(_add_components, _add_overlay_option, _add_plain_page_options),
         help="do these components fit together?",
         epilog="Exit status: 0 compatible, 1 incompatible, 2 wrong usage, 3 unknown.",
-        fill=check,
+        variables=variables,
     )
     add(
         "show",
+        *(_add_component, _add_overlay_option, _add_plain_page_options),
         help="what the matrix knows of a component",
         epilog="Exit status: 0 known, 2 wrong usage, 3 unknown.",
-        fill=show,
+        variables=variables,
     )
     add(
         "refresh",
+        _add_refresh_options,
         help="regenerate what the wheels on a package index tell (needs the extra 'refresh', and the network)",
         epilog="Exit status: 0 done, 2 wrong usage, no index, or an answer that cannot be read: then nothing changed.",
-        fill=_add_refresh_options,
     )
+
+
+def _add_components(verb: Parser) -> None:
+    verb.add_argument(
+        "components",
+        nargs="+",
+        metavar="NAME==VERSION",
+        help="driver, gpu, cuda, nvcc, python, os, jetpack … or a distribution by its PyPI name: "
+        "torch==2.5.1+cu124 gpu=='RTX 5090' driver==550.54.14",
+    )
+
+
+def _add_component(verb: Parser) -> None:
+    verb.add_argument("component", metavar="NAME[==VERSION]", help="torch==2.5.1, gpu==H200, cuda, driver==565.57.01 …")
 
 
 def _add_refresh_options(refresh: Parser) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from ._env_head import read_start
@@ -98,7 +99,7 @@ def _decisive(request: Request, dist_info: str) -> tuple[tuple[Recorded, ...], b
     data = read_start(request, f"{dist_info}/RECORD", RECORD_LIMIT) or b""
     site = posixpath.dirname(dist_info)
     found: dict[str, Recorded] = {}
-    if data.count(b"\n") > _LINES:
+    if len(data) > _LINES and data.count(b"\n") > _LINES:
         return (), False
     for line in _lines(data):
         recorded = _recorded(line.decode("utf-8", "surrogateescape"), site)
@@ -127,7 +128,12 @@ def all_files(request: Request, dist_info: str) -> Iterator[Recorded]:
 def for_tests(path: str) -> bool:
     """Whether a file, by its path from the folder for packages, serves tests, examples or documentation alone."""
     parts = path.split("/")
-    return any(map(_UNUSED.fullmatch, parts)) or (is_native(path) and _FOR_TESTS.search(parts[-1]) is not None)
+    return any(map(_is_unused, parts)) or (is_native(path) and _FOR_TESTS.search(parts[-1]) is not None)
+
+
+@lru_cache(maxsize=4096)  # thousands of paths have the same folders
+def _is_unused(part: str) -> bool:
+    return _UNUSED.fullmatch(part) is not None
 
 
 def _decides(path: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ _VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "n
 _LONGEST = 1000
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 _SEPARATORS = re.compile(r"[-_.]+")
+_FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
 _WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
 _WHEELS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl"}
 """Components that are distributions under another name, with the CUDA major behind it."""
@@ -133,6 +134,7 @@ def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str 
     return ",".join(filter(None, (str(asked.specifier) for asked in holding))) if holding else None
 
 
+@cache  # the same pairs are asked for again after each fix that is simulated
 def admits(bounds: str, there: str) -> bool | None:
     """Whether bounds of PEP 440 admit a version; None where either cannot be read.
 
@@ -190,6 +192,23 @@ def of_an_extra(line: str) -> bool:
     return asked is not None and asked.marker is not None and "extra" in _named(str(asked.marker))
 
 
+def held(lines: Iterable[str], marks: Mapping[str, str], extras: tuple[str, ...] = ("",)) -> Iterator[Requirement]:
+    """The requirements among the lines that hold here, for any of these extras (without one: the empty name)."""
+    known = frozenset(marks.items())
+    for line in lines:
+        asked = _held(line, known, extras)
+        if asked is not None:
+            yield asked
+
+
+@cache  # each fix that is simulated asks for all lines of an environment again
+def _held(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
+    if extras == ("",) and _FOR_AN_EXTRA.search(line) and " or " not in line:
+        return None  # as most lines; parsing one takes a tenth of a millisecond
+    asked = read_requirement(line)
+    return asked if asked is not None and any(holds(asked, dict(marks), extra) for extra in extras) else None
+
+
 def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool:
     """Whether the marker of a requirement holds here, for this extra."""
     if asked.marker is None:
@@ -203,10 +222,11 @@ def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool
         return False
 
 
-def _named(text: str) -> set[str]:
+@cache
+def _named(text: str) -> frozenset[str]:
     """The variables of a marker."""
     bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", text)
-    return set(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
+    return frozenset(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
 
 
 @cache  # asked for each of hundreds of packages

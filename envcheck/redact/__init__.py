@@ -21,7 +21,6 @@ from envcheck.redact.pseudonyms import HOME as HOME
 from envcheck.redact.pseudonyms import HOST as HOST
 from envcheck.redact.secrets import every_hint, masked, masked_value
 from envcheck.redact.walk import Rewriting, as_json, rewritten
-from envcheck.redact.walk import learn as learn
 
 
 def mask_secrets(report: Report) -> Report:

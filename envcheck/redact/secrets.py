@@ -34,40 +34,32 @@ _COUNTED = re.compile(r"TOKENS?(?:_ID|_PER_\w+)?S?$", re.IGNORECASE)
 _NUMBER = re.compile(r"[\d.,]{1,9}[kKmM]?")
 """``max_tokens=4096``: how many, and no key."""
 
-_ASSIGNED = re.compile(
-    r"""(?<![\w.-]) (?: (?P<name>[A-Za-z_][\w.-]{0,80}|(?:API|ACCESS|PRIVATE|SECRET)[ ]KEY|--?[A-Za-z][\w.-]{0,80})
+# Texts: ``re`` compiles each when it is first needed. Most reports need none, and all took longer than the search.
+_ASSIGNED = r"""(?ix)
+    (?<![\w.-]) (?: (?P<name>[A-Za-z_][\w.-]{0,80}|(?:API|ACCESS|PRIVATE|SECRET)[ ]KEY|--?[A-Za-z][\w.-]{0,80})
             (?P<quote>\\?["']|)(?P<sign>\s*[=:]=?>?\s*)
-          | (?P<option>--?[A-Za-z][\w.-]{0,80})(?P<gap>[ ]+)(?=[^-\s]) )""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_VALUE = re.compile(r"""\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|\\?["'][^\s"'\\]+|[^\s"',;&<>)}\]]+""")
+          | (?P<option>--?[A-Za-z][\w.-]{0,80})(?P<gap>[ ]+)(?=[^-\s]) )"""
+_VALUE = r"""\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|\\?["'][^\s"'\\]+|[^\s"',;&<>)}\]]+"""
 """``HF_TOKEN=…``, ``"password": "…"``, ``--token …``, ``&X-Amz-Signature=…`` within a text."""
-_HEADER = re.compile(
-    r"""(?P<name>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\b["']?\s*[:=]\s*["']?
+_HEADER = r"""(?ix)(?P<name>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\b["']?\s*[:=]\s*["']?
         (?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?)(?P<value>[^\s"'][^"'\r\n]*)
-        |(?P<scheme>\bbearer\s+)(?P<key>[^\s"',;]{6,})""",
-    re.IGNORECASE | re.VERBOSE,
-)
+        |(?P<scheme>\bbearer\s+)(?P<key>[^\s"',;]{6,})"""
 """What follows is secret to the end of the line."""
 _HEADERS = ("authorization", "proxy-authorization", "cookie", "set-cookie", "bearer")
-_LOGIN = re.compile(
-    r"""(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
+_LOGIN = r"""(?xm)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
         (?:[^\s/"'<>]{1,300}@
           | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@
           | (?!localhost:)[^\s/@:.\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?!v?\d|sha\d+:|main\b|master\b|HEAD\b)
-          | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))""",
-    re.VERBOSE | re.MULTILINE,
-)
+          | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))"""
 """A password may hold a slash; what follows a port is a path, unless a name without a domain stands before the port,
 or a name with one behind the ``@``."""
-_COMMAND = re.compile(
-    r"""(?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))(?P<login>[^\s"']{1,300})
+_COMMAND = r"""(?x)
+    (?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))
+           (?P<login>[^\s"']{1,300})
       | (?P<typed>\bsetenv\s+\w*(?:TOKEN|SECRET|PASSW|_KEY)\w*\s+
           |\blogin\s+\S+\s+password\s+|<password>)(?P<bare>[^\s<*]+)
       | (?P<program>\b(?:mysql\w*|mariadb[\w-]*|sshpass|7za?|unzip|(?:docker|podman|helm|az|oc)\s[^\n|;&]{0,80}?login)\b
-          (?=\s)[^\n|;&]{0,200}?\s-[pP]\s*|(?<!\S)-u\s*[^\s:-]+\s+-p\s*|\bredis-cli\b[^\n|;&]{0,200}?\s-a\s*)(?P<password>[^\s-]\S*)""",
-    re.VERBOSE,
-)
+          (?=\s)[^\n|;&]{0,200}?\s-[pP]\s*|(?<!\S)-u\s*[^\s:-]+\s+-p\s*|\bredis-cli\b[^\n|;&]{0,200}?\s-a\s*)(?P<password>[^\s-]\S*)"""
 """``-u user:password``, ``mysql -ppassword``."""
 _PRIVATE = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]*?(?:(?=-----END)|\Z)")
 _BODY = re.compile(
@@ -87,6 +79,8 @@ _ALPHABETS = {
     "base64": "[A-Za-z0-9+/_=-]",
 }
 
+_ADDRESS = "://"
+"""It holds a secret only before an ``@``: most addresses are of documentation."""
 _HINTS = (
     *(
         "token",
@@ -97,7 +91,7 @@ _HINTS = (
         "credential",
         "authori",
         "bearer",
-        "://",
+        _ADDRESS,
         "-----begin",
         "eyj",
         "dsn",
@@ -153,20 +147,18 @@ class Hints(NamedTuple):
 
     def within(self, text: str) -> Hints:
         """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""
-        text = _plain(text)
+        # JSON repeats fields and folders: each is looked through once. No hint but the address's holds what parts them.
+        text = "/".join(dict.fromkeys(_plain(text).replace(',"', "/").split("/")))
         lowered = text.lower()
-        return Hints(
-            tuple(word for word in self.words if word in lowered),
-            tuple(start for start in self.starts if start in text),
-            len(text) >= _BODY_LEAST,
-        )
+        words = (word for word in self.words if word == _ADDRESS or word in lowered)
+        return Hints(tuple(words), tuple(s for s in self.starts if s in text), len(text) >= _BODY_LEAST)
 
     def absent(self, text: str) -> bool:
         """Whether there is surely no secret in ``text``, or in records of which it is the JSON."""
         text = _plain(text)
         lowered = text.lower()
         for word in self.words:
-            if word in lowered:
+            if word in lowered and (word != _ADDRESS or "@" in text):
                 return False
         for start in self.starts:
             if start in text:
@@ -198,10 +190,10 @@ def masked_value(name: str, value: str) -> str:
 def _masked(text: str) -> str:
     text = _PRIVATE.sub(rf"\1{MASK}", text)
     text = _BODY.sub(MASK, text)
-    text = _LOGIN.sub(rf"\g<scheme>{MASK}@", text)
-    text = _HEADER.sub(_headed, text)
+    text = re.sub(_LOGIN, rf"\g<scheme>{MASK}@", text)
+    text = re.sub(_HEADER, _headed, text)
     text = _without_assigned(text)
-    text = _COMMAND.sub(_typed, text)
+    text = re.sub(_COMMAND, _typed, text)
     return _keys().sub(MASK, text)
 
 
@@ -222,9 +214,9 @@ def _is_count(name: str, value: str) -> bool:
 def _without_assigned(text: str) -> str:
     """Only what follows a telling name is passed over: ``https:`` is a name, too."""
     pieces, place, left = [], 0, 0
-    while match := _ASSIGNED.search(text, place):
+    while match := re.compile(_ASSIGNED).search(text, place):
         place = match.end("name") if match["name"] else match.end("option")
-        if _is_telling_in_text(match) and (found := _VALUE.match(text, match.end())):
+        if _is_telling_in_text(match) and (found := re.compile(_VALUE).match(text, match.end())):
             value = found[0]
             bare = value.strip("\\\"'")
             if bare and not bare.startswith(MASK) and not _is_count(match["name"] or "", bare):
@@ -256,12 +248,6 @@ def _headed(match: re.Match[str]) -> str:
 def _typed(match: re.Match[str]) -> str:
     before = match["before"] or match["typed"] or match["program"]
     return match[0] if MASK in match[0][len(before) :] else f"{before}{MASK}"
-
-
-def compile_patterns() -> None:
-    """Read the matrix's rows and compile their patterns, which takes as long as masking a report."""
-    every_hint()
-    _keys()
 
 
 @cache

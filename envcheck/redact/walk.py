@@ -18,7 +18,9 @@ class Rewriting(NamedTuple):
     change_named: Callable[[str, str], str]
     """From the name and the value of an entry of a mapping (a variable) to its new value."""
     leaves: Callable[[str], bool] | None = None
-    """Whether it surely changes nothing in records of which this is the JSON; None where that cannot be told."""
+    """Whether it surely changes nothing in records of which this is the JSON, nor any enumerated word; None where that
+    cannot be told.
+    """
 
 
 _AT_ONCE, _FEW = 64, 8
@@ -33,24 +35,12 @@ def rewritten(record: T, how: Rewriting) -> T:
     return found
 
 
-def learn(kind: Any) -> None:
-    """Find out, before any is rewritten, which fields records of ``kind`` have, and all that they may hold."""
-    todo, known = [kind], set()
-    while todo:
-        hint = todo.pop()
-        if isinstance(hint, type) and issubclass(hint, msgspec.Struct) and hint not in known:
-            known.add(hint)
-            _fields(hint)
-            todo += _hints(hint).values()
-        todo += get_args(hint)
-
-
 def _record(record: Any, how: Rewriting) -> Any:
     changed = {}
     kind: Any = type(record)
-    for name in _fields(kind):
+    for name in _fields(kind) if how.leaves is None else kind.__struct_fields__:
         value = getattr(record, name)
-        if value is None:
+        if value is None or name in _OURS:
             continue
         new = _value(value, how)
         if new is not value:
@@ -102,13 +92,10 @@ def _entry(key: str, value: Any, how: Rewriting) -> Any:
     return value if new == value else new
 
 
-_hints = cache(get_type_hints)
-
-
 @cache
 def _fields(kind: Any) -> tuple[str, ...]:
-    """The fields of ``kind`` that may hold text that is not envcheck's own."""
-    return tuple(name for name, hint in _hints(kind).items() if name not in _OURS and _may_hold_text(hint))
+    """The fields of ``kind`` that may hold text other than enumerated words; reading the hints takes a while."""
+    return tuple(name for name, hint in get_type_hints(kind).items() if _may_hold_text(hint))
 
 
 def _may_hold_text(hint: Any) -> bool:

@@ -92,14 +92,9 @@ def render(report: Report, form: str, options: Options | None = None) -> str:
 
 
 def get_ready(form: str) -> None:
-    """Import what rendering in the format ``form`` needs, and learn what a report is made of."""
-    from envcheck.checks import Report
-    from envcheck.redact import learn
-    from envcheck.redact.secrets import compile_patterns
-
+    """Import what rendering in the format ``form`` needs."""
     importlib.import_module(f"{__name__}.{form}")
-    learn(Report)
-    compile_patterns()
+    importlib.import_module("envcheck.redact.secrets")
 
 
 def _fit_to_show(report: Report, *, shared: bool, options: Options) -> Report:

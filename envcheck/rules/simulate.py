@@ -16,7 +16,7 @@ from envcheck.checks import Changes
 from envcheck.compat.complete import complete
 from envcheck.compat.package_needs import (
     admits,
-    holds,
+    held,
     needed_of,
     normalised,
     read_requirement,
@@ -110,15 +110,10 @@ def requirements_broken(environment: Environment | None, marks: Mapping[str, str
 
 
 def _asked(
-    distribution: Distribution, marks: Mapping[str, str], extras: Iterable[str] = ("",)
+    distribution: Distribution, marks: Mapping[str, str], extras: tuple[str, ...] = ("",)
 ) -> Iterator[Requirement]:
     """What it requires here. Conda's specifications are of another language, and conda holds to them itself."""
-    if distribution.channel == "conda":
-        return
-    for line in distribution.requires or ():
-        asked = read_requirement(line)
-        if asked is not None and any(holds(asked, marks, extra) for extra in extras):
-            yield asked
+    return held(() if distribution.channel == "conda" else distribution.requires or (), marks, extras)
 
 
 class _Installer:
@@ -175,7 +170,7 @@ class _Installer:
             return
         if not alone:
             self._take_toolkit(asked)
-            for further in _asked(there, self.marks, ("", *asked.extras)):
+            for further in _asked(there, self.marks, ("", *sorted(asked.extras))):
                 if normalised(further.name) != name:
                     self._install(further, again=False, alone=False)
 
