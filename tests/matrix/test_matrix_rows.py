@@ -12,6 +12,7 @@ from envcheck.compat.compiling import FIELDS
 from envcheck.compat.load import matrix_date, read_folder, tables
 from envcheck.compat.tables import Row
 from envcheck.errors import MatrixError
+from tests.every import every
 
 MATRIX = tables()
 ROWS: list[Row] = [row for field in FIELDS.values() for row in getattr(MATRIX, field)]
@@ -32,7 +33,7 @@ def test_ids_are_unique() -> None:
     assert sorted({name for name in ids if ids.count(name) > 1}) == []
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@every(ROWS)
 def test_every_row_has_a_source_with_title_address_and_day(row: Row) -> None:
     assert row.source
     for source in (MATRIX.sources[key] for key in row.source):

@@ -18,6 +18,7 @@ from envcheck.rules.driver_errors import DRIVER_ERRORS
 from envcheck.rules.error_lines import ERROR_LINES, XIDS
 from envcheck.rules.needs import _OWN_SECTION, _covers
 from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
+from tests.every import every
 
 RULES = all_rules()
 NAMES = {rule.name for rule in RULES}
@@ -26,7 +27,7 @@ WIDEST = 100
 
 ROOTS: dict[str, Any] = {"gpu": Gpu, "environment": Environment, "framework": Framework}
 
-by_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+by_rule = every(RULES)
 
 EXPECTED = [
     "no-nvidia-gpu",

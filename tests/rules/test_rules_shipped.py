@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.checks import Check
 from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework, Listing, Load, Shipped, Trial
+from tests.every import every
 from tests.rules.machines import VENV, but, check_of, checks_of, machine, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
@@ -63,8 +62,7 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
     assert [fix.command for fix in check.fixes] == [(*PIP, "numpy==2.4.6")]
 
 
-@pytest.mark.parametrize(
-    ("file", "status"),
+@every(
     [
         (damaged("numpy", "2.4.6", UMATH, "size", problem="it is cut off: 5 of at least 9 bytes are there"), "fail"),
         (damaged("numpy", "2.4.6", UMATH, "content", problem="it is no ELF file"), "fail"),
@@ -77,7 +75,7 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
         (damaged("scipy", "1.17.0", "scipy/__init__.py", "missing"), "warn"),
         (damaged("tomli", "2.0", "tomli/__init__.py", "missing"), "warn"),
         (damaged("setuptools", "80.0", "setuptools/__init__.py", "missing"), "warn"),
-    ],
+    ]
 )
 def test_what_stops_an_import_is_a_failure(file: DamagedFile, status: str) -> None:
     assert judged(file).status == status
@@ -104,8 +102,7 @@ EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5 bytes", stripped=True)
 
 
-@pytest.mark.parametrize(
-    "file",
+@every(
     [
         STRIPPED,
         damaged("numpy", "2.4.6", "numpy/py.typed", "hash"),
@@ -115,7 +112,7 @@ STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5
         damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "size", recorded="0 bytes"),
         damaged("setuptools", "80.0", "_distutils_hack/__init__.py", "hash"),
         damaged("setuptools", "80.0", "distutils-precedence.pth", "hash"),
-    ],
+    ]
 )
 def test_what_images_change_innocently_is_a_note(file: DamagedFile) -> None:
     check = judged(file)
