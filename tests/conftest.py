@@ -8,7 +8,10 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-settings.register_profile("untimed", deadline=None)  # how long a machine takes is no property of the code
+from tests.thorough import examples
+
+# How long a machine takes is no property of the code.
+settings.register_profile("untimed", deadline=None, max_examples=examples(100))
 settings.load_profile("untimed")
 
 

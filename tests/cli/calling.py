@@ -35,8 +35,9 @@ def envcheck(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: 
         read.seek(0)
         if any(name.startswith(_OF_THE_START) for name in variables):
             command = [sys.executable, "-m", "envcheck", *arguments]
-            ended = subprocess.run(command, cwd=cwd, stdin=read, stdout=out, stderr=err, env=whole, timeout=120)
-            status = ended.returncode
+            status = subprocess.run(
+                command, cwd=cwd, stdin=read, stdout=out, stderr=err, env=whole, check=False, timeout=120
+            ).returncode
         else:
             asked = json.dumps({"arguments": arguments, "cwd": str(cwd), "variables": whole})
             status = _forked(asked, [file.fileno() for file in (read, out, err)])

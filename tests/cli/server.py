@@ -1,7 +1,7 @@
 """Forks a process for each command line that it is sent, with envcheck imported and the matrix read once.
 
-Each run is still a process of its own, with its own folder, variables, files and exit status. What it does not pay again
-is the interpreter's start: most of the time of a test that asks for one sentence.
+Each run is still a process of its own, with its own folder, variables, files and exit status. It does not start the
+interpreter again, which takes most of the time of a test that asks for one sentence.
 """
 
 from __future__ import annotations
