@@ -40,11 +40,6 @@ def test_what_it_is_about_is_measured(row: EfficiencyRow) -> None:
     assert f'"{row.method}"' in PROBES
 
 
-def test_rows_are_told_apart() -> None:
-    ids = [row.id for row in MATRIX.efficiencies]
-    assert len(set(ids)) == len(ids)
-
-
 @every(NARROW)
 def test_a_floor_for_others_lies_below_every_band_that_was_measured(row: EfficiencyRow) -> None:
     floors = [

@@ -73,11 +73,8 @@ def test_the_components_are_there() -> None:
     assert expected | {"nvcc", "cuda-compat", "cuda-toolkit"} <= set(BY_NAME)
 
 
-@every(ROWS)
-def test_specifiers_and_versions_parse(row: ReleaseRow) -> None:
-    assert parse_specifier(row.versions).bounds
-    for spec in row.needs.values():
-        assert parse_specifier(spec).bounds
+@every([row for row in ROWS if row.bundles])
+def test_what_is_bundled_is_a_version(row: ReleaseRow) -> None:
     for name, text in row.bundles.items():
         version(name, text)
 
