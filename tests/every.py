@@ -39,4 +39,4 @@ def every(cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[[], 
 
 
 def _label(argument: object) -> str:
-    return str(getattr(argument, "id", None) or getattr(argument, "name", None) or repr(argument))
+    return str(getattr(argument, "id", None) or repr(argument)[:200])
