@@ -8,10 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from tests.thorough import examples
-
-# How long a machine takes is no property of the code.
-settings.register_profile("untimed", deadline=None, max_examples=examples(100))
+settings.register_profile("untimed", deadline=None)  # how long a machine takes is no property of the code
 settings.load_profile("untimed")
 
 
