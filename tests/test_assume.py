@@ -24,6 +24,7 @@ from envcheck.snapshot import (
     VariablePath,
     Variables,
 )
+from tests.every import every
 
 HERE = Snapshot(
     platform=Platform(source="file", os="linux", machine="x86_64", distribution="ubuntu"),
@@ -144,8 +145,7 @@ def verdict_of(text: str) -> Report:
     return judge(Snapshot(), Request(assume=parse_components(text)))
 
 
-@pytest.mark.parametrize(
-    ("text", "verdict"),
+@every(
     [
         ("gpu==NoSuchGPU9999,driver==1.2.3", "unknown"),
         ("gpu==H100,driver==580", "pass"),
@@ -158,7 +158,7 @@ def verdict_of(text: str) -> Report:
         ("gpus==8", "unknown"),
         ("gpu==NoSuchGPU9999,driver==580,torch==2.5.1+cu124", "unknown"),
         ("gpu==H100,driver==580,torch==2.5.1+cu124", "pass"),
-    ],
+    ]
 )
 def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict: str) -> None:
     report = verdict_of(text)

@@ -13,6 +13,7 @@ from envcheck.checks import Report
 from envcheck.errors import UsageError
 from envcheck.session import Request, judge
 from envcheck.snapshot import Measurement
+from tests.every import every
 from tests.rules.machines import but, h200, machine
 from tests.rules.measurements import conditions, gemm, memory_copy, to_gpu, wrong
 
@@ -58,8 +59,7 @@ def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path
     assert not (tmp_path / "other.json").exists()
 
 
-@pytest.mark.parametrize(
-    "text",
+@every(
     [
         "",
         "{}",
@@ -71,7 +71,7 @@ def test_what_nothing_can_be_held_to_is_left_out(left_out: Measurement, tmp_path
         '{"measurements": [{"source": "bench", "name": "gemm", "value": "fast"}]}',
         '{"baseline_version": "2.0", "measurements": [{"source": "bench", "name": "gemm"}]}',
         "\x00\xff",
-    ],
+    ]
 )
 def test_bad_files_are_refused_by_name(text: str) -> None:
     with pytest.raises(UsageError, match=r"^old\.json is no baseline"):

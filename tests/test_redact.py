@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 
@@ -27,6 +28,7 @@ from envcheck.snapshot import (
     Snapshot,
     Variables,
 )
+from tests.every import every
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying
 from tests.test_machines import CONSTRUCTED, RECORDED, report_on
@@ -50,8 +52,7 @@ def seen_after(text: str, *homes: str, **snapshot: object) -> str:
     return told(redact(saying(text, **snapshot), homes))[0]
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@every(
     [
         ("/home/ada/p/.venv", "/home/user/p/.venv"),
         ("file /home/ada/x: gone", "file /home/user/x: gone"),
@@ -67,7 +68,7 @@ def seen_after(text: str, *homes: str, **snapshot: object) -> str:
         ("/home/torch/lib/python3/site-packages/torch", "/home/user/lib/python3/site-packages/torch"),
         ("/root/x", "/root/x"),
         ("/opt/torch/.venv /usr/lib/x", "/opt/torch/.venv /usr/lib/x"),
-    ],
+    ]
 )
 def test_users_go_by_the_place_of_their_homes(text: str, shown: str) -> None:
     assert seen_after(text) == shown
@@ -84,8 +85,7 @@ def test_the_judged_environments_owner_is_the_first_user() -> None:
     assert text == "/home/user2/x /home/user/y"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@every(
     [
         (f"lost {UUID}", "lost GPU-redacted-93ff020b"),
         ("CUDA_VISIBLE_DEVICES=GPU-5818afbd", "CUDA_VISIBLE_DEVICES=GPU-redacted-93ff020b"),
@@ -95,7 +95,7 @@ def test_the_judged_environments_owner_is_the_first_user() -> None:
         ("node17.corp.example: Xid", "host: Xid"),
         ("on node17, at 12:00", "on host, at 12:00"),
         ("node170", "node170"),
-    ],
+    ]
 )
 def test_gpus_and_hosts_go_and_bus_ids_stay(text: str, shown: str) -> None:
     found = Gpu(uuid=UUID, serial="1652826071615", pci_bus_id="0000:1b:00.0", index=0)
@@ -111,8 +111,7 @@ def test_a_host_that_is_a_common_word_goes_where_it_is_the_host_alone() -> None:
     assert "torch 2.11.0+cu130" in render(odd, "text")
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@every(
     [
         ("connect to 10.1.2.3:29500 failed", "connect to ip-1:29500 failed"),
         ("http://192.168.7.9/x", "http://ip-1/x"),
@@ -125,7 +124,7 @@ def test_a_host_that_is_a_common_word_goes_where_it_is_the_host_alone() -> None:
         ("libcurand.so.10.3.5.147", "libcurand.so.10.3.5.147"),
         ("cuDNN 9.1.0.70 is here", "cuDNN 9.1.0.70 is here"),
         ("c10::Error at::native 12:30:01", "c10::Error at::native 12:30:01"),
-    ],
+    ]
 )
 def test_addresses_go_and_versions_stay(text: str, shown: str) -> None:
     assert seen_after(text) == shown
@@ -168,7 +167,7 @@ SECRET_TEXTS = (
 )
 
 
-@pytest.mark.parametrize(("text", "shown"), SECRET_TEXTS)
+@every(SECRET_TEXTS)
 def test_secrets_in_texts(text: str, shown: str) -> None:
     assert masked(text) == shown
 
@@ -188,8 +187,7 @@ def test_variables_that_tell_nothing(name: str) -> None:
 SECRET = "correct-horse-battery"
 
 
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("redacted", [None, False, True])
+@every(itertools.product(FORMATS, [None, False, True]))
 def test_no_format_lets_a_secret_out(form: str, redacted: bool | None) -> None:  # noqa: FBT001
     values = {"HF_TOKEN": SECRET, "PIP_INDEX_URL": f"https://ada:{SECRET}@x.example"}
     run = ProbeRun(name="nvml", status="failed", detail=f"DB_PASSWORD={SECRET}", noise=f"--token {SECRET}")
@@ -237,7 +235,7 @@ def test_a_report_without_secrets_is_left_as_it_is() -> None:
         assert mask_secrets(found) is found, name
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@every(EXAMPLES)
 def test_redacting_twice_changes_nothing_and_the_result_is_a_report(name: str) -> None:
     once = redact(EXAMPLES[name]())
     assert redact(once) == once
@@ -264,7 +262,7 @@ def test_ids_stay_joined() -> None:
     assert {found.explained_by for found in hidden.checks if found.explained_by} <= identities
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@every(ATTACKS)
 def test_hostile_texts_can_be_redacted(attack: str) -> None:
     hidden = redact(carrying(EXAMPLES["driver-too-old"](), attack), ["/data/" + attack.replace("/", "")])
     json.loads(encode(hidden))
@@ -278,7 +276,7 @@ def test_any_host_user_and_text(text: str, name: str) -> None:
     assert redact(once) == once
 
 
-@pytest.mark.parametrize("part", ["x", "TOKEN", "key", "/home/", "://", "1.", "a:", "/Users/a ", "GPU-"])
+@every(["x", "TOKEN", "key", "/home/", "://", "1.", "a:", "/Users/a ", "GPU-"])
 def test_long_texts_cost_no_more_than_their_length(part: str) -> None:
     """Seconds would mean that a pattern runs over the text again and again."""
     text = part * (100_000 // len(part))

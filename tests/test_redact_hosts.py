@@ -7,18 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envcheck.redact import redact
+from tests.every import every
 from tests.report.examples import EXAMPLES
 from tests.test_machines import CONSTRUCTED, RECORDED, report_on
 from tests.test_redact import saying, seen_after, told
 from tests.thorough import examples
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@every(
     [
         ("https://nexus.corp.example:8443/simple/", "https://host-1:8443/simple/"),
         ("http://nexus/x and ssh://git@nexus/y", "http://host-1/x and ssh://***@host-1/y"),
-        ("https://docs.nvidia.com/a https://github.com/a/b@main", "https://docs.nvidia.com/a https://github.com/a/b@main"),
+        (
+            "https://docs.nvidia.com/a https://github.com/a/b@main",
+            "https://docs.nvidia.com/a https://github.com/a/b@main",
+        ),
         ("ada.l@corp.example wrote", "user@host-1 wrote"),
         ("ada@node3:~/x$ python", "user@host-1:~/x$ python"),
         ("[ada@node3 x]$ python", "[user@host-1 x]$ python"),
@@ -36,14 +39,13 @@ from tests.thorough import examples
         *((text, text) for text in ("pip~=24.0 /x/~orch/y @torch.jit", "name @ https://github.com/a")),
         ("[rank0:123] [0000:1b:00.0] x.py:12:34", "[rank0:123] [0000:1b:00.0] x.py:12:34"),
         ("http://localhost:8000/ http://127.0.0.1/", "http://localhost:8000/ http://127.0.0.1/"),
-    ],
-)  # fmt: skip
+    ]
+)
 def test_other_machines_and_mail(text: str, shown: str) -> None:
     assert seen_after(text) == shown
 
 
-@pytest.mark.parametrize(
-    "address",
+@every(
     [
         *("aa:bb:cc:dd:ee:ff", "AA-BB-CC-DD-EE-FF", "aabb.ccdd.eeff", "b8:ce:f6:03:00:f1:a2:b4", "b8-ce-f6-03-00-f1"),
         *(
@@ -54,7 +56,7 @@ def test_other_machines_and_mail(text: str, shown: str) -> None:
             "febf::1%25ib0",
             "fd12:3456::17",
         ),
-    ],
+    ]
 )
 def test_addresses_in_all_spellings(address: str) -> None:
     assert seen_after(f"on {address} now") == "on ip-1 now"

@@ -14,29 +14,28 @@ from envcheck.compat.load import tables
 from envcheck.compat.tables import SecretRow
 from envcheck.redact.secrets import MASK, masked, masked_value
 from envcheck.snapshot import Snapshot, Variables
+from tests.every import every
 from tests.report.examples import report
 
 S = "Zq9xW7vT3kLm"
 """A secret without any shape of its own."""
 
 
-@pytest.mark.parametrize(
-    "name",
+@every(
     [
         *("DB_PASS", "PASS", "DB_PWD", "MYSQL_PWD", "AWS_CREDS", "GIT_CRED", "GITHUB_PAT", "SESSION_COOKIE", "COOKIE"),
         *("GITLAB_SESSION", "SESSION_ID", "URL_SIGNATURE", "SIGNATURE", "HF_TOKEN", "githubToken", "api-key", "APIKEY"),
         *("WANDB_API_KEY", "SSH_PRIVATE_KEY", "KEY", "BASIC_AUTH", "AUTH", "SENTRY_DSN", "MYSECRETVALUE", "passphrase"),
         *("PGPASSWORD", "LOGIN_PASSWD", "SAS_SIG", "KAGGLE_KEY", "CREDENTIALS", "VAULT_PASSCODE", "X-Auth-Token"),
         *("SECRETS", "AccessKey", "myApiKey", "NGC_CLI_API_KEY", "ENCRYPTION_KEY", "PASSWORD_SALT"),
-    ],
+    ]
 )
 def test_names_that_tell(name: str) -> None:
     assert masked_value(name, "x") == MASK
     assert S not in masked(f"export {name}={S}; done")
 
 
-@pytest.mark.parametrize(
-    "name",
+@every(
     [
         *("PATH", "CUDA_PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "KEYBOARD", "PASSED", "PWD", "OLDPWD", "XAUTHORITY"),
         *(
@@ -59,15 +58,14 @@ def test_names_that_tell(name: str) -> None:
             "NVIDIA_DRIVER_CAPABILITIES",
         ),
         *("TF_XLA_FLAGS", "CUDA_PATH_V12_4", "MAX_PATH", "SPAT", "DISPATCH_KEYSET", "TORCH_CUDA_ARCH_LIST"),
-    ],
+    ]
 )
 def test_names_that_tell_nothing(name: str) -> None:
     assert masked_value(name, "/a/b") == "/a/b"
     assert masked(f"{name}=/a/b") == f"{name}=/a/b"
 
 
-@pytest.mark.parametrize(
-    "text",
+@every(
     [
         f"https://x.example/blob?sv=2024&sig={S}%3D&se=1",
         f"https://b.s3.example/o?X-Amz-Credential={S}&X-Amz-Signature={S}&X-Amz-Security-Token={S}",
@@ -113,7 +111,7 @@ def test_names_that_tell_nothing(name: str) -> None:
         f"read: {(S * 6)[:64]}, then",
         f"{(S * 6)[:64]}\n{(S + '/+') * 5}",
         f'"{(S * 6)[:70]}"',
-    ],
+    ]
 )
 def test_values_that_go(text: str) -> None:
     once = masked(text)
@@ -122,8 +120,7 @@ def test_values_that_go(text: str) -> None:
     assert masked(once) == once
 
 
-@pytest.mark.parametrize(
-    "text",
+@every(
     [
         "max_tokens=4096 num_tokens: 512 tokens_per_second=12.5k pad_token_id=0",
         "KeyError: 'weight' key: value and monkey: y",
@@ -146,7 +143,7 @@ def test_values_that_go(text: str) -> None:
         "-----BEGIN CERTIFICATE-----",
         "session: 3",
         "torch==2.5.1+cu124 0000:1b:00.0 GPU-5818afbd-93e1-6488-ffb4-e55ad89d9abc",
-    ],
+    ]
 )
 def test_what_diagnoses_stays(text: str) -> None:
     assert masked(text) == text
@@ -155,7 +152,7 @@ def test_what_diagnoses_stays(text: str) -> None:
 _LETTERS = {"letters": "aB3", "capitals": "AB3", "word": "a-B3", "dotted": "aB3.", "base64": "aB3+"}
 
 
-@pytest.mark.parametrize("row", tables().secrets, ids=lambda row: row.name)
+@every(tables().secrets)
 def test_every_key_of_the_matrix(row: SecretRow) -> None:
     for start in row.starts:
         key = start + (_LETTERS[row.of] * 200)[: row.least] + "aB3"

@@ -62,12 +62,11 @@ _COMMAND = r"""(?x)
           (?=\s)[^\n|;&]{0,200}?\s-[pP]\s*|(?<!\S)-u\s*[^\s:-]+\s+-p\s*|\bredis-cli\b[^\n|;&]{0,200}?\s-a\s*)(?P<password>[^\s-]\S*)"""
 """``-u user:password``, ``mysql -ppassword``."""
 _PRIVATE = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)[\s\S]*?(?:(?=-----END)|\Z)")
-_BODY = re.compile(
-    r"(?<![\w+/=.-])(?![0-9a-fA-F]{64})(?!/|(?:[^/\s]*/){6})(?=\S*[A-Z]\S*[A-Z])(?=\S*[a-z]\S*[a-z])(?=\S*\d)"
-    r"(?:[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{76})(?![\w+/=.-])"
-)
+_BODY = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}){0,2}(?![\w+/=.-])")
 """A line from the middle of a key: base64 of the length at which PEM, OpenSSH and MIME break it; no digest is one."""
 _BODY_LEAST = 64
+_FOLDERS = 6
+"""A text of that length with more slashes is a path."""
 _TICKET = r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"
 """JSON Web Token, RFC 7519."""
 
@@ -163,7 +162,20 @@ class Hints(NamedTuple):
         for start in self.starts:
             if start in text:
                 return False
-        return not (self.bodies and len(text) >= _BODY_LEAST and _BODY.search(text))
+        return not (self.bodies and len(text) >= _BODY_LEAST and any(map(_is_body, _BODY.finditer(text))))
+
+
+def _is_body(found: re.Match[str]) -> bool:
+    """Whether it is base64 of bytes, and no digest in hexadecimal and no path."""
+    line = found[0]
+    if line.startswith("/") or line.count("/") >= _FOLDERS or re.match("[0-9a-fA-F]{64}", line):
+        return False
+    capitals, small = sum(map(str.isupper, line)), sum(map(str.islower, line))
+    return capitals > 1 and small > 1 and any(map(str.isdigit, line))
+
+
+def _without_body(found: re.Match[str]) -> str:
+    return MASK if _is_body(found) else found[0]
 
 
 def _plain(text: str) -> str:
@@ -189,7 +201,7 @@ def masked_value(name: str, value: str) -> str:
 
 def _masked(text: str) -> str:
     text = _PRIVATE.sub(rf"\1{MASK}", text)
-    text = _BODY.sub(MASK, text)
+    text = _BODY.sub(_without_body, text)
     text = re.sub(_LOGIN, rf"\g<scheme>{MASK}@", text)
     text = re.sub(_HEADER, _headed, text)
     text = _without_assigned(text)

@@ -70,12 +70,13 @@ def test_the_known_ones_are_listed(tmp_path: Path) -> None:
     assert "550" in page(tmp_path, "driver")["known"]
 
 
-@pytest.mark.parametrize("name", sorted({row.name for row in tables().releases}))
-def test_every_component_has_a_page(name: str) -> None:
+def test_every_component_has_a_page() -> None:
     from envcheck.compat.lookup import look_up  # noqa: PLC0415 - beside its only use
     from envcheck.components import Component  # noqa: PLC0415
 
-    assert look_up(tables(), Component(name, ())) is not None
+    names = {row.name for row in tables().releases}
+    assert names
+    assert [name for name in names if look_up(tables(), Component(name, ())) is None] == []
 
 
 @pytest.mark.parametrize(

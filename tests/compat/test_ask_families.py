@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions
+from tests.every import every
 
 
-@pytest.mark.parametrize(
-    ("question", "members"),
+@every(
     [
         ("torch==2.5 torchvision==0.20", {"torch": "2.5.1+cu124, the wheel on PyPI", "torchvision": "0.20.1"}),
         ("torch==2.5 torchvision==0.20.0", {"torch": "2.5.0+cu124, the wheel on PyPI"}),
@@ -22,7 +22,7 @@ from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert
         ("tensorflow==2 python==3.12", {}),
         ("jetpack==6 l4t==36.4.0", {"jetpack": "6.1"}),
         ("jetpack==6 deepstream==7.1", {}),
-    ],
+    ]
 )
 def test_one_release_of_each_that_fits_is_enough(question: str, members: dict[str, str]) -> None:
     assert_fits(question)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.compat.asking import answer, assert_fits, assert_nobody_can_tell, questions, shown
+from tests.every import every
 
 COMPATIBLE = """
 driver==525.60.13 cuda==12.4
@@ -171,12 +172,12 @@ nvcc==13.0 gpu==sm_101
 """
 
 
-@pytest.mark.parametrize("question", questions(COMPATIBLE))
+@every(questions(COMPATIBLE))
 def test_fits(question: str) -> None:
     assert_fits(question)
 
 
-@pytest.mark.parametrize("question", questions(INCOMPATIBLE))
+@every(questions(INCOMPATIBLE))
 def test_does_not_fit(question: str) -> None:
     found = answer(question)
     assert found.verdict == "incompatible", shown(found)
@@ -184,7 +185,7 @@ def test_does_not_fit(question: str) -> None:
     assert found.reasons[0].sources
 
 
-@pytest.mark.parametrize("question", questions(UNKNOWN))
+@every(questions(UNKNOWN))
 def test_nobody_can_tell(question: str) -> None:
     assert_nobody_can_tell(question)
 

@@ -5,9 +5,8 @@ A comma stands for a blank in a GPU's name.
 
 from __future__ import annotations
 
-import pytest
-
 from tests.compat.asking import assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions
+from tests.every import every
 
 COMPATIBLE = """
 tensorflow==2.18.0 gpu==RTX,5090 driver==570
@@ -286,16 +285,16 @@ python==3.12 cudnn==9.1
 """
 
 
-@pytest.mark.parametrize("question", questions(COMPATIBLE))
+@every(questions(COMPATIBLE))
 def test_fits(question: str) -> None:
     assert_fits(question)
 
 
-@pytest.mark.parametrize("question", questions(INCOMPATIBLE))
+@every(questions(INCOMPATIBLE))
 def test_does_not_fit(question: str) -> None:
     assert_does_not_fit(question)
 
 
-@pytest.mark.parametrize("question", questions(UNKNOWN))
+@every(questions(UNKNOWN))
 def test_nobody_can_tell(question: str) -> None:
     assert_nobody_can_tell(question)

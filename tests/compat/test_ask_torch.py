@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell, questions
+from tests.every import every
 
 COMPATIBLE = """
 torch==2.5.1 cuda==11.8 driver==535.54.03
@@ -126,17 +125,17 @@ torch==2.5.1 driver==550 frobnicator==1.0
 """
 
 
-@pytest.mark.parametrize("question", questions(COMPATIBLE))
+@every(questions(COMPATIBLE))
 def test_fits(question: str) -> None:
     assert_fits(question)
 
 
-@pytest.mark.parametrize("question", questions(INCOMPATIBLE))
+@every(questions(INCOMPATIBLE))
 def test_does_not_fit(question: str) -> None:
     assert_does_not_fit(question)
 
 
-@pytest.mark.parametrize("question", questions(UNKNOWN))
+@every(questions(UNKNOWN))
 def test_nobody_can_tell(question: str) -> None:
     assert_nobody_can_tell(question)
 

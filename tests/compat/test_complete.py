@@ -17,6 +17,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
 )
+from tests.every import every
 
 MATRIX = tables()
 FROM_PYPI = Distribution(name="torch", version="2.5.1", channel="pip")
@@ -186,8 +187,7 @@ def test_what_the_files_told_selects_the_build() -> None:
     assert torch.cpu_only is None, "nothing says it, and the CUDA version does"
 
 
-@pytest.mark.parametrize(
-    ("platform", "cuda", "cpu_only"),
+@every(
     [
         (LINUX, "13.0", False),
         (Platform(os="linux", machine="x86_64", wsl=True), "13.0", False),
@@ -198,7 +198,7 @@ def test_what_the_files_told_selects_the_build() -> None:
         (Platform(os="linux"), None, None),
         (Platform(os="macos", machine="arm64"), None, None),
         (None, None, None),
-    ],
+    ]
 )
 def test_the_default_wheel_depends_on_the_system(platform: Platform | None, cuda: str | None, cpu_only: object) -> None:
     torch = completed_torch(Framework(name="torch", version="2.12.0"), platform)

@@ -8,6 +8,7 @@ from envcheck.compat.driver_cuda import branch_of, driver_runs_cuda, driver_spea
 from envcheck.compat.load import tables
 from envcheck.compat.tables import Os
 from envcheck.versions import CudaVersion, DriverRelease
+from tests.every import every
 
 MATRIX = tables()
 
@@ -24,8 +25,7 @@ def cuda(text: str) -> CudaVersion:
     return parsed
 
 
-@pytest.mark.parametrize(
-    ("driver", "version", "os", "verdict"),
+@every(
     [
         # the minimum of the major, from CUDA 11 on
         ("525.60.13", "12.8", "linux", "compatible"),
@@ -74,7 +74,7 @@ def cuda(text: str) -> CudaVersion:
         ("535.54.03", "9.5", "linux", "unknown"),
         # a system that the matrix has no minima for
         ("418.163", "10.1", "macos", "unknown"),
-    ],
+    ]
 )
 def test_which_driver_runs_which_cuda(driver: str, version: str, os: Os, verdict: str) -> None:
     fit = driver_runs_cuda(MATRIX, release(driver), cuda(version), os)
@@ -104,8 +104,7 @@ def test_what_the_driver_says_outranks_its_number() -> None:
     assert driver_runs_cuda(MATRIX, release("550.54.14"), cuda("12.8"), speaks=cuda("12.4")).ok
 
 
-@pytest.mark.parametrize(
-    ("driver", "os", "speaks"),
+@every(
     [
         ("550.54.14", "linux", "12.4"),
         ("565.57.01", "linux", "12.7"),
@@ -121,7 +120,7 @@ def test_what_the_driver_says_outranks_its_number() -> None:
         ("430.26", "linux", None),
         ("650.10", "linux", None),
         ("650.10", "windows", None),
-    ],
+    ]
 )
 def test_what_a_branch_speaks(driver: str, os: Os, speaks: str | None) -> None:
     assert driver_speaks(MATRIX, release(driver), os) == (cuda(speaks) if speaks else None)
@@ -177,8 +176,7 @@ def test_a_driver_newer_than_the_data_speaks_no_less_than_the_newest(os: Os) -> 
     assert speaks_at_least(MATRIX, release("300.10"), os) is None
 
 
-@pytest.mark.parametrize(
-    ("driver", "numbers", "os", "verdict"),
+@every(
     [
         ("367.48", (8, 0, 44), "linux", "compatible"),
         ("367.44", (8, 0, 44), "linux", "incompatible"),
@@ -193,7 +191,7 @@ def test_a_driver_newer_than_the_data_speaks_no_less_than_the_newest(os: Os) -> 
         ("397.44", (9, 2, 148), "windows", "incompatible"),
         ("398.26", (9, 2, 148), "wsl", "compatible"),
         ("418.39", (10, 1, 243), "linux", "compatible"),
-    ],
+    ]
 )
 def test_releases_of_a_minor_have_minimums_of_their_own(
     driver: str, numbers: tuple[int, ...], os: Os, verdict: str

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from envcheck.compat.expected import HEADROOM, WARN, Expectation, expectation
 from envcheck.compat.load import tables
 from envcheck.snapshot import Gpu, Measurement
+from tests.every import every
 from tests.rules.machines import but, geforce, h200
 from tests.rules.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer
 
@@ -95,8 +96,7 @@ def test_nvlink_is_held_to_the_sheet_and_both_directions_to_twice_that() -> None
 # --- when nobody can say ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("measured", "gpu", "words"),
+@every(
     [
         (gemm(), h200(compute_capability=None), "compute capability"),
         (but(gemm(), value=None, missing="no cuBLASLt was found"), h200(), "no cuBLASLt was found"),
@@ -114,7 +114,7 @@ def test_nvlink_is_held_to_the_sheet_and_both_directions_to_twice_that() -> None
         (to_peer(variant="one direction, PCIe"), h200(), "no listed ceiling"),
         (to_peer(), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "NVLink bandwidth"),
         (memory_copy(), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "is not listed"),
-    ],
+    ]
 )
 def test_it_says_why_there_is_no_expectation(measured: Measurement, gpu: Gpu, words: str) -> None:
     assert words in refused(measured, gpu)
@@ -151,8 +151,7 @@ def stands(share: float, low: float = 0.8) -> str:
     return Expectation(ceiling=1.0, basis="", low=low, high=0.9, wide=False, share=share).judgement
 
 
-@pytest.mark.parametrize(
-    ("share", "judgement"),
+@every(
     [
         (0.80, "pass"),
         (0.95, "pass"),
@@ -163,7 +162,7 @@ def stands(share: float, low: float = 0.8) -> str:
         (0.681, "warn"),
         (0.679, "fail"),
         (0.0, "fail"),
-    ],
+    ]
 )
 def test_judgements_at_their_edges(share: float, judgement: str) -> None:
     assert stands(share) == judgement

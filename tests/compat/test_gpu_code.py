@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from envcheck.compat.fit import FitVerdict
 from envcheck.compat.gpu_code import code_runs_on, runs_natively
 from envcheck.compat.load import tables
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+from tests.every import every
 
 MATRIX = tables()
 CAPABILITIES = [parsed for row in MATRIX.capabilities if (parsed := ComputeCapability.parse(row.capability))]
@@ -27,8 +27,7 @@ def gpu(text: str) -> ComputeCapability:
     return parsed
 
 
-@pytest.mark.parametrize(
-    ("targets", "capability", "native"),
+@every(
     [
         # the same major, a minor no newer
         ("sm_86", "8.6", True),
@@ -73,7 +72,7 @@ def gpu(text: str) -> ComputeCapability:
         ("sm_100f", "11.0", False),
         ("sm_120f", "12.1", True),
         ("sm_121f", "12.0", False),
-    ],
+    ]
 )
 def test_native_code(targets: str, capability: str, native: object) -> None:
     (target,) = held(targets)
@@ -84,8 +83,7 @@ def test_native_code(targets: str, capability: str, native: object) -> None:
         assert fit.reason == f"it holds native code for {gpu(capability).sm} ({target})"
 
 
-@pytest.mark.parametrize(
-    ("targets", "capability", "speaks", "built", "verdict"),
+@every(
     [
         ("sm_50 sm_90 compute_90", "12.0", "12.8", "12.4", "compatible"),
         ("sm_50 sm_90 compute_90", "12.0", "12.4", "12.4", "compatible"),
@@ -109,7 +107,7 @@ def test_native_code(targets: str, capability: str, native: object) -> None:
         # newer than the data
         ("compute_90", "20.0", "15.0", "14.1", "compatible"),
         ("compute_90", "20.0", "14.0", "14.1", "incompatible"),
-    ],
+    ]
 )
 def test_ptx(targets: str, capability: str, speaks: str | None, built: str | None, verdict: str) -> None:
     fit = code_runs_on(

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import pytest
-
 from envcheck.compat.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.compat.load import tables
 from envcheck.versions import ComputeCapability, CudaVersion
+from tests.every import every
 
 MATRIX = tables()
 
 
-@pytest.mark.parametrize(
-    ("capability", "toolkit", "verdict", "change"),
+@every(
     [
         ("8.6", "11.0", "incompatible", "CUDA >= 11.1"),
         ("8.6", "11.1", "compatible", ""),
@@ -32,7 +30,7 @@ MATRIX = tables()
         ("9.0", "14.0", "unknown", ""),
         ("9.0", "12.7", "unknown", ""),
         ("13.0", "13.5", "unknown", ""),
-    ],
+    ]
 )
 def test_what_a_toolkit_compiles_for(capability: str, toolkit: str, verdict: str, change: str) -> None:
     gpu, cuda = ComputeCapability.parse(capability), CudaVersion.parse(toolkit)
@@ -47,8 +45,7 @@ def test_the_targets_of_a_toolkit() -> None:
     assert targets_of(MATRIX, CudaVersion(12, 7)) == ()
 
 
-@pytest.mark.parametrize(
-    ("capability", "toolkit", "verdict"),
+@every(
     [
         ("8.9", "11.7", "compatible"),
         ("8.6", "11.0", "compatible"),
@@ -58,7 +55,7 @@ def test_the_targets_of_a_toolkit() -> None:
         ("8.7", "11.3", "incompatible"),
         ("7.0", "13.0", "incompatible"),
         ("9.0", "14.0", "unknown"),
-    ],
+    ]
 )
 def test_software_built_for_an_older_gpu_of_the_major_serves(capability: str, toolkit: str, verdict: str) -> None:
     gpu, cuda = ComputeCapability.parse(capability), CudaVersion.parse(toolkit)

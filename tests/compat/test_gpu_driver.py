@@ -9,6 +9,7 @@ from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.load import tables
 from envcheck.compat.tables import Os
 from envcheck.versions import ComputeCapability, DriverRelease
+from tests.every import every
 
 MATRIX = tables()
 DISCRETE = [
@@ -28,8 +29,7 @@ def release(text: str) -> DriverRelease:
     return parsed
 
 
-@pytest.mark.parametrize(
-    ("capability", "driver", "os", "flavour", "verdict"),
+@every(
     [
         # the last branches of old generations
         ("2.0", "390.157", "linux", None, "compatible"),
@@ -68,7 +68,7 @@ def release(text: str) -> DriverRelease:
         # beyond the data on either side
         ("6.0", "361.93", "linux", None, "unknown"),
         ("13.0", "615.71.09", "linux", None, "unknown"),
-    ],
+    ]
 )
 def test_which_driver_drives_which_gpu(
     capability: str, driver: str, os: Os, flavour: Flavour | None, verdict: str
@@ -124,8 +124,7 @@ def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> Non
     assert module_drives(MATRIX, gpu, flavour).verdict == verdict
 
 
-@pytest.mark.parametrize(
-    ("model", "driver", "os", "verdict"),
+@every(
     [
         ("GTX 1660 Ti", "410.66", "linux", "incompatible"),
         ("GTX 1660 Ti", "418.43", "linux", "compatible"),
@@ -150,7 +149,7 @@ def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> Non
         ("RTX 5060", "575.57.08", "linux", "compatible"),
         ("H200", "550.54.14", "linux", "compatible"),
         ("RTX 4090", "520.56.06", "linux", "compatible"),
-    ],
+    ]
 )
 def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os: Os, verdict: str) -> None:
     row = find_gpu(MATRIX, model)

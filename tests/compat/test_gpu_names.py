@@ -1,17 +1,16 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id, name_key
 from envcheck.compat.load import tables
+from tests.every import every
 
 MATRIX = tables()
 
 
-@pytest.mark.parametrize(
-    ("written", "model", "capability"),
+@every(
     [
         ("NVIDIA H100 80GB HBM3", "H100 80GB HBM3", "9.0"),
         ("H100 SXM5 80GB", "H100 80GB HBM3", "9.0"),
@@ -55,7 +54,7 @@ MATRIX = tables()
         ("Orin", "Jetson AGX Orin", "8.7"),
         ("Jetson Orin Nano", "Jetson Orin Nano", "8.7"),
         ("Jetson Nano", "Jetson Nano", "5.3"),
-    ],
+    ]
 )
 def test_a_name_as_people_and_tools_write_it(written: str, model: str, capability: str) -> None:
     found = find_gpu(MATRIX, written)
@@ -63,8 +62,7 @@ def test_a_name_as_people_and_tools_write_it(written: str, model: str, capabilit
     assert (found.name, found.compute_capability) == (model, capability)
 
 
-@pytest.mark.parametrize(
-    "written",
+@every(
     [
         "",
         "NVIDIA",
@@ -85,7 +83,7 @@ def test_a_name_as_people_and_tools_write_it(written: str, model: str, capabilit
         "H1000",
         "sm_120",
         "x" * 500,
-    ],
+    ]
 )
 def test_a_name_that_is_none_or_says_too_little(written: str) -> None:
     assert find_gpu(MATRIX, written) is None

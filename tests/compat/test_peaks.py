@@ -15,6 +15,7 @@ from envcheck.compat.load import tables
 from envcheck.compat.peaks import Peak, bandwidth, peak
 from envcheck.compat.tables import GpuRow
 from envcheck.versions import ComputeCapability
+from tests.every import every
 
 MATRIX = tables()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -82,8 +83,7 @@ def test_the_confidence_of_the_figures_is_that_of_the_peak() -> None:
 # --- by the formula -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "precision", "peak"),
+@every(
     [  # NVIDIA's white papers state these; the rows do not
         ("GeForce RTX 3080 10GB", "fp16", 59.5e12),
         ("GeForce RTX 3080 10GB", "fp32", 29.8e12),
@@ -93,7 +93,7 @@ def test_the_confidence_of_the_figures_is_that_of_the_peak() -> None:
         ("GeForce RTX 2080", "fp16", 40.3e12),
         ("GeForce GTX 1080 Ti", "fp32", 11.3e12),
         ("RTX A5000", "fp16", 111.1e12),
-    ],
+    ]
 )
 def test_the_formula_gives_what_white_papers_print(name: str, precision: Precision, peak: float) -> None:
     found = of(name, precision)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import pytest
 
 from envcheck.compat.load import tables
 from envcheck.compat.tables import ReleaseRow, SourceRow, Tables
 from tests.compat.asking import answer, shown
+from tests.every import every
 
 HERE = SourceRow(title="constructed for this test", address="tests", read="2026-11-20")
 
@@ -308,8 +308,7 @@ def test_the_last_stack_of_a_project_that_ended_is_told() -> None:
     assert answer("widget==1.0.0 cuda==12.4", rows).suggestions == ("cuda 9.2", last)
 
 
-@pytest.mark.parametrize(
-    ("question", "suggestions"),
+@every(
     [
         ("driver==525.60.11 cuda==12.4", ("driver >= 525.60.13", "cuda 11.8")),
         ("driver==550 gpu==K80", ("driver R470",)),
@@ -321,7 +320,7 @@ def test_the_last_stack_of_a_project_that_ended_is_told() -> None:
         ("torch==2.5.1 driver==470 gpu==K80", ("torch 2.5.1+cu118",)),
         ("widget==1.0.0 python==3.12", ("widget 1.1", "python 3.11")),
         ("driver==550 cuda==12.4", ()),
-    ],
+    ]
 )
 def test_the_nearest_change_is_suggested_and_fits(question: str, suggestions: tuple[str, ...]) -> None:
     rows = matrix(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from envcheck.compat.question.spelling import spelled
 from envcheck.components import Bound, Component
+from tests.every import every
 
 
-@pytest.mark.parametrize(
-    ("name", "written", "meant"),
+@every(
     [
         ("cuda", "cu124", "12.4"),
         ("cuda", "cu118", "11.8"),
@@ -38,7 +36,7 @@ from envcheck.components import Bound, Component
         ("torch", "2.5.1+cu124", "2.5.1+cu124"),
         ("torch", "v2.5.1", "v2.5.1"),
         ("nccl", "2.27.3-1", "2.27.3-1"),
-    ],
+    ]
 )
 def test_what_is_meant(name: str, written: str, meant: str) -> None:
     assert spelled(name, Component(name, (Bound("==", written),))).exact == meant

@@ -7,12 +7,12 @@ from envcheck.compat.tables import Machine, Os
 from envcheck.compat.torch_builds import build_of, builds_that_fit
 from envcheck.compat.torch_python import python_runs_torch, torch_row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+from tests.every import every
 
 MATRIX = tables()
 
 
-@pytest.mark.parametrize(
-    ("torch", "python", "os", "machine", "verdict"),
+@every(
     [
         ("2.5.1", "3.9", "linux", "x86_64", "compatible"),
         ("2.5.1", "3.13.1", "linux", "x86_64", "compatible"),
@@ -32,7 +32,7 @@ MATRIX = tables()
         ("2.6.0.dev20241112", "3.12", "linux", "x86_64", "unknown"),
         ("2.5.1", "3", "linux", "x86_64", "unknown"),
         ("2.5.1", "three", "linux", "x86_64", "unknown"),
-    ],
+    ]
 )
 def test_which_python_has_a_wheel(torch: str, python: str, os: Os, machine: Machine, verdict: str) -> None:
     fit = python_runs_torch(MATRIX, torch, python, os, machine)
@@ -86,8 +86,7 @@ def test_there_is_no_build_for_a_cuda_that_was_not_built() -> None:
     assert build_of(MATRIX, "9.9.9", CudaVersion(12, 6)) is None
 
 
-@pytest.mark.parametrize(
-    ("version", "gpus", "driver", "os", "python", "first"),
+@every(
     [
         # a driver older than CUDA 12's minimum
         ("2.5.1", ["9.0"], "470.82.01", "linux", None, ("2.5.1", "11.8")),
@@ -107,7 +106,7 @@ def test_there_is_no_build_for_a_cuda_that_was_not_built() -> None:
         (None, ["8.0"], "525.60.13", "linux", "3.8", ("2.4.1", "12.4")),
         # a driver newer than the data
         ("2.15.0", ["9.0"], "700.10", "linux", None, ("2.15.0", "13.2")),
-    ],
+    ]
 )
 def test_the_newest_build_that_fits(
     version: str | None,

@@ -6,6 +6,7 @@ import pytest
 
 from envcheck.compat.visible_devices import hides_all, read_visible
 from envcheck.snapshot import Gpu, Mig
+from tests.every import every
 
 U0, U1 = "GPU-bebd79c4-790f-694b-5d21-69e019bf01ce", "GPU-b2b71e50-b73a-656e-f034-82e481296e80"
 GPUS = tuple(Gpu(source="nvml", uuid=uuid, index=at, mig=Mig(enabled=False)) for at, uuid in enumerate((U0, U1)))
@@ -30,9 +31,7 @@ MEASURED[1] += [f"{U0},GPU-deadbeef", f"{U0},MIG-deadbeef"]
 REFUSED = ["0 ,0", "0,0", "1,1", "0,1,0", "0,1,1", f"{U0},{U0}", f"{U0[:12]},{U0}"]
 
 
-@pytest.mark.parametrize(
-    ("visible", "value"), [(count, value) for count, values in MEASURED.items() for value in values]
-)
+@every([(count, value) for count, values in MEASURED.items() for value in values])
 def test_as_many_are_visible_as_cuda_showed(visible: int, value: str) -> None:
     reading = read_visible(value, GPUS)
     assert (0 if hides_all(value) else reading.visible) == visible
@@ -47,6 +46,6 @@ def test_a_gpu_named_twice_is_refused(value: str) -> None:
     assert reading.problem.kind == "twice"
 
 
-@pytest.mark.parametrize("value", ["0", "0,1", U0, f"{U0},{U1}", "0,-1", "1,", "MIG-8c1d", "17"])
+@every(["0", "0,1", U0, f"{U0},{U1}", "0,-1", "1,", "MIG-8c1d", "17"])
 def test_nothing_is_wrong_where_the_gpus_are_not_known(value: str) -> None:
     assert read_visible(value, None).problem is None

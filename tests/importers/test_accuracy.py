@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.accuracy import Case, assess, main, summary
+from tests.every import every
 
 NO_CODE = (
     "NVIDIA GeForce RTX 5090 with CUDA capability sm_120 is not compatible with the current PyTorch installation.\n"
@@ -25,8 +26,7 @@ def case(dump: str, problem: str, **more: Any) -> Case:
     return Case(dump=dump, problem=problem, **fields)
 
 
-@pytest.mark.parametrize(
-    ("given", "result"),
+@every(
     [
         (case(NO_CODE, "gpu-code-missing"), "right"),
         (case(NO_CODE, "other", also_right=("gpu-code-missing",)), "right"),
@@ -38,7 +38,7 @@ def case(dump: str, problem: str, **more: Any) -> Case:
         (case(NO_CODE, "none", severity="healthy"), "false alarm"),
         (case(NO_CODE, "driver-older-than-toolkit", severity="remark"), "wrong"),
         (case(HEALTHY, "driver-older-than-toolkit", severity="remark"), "missed"),
-    ],
+    ]
 )
 def test_the_result_of_a_case(given: Case, result: str) -> None:
     assert assess(given).result == result

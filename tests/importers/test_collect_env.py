@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
-
 from envcheck.importers import read_text
 from envcheck.snapshot import Gpu, Library, Listing, Platform, Snapshot, Toolkit, Variables
+from tests.every import every
 from tests.importers.pasting import environment_in, gpus_in, recorded, release_in, torch_in
 
 H200 = recorded("h200_collect_env.txt")
@@ -119,7 +118,7 @@ PASTED_AS: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("way", PASTED_AS)
+@every(PASTED_AS)
 def test_the_report_is_read_however_it_is_pasted(way: str) -> None:
     assert judged_facts(read_text(PASTED_AS[way](H200))) == judged_facts(read_text(H200))
 
@@ -270,8 +269,7 @@ def built(version: str, cuda: str, rocm: str = "N/A", more: str = "") -> str:
     return f"PyTorch version: {version}\nCUDA used to build PyTorch: {cuda}\nROCM used to build PyTorch: {rocm}\n{more}"
 
 
-@pytest.mark.parametrize(
-    ("text", "cpu_only"),
+@every(
     [
         (built("2.1.0+cpu", "Could not collect"), True),
         (built("2.7.0+cpu.cxx11.abi", "None"), True),
@@ -284,7 +282,7 @@ def built(version: str, cuda: str, rocm: str = "N/A", more: str = "") -> str:
         (built("2.8.0", "Could not collect", more="Is XPU available: True\n"), None),
         (built("2.6.0", "None", more="OS: macOS 15.3 (arm64)\n"), None),
         (built("2.6.0+gitabc", "N/A"), None),
-    ],
+    ]
 )
 def test_a_build_is_cpu_only_where_the_text_leaves_no_doubt(text: str, *, cpu_only: bool | None) -> None:
     snapshot = read_text(text + "Is CUDA available: False\n")
@@ -345,8 +343,7 @@ def test_wsl_is_told_by_its_kernel() -> None:
     assert (platform.os, platform.wsl, platform.libc) == ("linux", True, None)
 
 
-@pytest.mark.parametrize(
-    ("title", "os", "distribution", "version"),
+@every(
     [
         ("Debian GNU/Linux 12 (bookworm) (x86_64)", "linux", "debian", "12"),
         ("CentOS Linux 7 (Core) (x86_64)", "linux", "centos", "7"),
@@ -359,7 +356,7 @@ def test_wsl_is_told_by_its_kernel() -> None:
         ("Microsoft Windows 10 Pro (10.0.19045 64-bit)", "windows", None, None),
         ("macOS 13.2 (arm64)", "macos", None, None),
         ("Mac OSX 10.13.6", "macos", None, None),
-    ],
+    ]
 )
 def test_the_system_by_its_title(title: str, os: str, distribution: str | None, version: str | None) -> None:
     platform = read_text(f"Is CUDA available: True\nOS: {title}\n").platform or Platform()

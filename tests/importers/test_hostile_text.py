@@ -14,6 +14,7 @@ from envcheck.importers import importers, list_names, read_text
 from envcheck.importers._paste import LINE_COUNT_LIMIT, LINE_LIMIT, TEXT_LIMIT, Paste
 from envcheck.importers.error_lines import MOST_LINES
 from envcheck.snapshot import Snapshot
+from tests.every import every
 from tests.importers.pasting import errors_in, recorded, release_in, word
 from tests.thorough import examples
 
@@ -143,8 +144,7 @@ def test_lone_surrogates_do_not_reach_the_report() -> None:
     assert msgspec.json.decode(msgspec.json.encode(snapshot), type=Snapshot) == snapshot
 
 
-@pytest.mark.parametrize(
-    "line",
+@every(
     [
         "with CUDA capability sm_90 " * 140,
         "GPU models and configuration: GPU 0: " * 100,
@@ -156,7 +156,7 @@ def test_lone_surrogates_do_not_reach_the_report() -> None:
         "Requirement already satisfied: a (" * 110,
         "[conda] a 1.0 " * 280,
         "| 0 X On | 00:00.0 | " * 190,
-    ],
+    ]
 )
 def test_the_longest_text_of_the_worst_lines_is_read_soon(line: str) -> None:
     text = f"{line}\n" * (TEXT_LIMIT // 4 // (len(line) + 1))

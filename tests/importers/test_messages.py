@@ -6,6 +6,7 @@ import pytest
 
 from envcheck.importers import read_text
 from envcheck.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
+from tests.every import every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
 from tests.rules.test_error_lines import EXAMPLES
 
@@ -189,13 +190,13 @@ LINES = (
 )
 
 
-@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+@every([line for lines in EXAMPLES.values() for line in lines])
 def test_every_line_that_a_rule_knows_reaches_it(line: str) -> None:
     """What the rules' table of error lines knows must not be lost on the way to it."""
     assert line.strip() in errors_in(read_text(f"Ubuntu 22.04\n{line}\n"))
 
 
-@pytest.mark.parametrize("line", LINES)
+@every(LINES)
 def test_lines_that_speak_of_a_failure(line: str) -> None:
     assert errors_in(read_text(f"before\n{line}\nafter\n")) == [line.strip()]
     assert read_text(f"before\n{line}\nafter\n").observed_errors[0].line == 2

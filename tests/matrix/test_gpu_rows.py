@@ -12,6 +12,7 @@ from envcheck.compat.gpu_names import _FORM, find_gpu, name_key
 from envcheck.compat.load import tables
 from envcheck.compat.tables import GpuRow, RateRow
 from envcheck.versions import ComputeCapability
+from tests.every import every
 
 MATRIX = tables()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
@@ -57,7 +58,7 @@ def implied_clocks(row: GpuRow) -> dict[Precision, float]:
 # --- plausible ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", WITH_FIGURES, ids=lambda row: row.id)
+@every(WITH_FIGURES)
 def test_figures_are_in_their_units(row: GpuRow) -> None:
     assert row.memory is None or 2 * 2**30 <= row.memory <= 300 * 2**30
     slowest = 20e9 if row.kind == "tegra" else 50e9
@@ -70,21 +71,21 @@ def test_figures_are_in_their_units(row: GpuRow) -> None:
     assert all(1e10 <= value <= 2e16 for value in stated(row).values())
 
 
-@pytest.mark.parametrize("row", [row for row in WITH_FIGURES if row.memory and row.bandwidth], ids=lambda row: row.id)
+@every([row for row in WITH_FIGURES if row.memory and row.bandwidth])
 def test_memory_is_read_whole_in_a_plausible_time(row: GpuRow) -> None:
     assert row.memory
     assert row.bandwidth
     assert 0.008 <= row.memory / row.bandwidth <= 0.6
 
 
-@pytest.mark.parametrize("row", WITH_FIGURES, ids=lambda row: row.id)
+@every(WITH_FIGURES)
 def test_figures_have_a_source_of_their_own(row: GpuRow) -> None:
     capability_lists = {"gpus/gpus", "gpus/legacy-gpus", "gpus/open-modules", "gpus/pci-ids"}
     said_by_its_name = not (row.peaks or row.bandwidth or row.clock)
     assert set(row.source) - capability_lists or said_by_its_name
 
 
-@pytest.mark.parametrize("row", [row for row in WITH_FIGURES if row.nvlink], ids=lambda row: row.id)
+@every([row for row in WITH_FIGURES if row.nvlink])
 def test_nvlink_is_its_links(row: GpuRow) -> None:
     assert row.nvlink
     per_link = {1: {20e9}, 2: {25e9}, 3: {25e9, 14.0625e9}, 4: {25e9}, 5: {50e9}}[row.nvlink.version]
@@ -94,7 +95,7 @@ def test_nvlink_is_its_links(row: GpuRow) -> None:
 # --- against the formula ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+@every(WITH_PEAKS)
 def test_peaks_follow_from_multiprocessors_clock_and_rate(row: GpuRow) -> None:
     for precision, implied in implied_clocks(row).items():
         clock = row.clock if precision in FULL_CLOCK else row.tensor_clock or row.clock
@@ -108,7 +109,7 @@ def test_peaks_follow_from_multiprocessors_clock_and_rate(row: GpuRow) -> None:
             assert 1e9 <= implied <= 2.7e9, precision
 
 
-@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+@every(WITH_PEAKS)
 def test_peaks_of_one_kind_agree_on_a_clock(row: GpuRow) -> None:
     clocks = implied_clocks(row)
     for kind in (FULL_CLOCK, set(PRECISIONS) - FULL_CLOCK):
@@ -116,7 +117,7 @@ def test_peaks_of_one_kind_agree_on_a_clock(row: GpuRow) -> None:
         assert not found or max(found) / min(found) <= 1 + 2 * TOLERANCE
 
 
-@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+@every(WITH_PEAKS)
 def test_no_peak_counts_zeros(row: GpuRow) -> None:
     """A figure with sparsity would be twice what the formula gives."""
     operations = rate_of(row).operations
@@ -127,7 +128,7 @@ def test_no_peak_counts_zeros(row: GpuRow) -> None:
             assert value <= row.sms * clock * each * 1.06, precision
 
 
-@pytest.mark.parametrize("row", WITH_PEAKS, ids=lambda row: row.id)
+@every(WITH_PEAKS)
 def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow) -> None:
     peaks = stated(row)
     assert peaks.get("bf16", peaks.get("fp16")) == peaks.get("fp16")
@@ -139,8 +140,7 @@ def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow)
         assert peaks["fp4"] == 2 * peaks["fp8"]
 
 
-@pytest.mark.parametrize(
-    ("name", "precision", "peak"),
+@every(
     [
         ("H100 80GB HBM3", "fp16", 989.4e12),
         ("H100 80GB HBM3", "fp8", 1978.9e12),
@@ -153,7 +153,7 @@ def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow)
         ("GeForce RTX 4090", "bf16", 165.2e12),
         ("GeForce RTX 5090", "fp4", 1676e12),
         ("V100-SXM2-16GB", "fp16", 125e12),
-    ],
+    ]
 )
 def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -> None:
     row = find_gpu(MATRIX, name)
@@ -164,7 +164,7 @@ def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -
 # --- rows against rows --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda row: row.id)
+@every(FAMILIES)
 def test_a_family_has_only_what_its_variants_share(family: GpuRow) -> None:
     variants = [
         row
@@ -194,7 +194,7 @@ def test_every_capability_since_kepler_that_has_models_has_rates() -> None:
     assert with_models == rated
 
 
-@pytest.mark.parametrize("rate", MATRIX.rates, ids=lambda row: row.id)
+@every(MATRIX.rates)
 def test_a_rate_is_a_power_of_two_times_small(rate: RateRow) -> None:
     assert rate.operations.fp32 == 2 * rate.cores
     for precision in PRECISIONS:
@@ -223,8 +223,7 @@ def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None
 # --- names --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("written", "model"),
+@every(
     [
         # as nvidia-smi prints them
         ("Tesla K80", "K80"),
@@ -285,7 +284,7 @@ def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None
         ("Orin NX 16GB", "Jetson Orin NX 16GB"),
         ("Tesla M2070", "M2050"),
         ("GTX 580", "GeForce GTX 580"),
-    ],
+    ]
 )
 def test_a_name_finds_its_model(written: str, model: str) -> None:
     row = find_gpu(MATRIX, written)

@@ -13,6 +13,7 @@ from envcheck.compat.question.names import scheme
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+from tests.every import every
 
 MATRIX = tables()
 FILES = {"compilers", "cuda-compat", "cudnn", "deepstream", "jetson", "libraries", "nccl", "tensorrt"}
@@ -72,23 +73,20 @@ def test_the_components_are_there() -> None:
     assert expected | {"nvcc", "cuda-compat", "cuda-toolkit"} <= set(BY_NAME)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_specifiers_and_versions_parse(row: ReleaseRow) -> None:
-    assert parse_specifier(row.versions).bounds
-    for spec in row.needs.values():
-        assert parse_specifier(spec).bounds
+@every([row for row in ROWS if row.bundles])
+def test_what_is_bundled_is_a_version(row: ReleaseRow) -> None:
     for name, text in row.bundles.items():
         version(name, text)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.bundles], ids=lambda row: row.id)
+@every([row for row in ROWS if row.bundles])
 def test_what_comes_with_a_release_is_what_it_needs(row: ReleaseRow) -> None:
     for name, text in row.bundles.items():
         if name in row.needs:
             assert parse_specifier(row.needs[name]).cover(version(name, text)) != "none", name
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.targets], ids=lambda row: row.id)
+@every([row for row in ROWS if row.targets])
 def test_the_gpu_code_of_a_build_is_compiled_by_its_cuda(row: ReleaseRow) -> None:
     assert row.cuda in CUDA
     for text in row.targets:
@@ -97,7 +95,7 @@ def test_the_gpu_code_of_a_build_is_compiled_by_its_cuda(row: ReleaseRow) -> Non
         assert target.capability.sm in CUDA[row.cuda].targets, text
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.cuda], ids=lambda row: row.id)
+@every([row for row in ROWS if row.cuda])
 def test_a_build_may_be_beside_the_cuda_it_was_made_with(row: ReleaseRow) -> None:
     assert row.cuda is not None
     assert covers("cuda", row.needs["cuda"], row.cuda)
@@ -152,7 +150,7 @@ def by_age(name: str) -> list[ReleaseRow]:
 # --- compilers ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("toolkit", [row.version for row in MATRIX.cuda if row.toolkit])
+@every([row.version for row in MATRIX.cuda if row.toolkit])
 def test_every_toolkit_has_host_compilers(toolkit: str) -> None:
     assert any("gcc" in row.needs for row in rows_for("nvcc", toolkit))
 
@@ -164,8 +162,7 @@ def test_newer_toolkits_take_newer_compilers(compiler: str, newest: int) -> None
     assert heads == sorted(heads)
 
 
-@pytest.mark.parametrize(
-    ("toolkit", "gcc", "accepted"),
+@every(
     [
         ("8.0", "5.4", True),
         ("8.0", "6.3", False),
@@ -185,7 +182,7 @@ def test_newer_toolkits_take_newer_compilers(compiler: str, newest: int) -> None
         ("13.0", "15.1", True),
         ("13.3", "16.1", False),
         ("13.4", "16.1", True),
-    ],
+    ]
 )
 def test_gcc_of_nvcc(toolkit: str, gcc: str, *, accepted: bool) -> None:
     assert admits("nvcc", toolkit, "gcc", gcc) == accepted
@@ -201,7 +198,7 @@ def test_msvc_of_nvcc(toolkit: str, msvc: str, *, accepted: bool) -> None:
 # --- forward compatibility ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", BY_NAME["cuda-compat"], ids=lambda row: row.id)
+@every(BY_NAME["cuda-compat"])
 def test_a_compat_package_sits_on_known_branches_up_to_its_own(row: ReleaseRow) -> None:
     speaks = {known.branch: known.cuda for known in MATRIX.drivers if known.os == "linux" and known.cuda}
     package = CudaVersion.parse(row.versions.removeprefix("==").removesuffix(".*"))
@@ -217,7 +214,7 @@ def test_a_compat_package_sits_on_known_branches_up_to_its_own(row: ReleaseRow) 
 # --- Jetson -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", BY_NAME["jetpack"], ids=lambda row: row.id)
+@every(BY_NAME["jetpack"])
 def test_jetpack_and_its_l4t_say_the_same(row: ReleaseRow) -> None:
     release = row.versions.removeprefix("==")
     for l4t in named_versions([row.needs["l4t"]]):
@@ -234,8 +231,7 @@ def test_jetson_systems_are_for_tegra() -> None:
     } <= tegra
 
 
-@pytest.mark.parametrize(
-    ("jetpack", "need", "wanted", "fits"),
+@every(
     [
         ("4.6", "cuda", "10.2", True),
         ("4.6.1", "tensorrt", "8.2.1", True),
@@ -249,7 +245,7 @@ def test_jetson_systems_are_for_tegra() -> None:
         ("6.2.1", "tensorrt", "10.3.0", True),
         ("7.0", "cuda", "13.1", False),
         ("7.2", "cuda", "13.2", True),
-    ],
+    ]
 )
 def test_what_a_jetpack_can_be_given(jetpack: str, need: str, wanted: str, *, fits: bool) -> None:
     assert admits("jetpack", jetpack, need, wanted, "aarch64") == fits
@@ -267,8 +263,7 @@ def test_modules_of_a_jetpack(jetpack: str, capabilities: set[str]) -> None:
 # --- libraries ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "release", "need", "wanted", "fits"),
+@every(
     [
         ("cudnn", "7.6.5", "cuda", "10.2", True),
         ("cudnn", "7.6.3", "cuda", "10.2", False),
@@ -297,14 +292,13 @@ def test_modules_of_a_jetpack(jetpack: str, capabilities: set[str]) -> None:
         ("nvshmem", "3.3.20", "cuda", "13.0", True),
         ("deepstream", "7.1", "tensorrt", "10.3.0", True),
         ("deepstream", "6.3", "ubuntu", "22.04", False),
-    ],
+    ]
 )
 def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: str, *, fits: bool) -> None:
     assert admits(name, release, need, wanted) == fits
 
 
-@pytest.mark.parametrize(
-    ("name", "release", "least"),
+@every(
     [
         ("cudnn", "8.7.0", "3.5"),
         ("cudnn", "8.8.0", "5.0"),
@@ -314,7 +308,7 @@ def test_what_a_library_goes_with(name: str, release: str, need: str, wanted: st
         ("tensorrt", "8.6.1", "5.0"),
         ("tensorrt", "10.4.0", "7.0"),
         ("tensorrt", "10.5.0", "7.5"),
-    ],
+    ]
 )
 def test_least_capability_of_a_library(name: str, release: str, least: str) -> None:
     assert {row.capability_min for row in rows_for(name, release)} == {least}

@@ -15,6 +15,7 @@ from envcheck.compat.load import tables
 from envcheck.compat.tables import CudaRow, GpuRow, TorchBuild, TorchRow
 from envcheck.compat.torch_builds import builds, targets_of
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
+from tests.every import every
 
 MATRIX = tables()
 CUDA = {version: row for row in MATRIX.cuda if (version := CudaVersion.parse(row.version))}
@@ -202,7 +203,7 @@ def test_a_generation_s_first_branch_speaks_a_cuda_that_compiles_for_it() -> Non
 # --- GPUs ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", MATRIX.gpus, ids=lambda row: row.id)
+@every(MATRIX.gpus)
 def test_a_gpu_is_plausible(row: GpuRow) -> None:
     assert row.compute_capability in {known.capability for known in MATRIX.capabilities}
     assert row.name == row.name.strip()
@@ -252,7 +253,7 @@ def test_pins_only_move_on(field: str) -> None:
     assert values == sorted(values)
 
 
-@pytest.mark.parametrize("row", MATRIX.torch, ids=lambda row: row.id)
+@every(MATRIX.torch)
 def test_a_torch_release_is_consistent(row: TorchRow) -> None:
     assert row.default_cuda in {build.cuda for build in builds(row)}
     if row.default_cuda_aarch64:
@@ -261,7 +262,7 @@ def test_a_torch_release_is_consistent(row: TorchRow) -> None:
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize(("row", "build"), BUILDS, ids=lambda part: getattr(part, "id", getattr(part, "cuda", "")))
+@every(BUILDS)
 def test_a_torch_build_s_toolkit_exists_and_compiles_its_targets(row: TorchRow, build: TorchBuild) -> None:
     toolkit: CudaRow = CUDA[cuda(build.cuda)]
     assert toolkit.toolkit

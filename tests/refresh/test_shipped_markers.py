@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from envcheck.refresh import release_rows
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Work, find_work
+from tests.every import every
 
 MATRIX = Path(__file__).resolve().parents[2] / "matrix"
 DOCUMENTS = [Document(path) for path in sorted(MATRIX.glob("*.toml"))]
@@ -19,12 +18,12 @@ def test_what_the_wheels_tell_of_torch_and_its_neighbours_is_regenerated() -> No
     assert {"torch", "vllm", "xformers", "torchvision", "jax-cuda12-plugin"} <= {work.name for work in WORK}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.path.name)
+@every(DOCUMENTS)
 def test_every_file_of_the_matrix_can_be_changed_without_a_trace(document: Document) -> None:
     assert not document.changed
 
 
-@pytest.mark.parametrize("work", WORK, ids=lambda work: work.name)
+@every(WORK)
 def test_a_marker_names_a_source_on_pypi_and_rows_that_cite_it(work: Work) -> None:
     source = work.document.content["sources"][work.generated.source]
     assert str(source["address"]).startswith("PyPI ")

@@ -9,11 +9,11 @@ from envcheck.refresh.index import File
 from envcheck.refresh.metadata import as_specifier, narrower, parse_metadata, pin, python_range, same
 from envcheck.refresh.torch_wheel import cuda_of, targets_of
 from envcheck.refresh.wheel_files import releases
+from tests.every import every
 from tests.refresh.serving import metadata
 
 
-@pytest.mark.parametrize(
-    ("text", "specifier"),
+@every(
     [
         ("<3.13,>=3.9", ">=3.9,<3.13"),
         ("<3.0a0,>=1.23", ">=1.23,<3.0"),
@@ -32,7 +32,7 @@ from tests.refresh.serving import metadata
         ("===1.0", None),
         ("\x1b[31m>=1", None),
         (">=1; rm -rf", None),
-    ],
+    ]
 )
 def test_a_specifier_of_the_matrix(text: str, specifier: str | None) -> None:
     assert as_specifier(text) == specifier
@@ -54,8 +54,7 @@ def test_the_same_in_other_words(one: str, other: str, alike: bool) -> None:  # 
     assert same(one, other) is alike
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "holds"),
+@every(
     [
         (">=1.22,<2", ">=1.22", True),
         (">=1.22", ">=1.22,<2", False),
@@ -72,7 +71,7 @@ def test_the_same_in_other_words(one: str, other: str, alike: bool) -> None:  # 
         ("==0.0.28", "==0.0.28.post1", False),
         (">=0.0.28", ">=0.0.28.post2", False),
         ("nonsense", ">=1", False),
-    ],
+    ]
 )
 def test_what_documents_may_narrow(one: str, other: str, holds: bool) -> None:  # noqa: FBT001
     assert narrower(one, other) is holds
@@ -95,8 +94,7 @@ VLLM = parse_metadata(
 )
 
 
-@pytest.mark.parametrize(
-    ("distribution", "machines", "specifier"),
+@every(
     [
         ("torch", ("x86_64",), "==2.4.0"),
         ("NumPy", ("x86_64", "aarch64"), "<2.0.0"),
@@ -106,7 +104,7 @@ VLLM = parse_metadata(
         ("tensorizer", ("x86_64",), ">=2.9.0"),
         ("pandas", ("x86_64",), None),
         ("triton", ("x86_64",), None),
-    ],
+    ]
 )
 def test_a_pin_holds_on_every_machine(distribution: str, machines: tuple[str, ...], specifier: str | None) -> None:
     assert pin(VLLM, distribution, machines) == specifier

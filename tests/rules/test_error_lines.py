@@ -7,6 +7,7 @@ import pytest
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.error_lines import LONGEST, error_lines, named_by
 from envcheck.snapshot import Framework, ObservedError, Platform, Snapshot
+from tests.every import every
 from tests.rules import lines_libraries, lines_packages, lines_platforms
 from tests.rules.machines import (
     but,
@@ -181,7 +182,7 @@ EXAMPLES: dict[str, list[str]] = {
 PAIRS = [(problem, line) for problem, lines in EXAMPLES.items() for line in lines]
 
 
-@pytest.mark.parametrize(("problem", "line"), PAIRS, ids=[f"{problem}-{line[:40]}" for problem, line in PAIRS])
+@every(PAIRS)
 def test_a_line_names_its_problem(problem: str, line: str) -> None:
     found = named_by(line)
     assert found is not None
@@ -236,7 +237,7 @@ HARMLESS = [
 ]
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@every(HARMLESS)
 def test_a_harmless_line_names_nothing(line: str) -> None:
     assert named_by(line) is None
 
@@ -256,7 +257,7 @@ def test_a_line_without_end_costs_no_time() -> None:
     assert named_by(" " * LONGEST + "GPU is lost") is None
 
 
-@pytest.mark.parametrize("problem", EXAMPLES)
+@every(EXAMPLES)
 def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
     found = check_of(problem, error(EXAMPLES[problem][0], line=7))
     rule = find_rule(problem)
@@ -276,8 +277,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
     assert found.sources == rule.sources
 
 
-@pytest.mark.parametrize(
-    "problem",
+@every(
     sorted(
         set(EXAMPLES)
         - {
@@ -287,7 +287,7 @@ def test_a_met_line_becomes_the_finding_of_its_rule(problem: str) -> None:
             "power-throttled",
             "thermal-throttled",
         }
-    ),
+    )
 )
 def test_the_cause_of_a_met_line_is_its_rule(problem: str) -> None:
     snapshot = error(EXAMPLES[problem][0])

@@ -11,6 +11,7 @@ from envcheck.rules.catalog import all_rules
 from envcheck.rules.cause import primary
 from envcheck.rules.error_lines import named_by
 from envcheck.rules.evaluate import evaluate
+from tests.every import every
 from tests.rules.lines_libraries import EXAMPLES, HARMLESS
 from tests.rules.machines import ALL
 
@@ -26,7 +27,7 @@ def cause_in(text: str) -> str | None:
     return found.rule if found else None
 
 
-@pytest.mark.parametrize(("problem", "line"), PAIRS, ids=[f"{problem}-{line[:40]}" for problem, line in PAIRS])
+@every(PAIRS)
 def test_a_pasted_line_is_taken_for_an_error_and_named(problem: str, line: str) -> None:
     assert [error.text for error in read_text(line).observed_errors] == [line.strip()]
     found = named_by(line)
@@ -34,13 +35,12 @@ def test_a_pasted_line_is_taken_for_an_error_and_named(problem: str, line: str) 
     assert found.problem == problem
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@every(HARMLESS)
 def test_a_harmless_line_names_nothing(line: str) -> None:
     assert named_by(line) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@every(
     [
         (f"ImportError: libcublas.so.12: {MISSING}", "cuda-library-missing"),
         (f"CUDA 12.4\nImportError: libcublas.so.12: {MISSING}", "cuda-library-missing"),
@@ -81,7 +81,7 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
             "file=/opt/hpc_sdk/cuda/12.4/lib64/libnvJitLink.so.12\nRuntimeError: The cuSPARSE library was not found.",
             "nvjitlink-mismatch",
         ),
-    ],
+    ]
 )
 def test_what_else_is_told_says_why_a_library_is_missing(text: str, expected: str) -> None:
     assert cause_in(text) == expected

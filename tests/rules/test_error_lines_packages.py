@@ -13,6 +13,7 @@ from envcheck.rules.catalog import all_rules
 from envcheck.rules.cause import primary
 from envcheck.rules.error_lines import named_by
 from envcheck.rules.evaluate import evaluate
+from tests.every import every
 from tests.rules.lines_packages import EXAMPLES, HARMLESS
 from tests.rules.machines import ALL, check_of, error
 
@@ -27,20 +28,20 @@ def cause_in(text: str) -> str | None:
     return found.rule if found else None
 
 
-@pytest.mark.parametrize(("problem", "line"), PAIRS, ids=[f"{problem}-{line[:40]}" for problem, line in PAIRS])
+@every(PAIRS)
 def test_a_line_names_its_problem(problem: str, line: str) -> None:
     found = named_by(line)
     assert found is not None
     assert found.problem == problem
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@every(HARMLESS)
 def test_what_others_print_too_names_nothing(line: str) -> None:
     found = named_by(line)
     assert found is None or found.problem not in EXAMPLES
 
 
-@pytest.mark.parametrize("problem", EXAMPLES)
+@every(EXAMPLES)
 def test_a_line_alone_becomes_the_finding_of_its_rule(problem: str) -> None:
     found = check_of(problem, error(EXAMPLES[problem][0], line=3))
     assert (found.id, found.status) == (f"{problem}@machine", "warn" if problem in WARNINGS else "fail")
@@ -79,7 +80,7 @@ PASTES = {
 }
 
 
-@pytest.mark.parametrize("text", PASTES)
+@every(PASTES)
 def test_what_a_list_of_packages_tells(text: str) -> None:
     assert cause_in(text) == PASTES[text]
 
@@ -99,6 +100,6 @@ def test_a_sound_list_has_no_cause(text: str) -> None:
     assert cause_in(text) is None
 
 
-@pytest.mark.parametrize(("problem", "line"), PAIRS, ids=[f"{problem}-{line[:40]}" for problem, line in PAIRS])
+@every(PAIRS)
 def test_a_pasted_line_is_taken_for_an_error(problem: str, line: str) -> None:
     assert [found.text for found in read_text(line).observed_errors] == [line.strip()], problem

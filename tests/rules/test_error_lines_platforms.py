@@ -12,6 +12,7 @@ from envcheck.rules.cause import primary
 from envcheck.rules.error_lines import named_by
 from envcheck.rules.evaluate import evaluate
 from envcheck.snapshot import ObservedError, Snapshot
+from tests.every import every
 from tests.rules.lines_platforms import ALONE_ONLY_A_SETTING, EXAMPLES, HARMLESS
 from tests.rules.machines import ALL, check_of
 
@@ -25,7 +26,7 @@ def cause_in(text: str) -> str | None:
     return found.rule if found else None
 
 
-@pytest.mark.parametrize(("problem", "line"), PAIRS, ids=[f"{problem}-{line[:40]}" for problem, line in PAIRS])
+@every(PAIRS)
 def test_a_pasted_line_is_taken_for_an_error_and_named(problem: str, line: str) -> None:
     errors = read_text(line).observed_errors
     assert [error.text for error in errors] == [line.strip()]
@@ -34,7 +35,7 @@ def test_a_pasted_line_is_taken_for_an_error_and_named(problem: str, line: str) 
     assert found.problem == problem
 
 
-@pytest.mark.parametrize("line", HARMLESS)
+@every(HARMLESS)
 def test_a_harmless_line_names_nothing(line: str) -> None:
     found = named_by(line)
     assert found is None
@@ -92,7 +93,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("problem", TEXTS)
+@every(TEXTS)
 def test_the_cause_in_a_pasted_text(problem: str) -> None:
     assert cause_in(TEXTS[problem]) == problem
 

@@ -8,6 +8,7 @@ import pytest
 
 from envcheck.checks import Check, Status
 from envcheck.snapshot import Distribution, Environment, Framework, Snapshot
+from tests.every import every
 from tests.rules.machines import (
     VENV,
     but,
@@ -73,8 +74,7 @@ def status(rule: str, name: str, snapshot: Snapshot) -> Status | None:
 # --- a build without CUDA -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("frameworks", "name", "expected"),
+@every(
     [
         ([torch("2.5.1+cpu", None)], "torch", "fail"),
         ([torch("2.5.1+cpu", None), JAX_CUDA], "torch", "fail"),
@@ -91,7 +91,7 @@ def status(rule: str, name: str, snapshot: Snapshot) -> Status | None:
         ([VISION_CPU, torch("2.5.1+cpu", None)], "torchvision", None),
         ([NUMBA, CUDA_TORCH], "numba", None),
         ([framework("cupy", "13.3.0"), CUDA_TORCH], "cupy", "skipped"),
-    ],
+    ]
 )
 def test_how_much_a_build_without_cuda_matters(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("cpu-only-build", name, on("550.54.14", *frameworks)) == expected
@@ -205,8 +205,7 @@ def test_no_hostile_version_reaches_a_command(version: str) -> None:
 # --- code for the GPU ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("frameworks", "name", "expected"),
+@every(
     [
         ([ONNX_GPU], "onnxruntime-gpu", "pass"),
         ([but(ONNX_GPU, gpu_code=OLD_CODE)], "onnxruntime-gpu", "fail"),
@@ -219,7 +218,7 @@ def test_no_hostile_version_reaches_a_command(version: str) -> None:
         ([CUDA_TORCH, but(FLASH, gpu_code=OLD_CODE)], "flash-attn", "warn"),
         ([CUDA_TORCH, but(FLASH, gpu_code=None)], "flash-attn", None),
         ([CUDA_TORCH, TRITON], "triton", None),
-    ],
+    ]
 )
 def test_code_for_an_h200(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("gpu-code-missing", name, on("595.10", *frameworks)) == expected
@@ -257,8 +256,7 @@ def test_a_side_package_that_nobody_could_read_leaves_the_verdict_alone() -> Non
 # --- the driver ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("frameworks", "name", "expected"),
+@every(
     [
         ([ONNX_GPU], "onnxruntime-gpu", "fail"),
         ([JAX_CUDA, PLUGIN], "jax", "pass"),
@@ -269,7 +267,7 @@ def test_a_side_package_that_nobody_could_read_leaves_the_verdict_alone() -> Non
         ([but(TRITON, cuda="13.0")], "triton", "warn"),
         ([NUMBA], "numba", None),
         ([CUPY], "cupy-cuda12x", "pass"),
-    ],
+    ]
 )
 def test_a_driver_that_speaks_cuda_12_4(frameworks: list[Framework], name: str, expected: Status | None) -> None:
     assert status("driver-too-old", name, on("550.54.14", *frameworks)) == expected

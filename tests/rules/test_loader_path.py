@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from tests.every import every
 from tests.rules.machines import but, check_of, eight, statuses, variables
 
 RULE = "loader-path-relative"
 
 
-@pytest.mark.parametrize("value", [":/a", "/a:", "/a::/b", "lib:/a", "/a;./b", "/a:~/lib", "/a:$HOME/lib", ":"])
+@every([":/a", "/a:", "/a::/b", "lib:/a", "/a;./b", "/a:~/lib", "/a:$HOME/lib", ":"])
 def test_it_tells_relative_entries(value: str) -> None:
     assert statuses(RULE, but(eight(), variables=variables(LD_LIBRARY_PATH=value))) == ("note",)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from envcheck.rules.measured import called_measurement, measured_as, quantity, spread
 from envcheck.snapshot import Measurement
+from tests.every import every
 from tests.rules.measurements import figure, gemm, memory_copy, to_gpu, to_peer
 
 
@@ -37,8 +38,7 @@ def test_names(found: Measurement, name: str, key: str) -> None:
     assert " " not in key
 
 
-@pytest.mark.parametrize(
-    ("value", "unit", "text"),
+@every(
     [
         (4.2955e12, "B/s", "4.30 TB/s"),
         (55.53e9, "B/s", "55.5 GB/s"),
@@ -49,7 +49,7 @@ def test_names(found: Measurement, name: str, key: str) -> None:
         (1.454e-7, "s", "0.145 us"),
         (0.0125, "s", "12.5 ms"),
         (0.0, "B/s", "0.00 B/s"),
-    ],
+    ]
 )
 def test_quantities(value: float, unit: str, text: str) -> None:
     assert quantity(value, unit) == text

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from envcheck.rules.catalog import all_rules
+from tests.every import every
 
 HAVE_RULES = {rule.name for rule in all_rules()}
 
@@ -50,6 +49,6 @@ def test_each_problem_is_listed_once() -> None:
     assert len(NAMED) == len(set(NAMED)) == 77
 
 
-@pytest.mark.parametrize("name", NAMED)
+@every(NAMED)
 def test_the_problem_has_a_rule(name: str) -> None:
     assert name in HAVE_RULES

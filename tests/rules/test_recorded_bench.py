@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from envcheck import session
 from envcheck.collect.bench_plan import Bench
@@ -15,6 +14,7 @@ from envcheck.compat.load import tables
 from envcheck.rules.speed import MEASURED
 from envcheck.session import Request
 from envcheck.snapshot import Measurement, Snapshot
+from tests.every import every
 from tests.rules.machines import but, machine
 
 FILE = Path(__file__).parent / "recorded" / "h200x2-bench-full.json"
@@ -55,7 +55,7 @@ def called(measured: Measurement) -> str:
     return "-".join(str(part) for part in parts)
 
 
-@pytest.mark.parametrize("measured", FIGURES, ids=called)
+@every(FIGURES)
 def test_conditions_go_with_every_figure(measured: Measurement) -> None:
     conditions = measured.conditions
     assert conditions is not None
@@ -63,7 +63,7 @@ def test_conditions_go_with_every_figure(measured: Measurement) -> None:
     assert [name for name in CONDITIONS if getattr(conditions, name) is None] == []
 
 
-@pytest.mark.parametrize("measured", FIGURES, ids=called)
+@every(FIGURES)
 def test_every_result_was_verified(measured: Measurement) -> None:
     if measured.name in UNVERIFIED:
         assert measured.verification is None
@@ -97,7 +97,7 @@ def test_nothing_is_wrong_with_sound_gpus() -> None:
     assert {check.status for check in report.checks} == {"pass", "skipped"}
 
 
-@pytest.mark.parametrize("measured", [each for each in FIGURES if each.burst is False], ids=called)
+@every([each for each in FIGURES if each.burst is False])
 def test_sustained_products_have_bands_of_their_own(measured: Measurement) -> None:
     assert GPUS is not None
     gpu = next(gpu for gpu in GPUS.items if gpu.uuid == measured.gpu)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import ApiResult, MigInstance, Platform, Snapshot
+from tests.every import every
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
@@ -110,7 +111,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+@every(CASES)
 def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected
 
@@ -190,8 +191,7 @@ def refusing(value: str, **changes: Any) -> Snapshot:
     return but(choosing(value, devices=0, **changes), driver__cuda_init=refused, driver__cuda_devices=None)
 
 
-@pytest.mark.parametrize(
-    ("value", "title"),
+@every(
     [
         ("0,0", TWICE + "0"),
         ("3, 03", TWICE + "03"),
@@ -204,7 +204,7 @@ def refusing(value: str, **changes: Any) -> Snapshot:
         ("MIG-22a6efe5-9c0a-5cfc-b2d3-7e4a80b3b4cf", "names a MIG device, and MIG is off"),
         ("1;2", "CUDA reads only the number in 1;2"),
         ("3,4", "CUDA refuses CUDA_VISIBLE_DEVICES=3,4"),
-    ],
+    ]
 )
 def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: str) -> None:
     machine = refusing(value)
@@ -217,8 +217,7 @@ def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: st
     assert not [fix for fix in found.fixes if fix.who == "root"]
 
 
-@pytest.mark.parametrize(
-    "value",
+@every(
     [
         "9",
         "all",
@@ -234,7 +233,7 @@ def test_a_list_that_cuda_refuses_comes_before_the_machine(value: str, title: st
         "GPU-ffffffff",
         "x,0",
         "true",
-    ],
+    ]
 )
 def test_a_first_entry_that_selects_nothing_comes_before_the_machine(value: str) -> None:
     machine = but(choosing(value, devices=0), driver__cuda_init=NO_DEVICE)
@@ -250,9 +249,7 @@ def test_a_list_that_hides_all_names_the_variable(value: str) -> None:
     assert check_of("no-gpu-visible", machine).title == "CUDA_VISIBLE_DEVICES hides every GPU"
 
 
-@pytest.mark.parametrize(
-    "value", ["0,", "0,,", "00", "0,1,", " 0 ", "0,0", "GPU-0e153500,", f"{h200(1).uuid}x", "GPU-0E153500"]
-)
+@every(["0,", "0,,", "00", "0,1,", " 0 ", "0,0", "GPU-0e153500,", f"{h200(1).uuid}x", "GPU-0E153500"])
 def test_a_list_that_cuda_accepts_is_no_finding(value: str) -> None:
     seen = len([text for text in value.split(",") if text.strip()])
     assert check_of("gpu-hidden", choosing(value, devices=seen)).status == "pass"

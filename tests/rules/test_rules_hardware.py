@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Ecc, Gpu, GpuFabric, MigInstance, ProbeRun, RowRemap, Snapshot, Temperature
+from tests.every import every
 from tests.rules.machines import (
     DOCKER,
     answered,
@@ -189,7 +190,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+@every(CASES)
 def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected
 

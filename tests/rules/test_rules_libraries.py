@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot, Trial
+from tests.every import every
 from tests.rules.machines import VENV, but, check_of, checks_of, driver, geforce, judge, machine, statuses, variables
 from tests.rules.machines_libraries import (
     BUNDLED,
@@ -24,7 +25,7 @@ from tests.rules.machines_libraries import (
 )
 
 
-@pytest.mark.parametrize(("what", "rule", "snapshot", "expected"), CASES, ids=[f"{c[1]}-{c[0]}" for c in CASES])
+@every(CASES)
 def test_rule(what: str, rule: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected, what
 
@@ -32,7 +33,7 @@ def test_rule(what: str, rule: str, snapshot: Snapshot, expected: tuple[str, ...
 FINDINGS = [(what, rule, snapshot) for what, rule, snapshot, expected in CASES if set(expected) & {"warn", "fail"}]
 
 
-@pytest.mark.parametrize(("what", "rule", "snapshot"), FINDINGS, ids=[f"{c[1]}-{c[0]}" for c in FINDINGS])
+@every(FINDINGS)
 def test_a_finding_has_evidence_a_fix_and_a_page(what: str, rule: str, snapshot: Snapshot) -> None:
     (found,) = (each for each in checks_of(rule, snapshot) if each.status in ("warn", "fail"))
     assert found.evidence, what

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from envcheck.snapshot import ApiResult, Gpu, KernelLog, KernelMessage, Platform, ProbeRun, Snapshot
+from tests.every import every
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
@@ -247,7 +248,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+@every(CASES)
 def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected
 

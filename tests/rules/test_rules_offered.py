@@ -17,6 +17,7 @@ from envcheck.rules.evaluate import evaluate
 from envcheck.rules.offered import offer
 from envcheck.rules.simulate import newest_admitted, requirements_broken, simulate
 from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
+from tests.every import every
 from tests.rules.machines import ALL, VENV, but, torch
 from tests.rules.packages_here import SITE, dist, having, on
 
@@ -196,11 +197,18 @@ def test_what_is_left_missing_is_the_next_step() -> None:
     assert "--no-deps" not in rest.command
 
 
-@pytest.mark.parametrize(
-    ("bounds", "newest"),
-    [("", ""), (">=1.2", ""), ("<2", "1.999"), (">=1.2,<2.3", "2.2.999"), ("==1.4.*", "1.4.999"), ("==1.4.2", "1.4.2"),
-     ("~=1.4.2", "1.4.999"), ("<2,>=2.1", None)],
-)  # fmt: skip
+@every(
+    [
+        ("", ""),
+        (">=1.2", ""),
+        ("<2", "1.999"),
+        (">=1.2,<2.3", "2.2.999"),
+        ("==1.4.*", "1.4.999"),
+        ("==1.4.2", "1.4.2"),
+        ("~=1.4.2", "1.4.999"),
+        ("<2,>=2.1", None),
+    ]
+)
 def test_the_newest_release_that_bounds_can_mean(bounds: str, newest: str | None) -> None:
     assert newest_admitted(bounds) == newest
 

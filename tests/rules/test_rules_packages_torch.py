@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Environment, Framework
+from tests.every import every
 from tests.rules.machines import VENV, bad, but, check_of, checks_of, judge, machine, torch
 from tests.rules.packages_here import NOT_IMPORTED, RAN, SITE, beside_torch, dist, extension, having, on
 
@@ -150,8 +151,7 @@ def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
     assert ids(beside_torch(stable, version="2.9.1+cu128"), EXTENSION) == {"xformers": "warn"}
 
 
-@pytest.mark.parametrize(
-    ("package", "status"),
+@every(
     [
         (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"),
         (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
@@ -161,7 +161,7 @@ def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
         (("vllm", "0.6.3.post1"), "fail"),
         (("torchmetrics", "1.0.0"), None),
         (("torch-scatter", "2.1.2"), None),
-    ],
+    ]
 )
 def test_a_label_or_a_known_release_in_a_list(package: tuple[str, str], status: str | None) -> None:
     assert ids(listed(package), EXTENSION).get("torch") == status

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import (
     ContainerHost,
     DriverLibrary,
@@ -14,6 +12,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
 )
+from tests.every import every
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
@@ -307,6 +306,6 @@ def test_a_folder_of_the_variable_is_taken_out_of_it() -> None:
 CASES: list[Case] = [*HOSTS, *IMAGES, *IN_WSL]
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+@every(CASES)
 def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected

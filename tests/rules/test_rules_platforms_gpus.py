@@ -21,6 +21,7 @@ from envcheck.snapshot import (
     Process,
     Snapshot,
 )
+from tests.every import every
 from tests.rules.machines import (
     DOCKER,
     GIB,
@@ -341,6 +342,6 @@ def test_a_broken_release_cites_its_row_and_names_the_next() -> None:
 CASES: list[Case] = [*MEMORY, *GPU_MEMORY, *MIG, *PEERS, *RELEASES]
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+@every(CASES)
 def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from envcheck.snapshot import (
     Distribution,
     Driver,
@@ -16,6 +14,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
 )
+from tests.every import every
 from tests.rules.machines import (
     DOCKER,
     NO_LIBCUDA,
@@ -237,7 +236,7 @@ def test_a_container_without_the_chips_devices_says_so() -> None:
 CASES: list[Case] = [*ON_WINDOWS, *ON_JETSON]
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+@every(CASES)
 def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected
 

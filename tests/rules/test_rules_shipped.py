@@ -19,6 +19,7 @@ from envcheck.snapshot import (
     Shipped,
     Trial,
 )
+from tests.every import every
 from tests.rules.machines import VENV, but, cause, check_of, checks_of, machine, open_fails, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
@@ -74,8 +75,7 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
     assert [fix.command for fix in check.fixes] == [(*PIP, "numpy==2.4.6")]
 
 
-@pytest.mark.parametrize(
-    ("file", "status"),
+@every(
     [
         (damaged("numpy", "2.4.6", UMATH, "size", problem="it is cut off: 5 of at least 9 bytes are there"), "fail"),
         (damaged("numpy", "2.4.6", UMATH, "content", problem="it is no ELF file"), "fail"),
@@ -88,7 +88,7 @@ def test_a_package_that_a_framework_requires_is_gone() -> None:
         (damaged("scipy", "1.17.0", "scipy/__init__.py", "missing"), "warn"),
         (damaged("tomli", "2.0", "tomli/__init__.py", "missing"), "warn"),
         (damaged("setuptools", "80.0", "setuptools/__init__.py", "missing"), "warn"),
-    ],
+    ]
 )
 def test_what_stops_an_import_is_a_failure(file: DamagedFile, status: str) -> None:
     assert judged(file).status == status
@@ -115,8 +115,7 @@ EMPTY = "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"
 STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5 bytes", stripped=True)
 
 
-@pytest.mark.parametrize(
-    "file",
+@every(
     [
         STRIPPED,
         damaged("numpy", "2.4.6", "numpy/py.typed", "hash"),
@@ -126,7 +125,7 @@ STRIPPED = damaged("numpy", "2.4.6", UMATH, "size", recorded="9 bytes", found="5
         damaged("numpy", "2.4.6", "numpy/ns/__init__.py", "size", recorded="0 bytes"),
         damaged("setuptools", "80.0", "_distutils_hack/__init__.py", "hash"),
         damaged("setuptools", "80.0", "distutils-precedence.pth", "hash"),
-    ],
+    ]
 )
 def test_what_images_change_innocently_is_a_note(file: DamagedFile) -> None:
     check = judged(file)
@@ -302,7 +301,7 @@ def test_a_plug_in_whose_requirement_is_gone_is_why_its_framework_has_no_gpu() -
     found = but(
         venv(JAX, but(PLUGIN, path=f"{SITE}/jax_cuda12_plugin")), distributions=OF_JAX[:2], distributions_complete=True
     )
-    assert cause(with_venv(machine(), found)) == "requirement-broken"
+    assert cause(with_venv(machine(), found)) == "jax-plugin-mismatch"
 
 
 def test_damage_of_an_extension_is_none_of_what_it_extends() -> None:

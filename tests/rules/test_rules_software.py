@@ -13,6 +13,7 @@ from envcheck.snapshot import (
     Platform,
     Snapshot,
 )
+from tests.every import every
 from tests.rules.machines import (
     UBUNTU,
     VENV,
@@ -218,7 +219,7 @@ CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+@every(CASES)
 def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
     assert statuses(rule, snapshot) == expected
 

@@ -10,6 +10,7 @@ from envcheck.checks import Check
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed import MEASURED
 from envcheck.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
+from tests.every import every
 from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
 from tests.rules.measurements import (
     conditions,
@@ -59,8 +60,7 @@ def test_what_an_h200_gave_passes(found: Measurement, rule: str) -> None:
     assert {evidence.what for evidence in check.evidence} == {"measured", "expected", "during the run"}
 
 
-@pytest.mark.parametrize(
-    ("found", "status"),
+@every(
     [
         (memory_copy(3.9e12), "warn"),
         (memory_copy(3.0e12), "fail"),
@@ -70,7 +70,7 @@ def test_what_an_h200_gave_passes(found: Measurement, rule: str) -> None:
         (to_gpu(12e9), "fail"),
         (to_peer(330e9), "warn"),
         (to_peer(150e9), "fail"),
-    ],
+    ]
 )
 def test_what_is_too_slow_warns_and_what_is_far_too_slow_fails(found: Measurement, status: str) -> None:
     check = speed(found)
@@ -367,7 +367,7 @@ def test_what_ended_or_was_not_started_did_not_fail(status: str) -> None:
 # --- pages --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@every(MEASURED)
 def test_each_rule_has_its_page(name: str) -> None:
     rule = find_rule(name)
     assert rule is not None

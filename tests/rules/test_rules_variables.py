@@ -14,6 +14,7 @@ from envcheck.compat.variables import effects, said_by, wrong
 from envcheck.rules.variables_facts import titled
 from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
 from probes import variables as probe
+from tests.every import every
 from tests.rules.machines import (
     answered,
     bad,
@@ -85,12 +86,12 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in GOOD.items() for value in values])
+@every([(name, value) for name, values in GOOD.items() for value in values])
 def test_valid_values(name: str, value: str) -> None:
     assert wrong(ROWS[name], value, "2.11.0" if name.startswith("PYTORCH") else None) is None
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in BAD.items() for value in values])
+@every([(name, value) for name, values in BAD.items() for value in values])
 def test_invalid_values(name: str, value: str) -> None:
     assert wrong(ROWS[name], value, "2.11.0" if name.startswith("PYTORCH") else None)
 
@@ -122,8 +123,7 @@ def holding(name: str, version: str, trial: Trial | None = None) -> Snapshot:
     return with_venv(machine(), venv(found))
 
 
-@pytest.mark.parametrize(
-    ("name", "version", "variable", "value"),
+@every(
     [
         ("torch", "2.11.0", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb=128"),
         ("torch", "2.11.0", "PYTORCH_ALLOC_CONF", "bogus:1"),
@@ -133,7 +133,7 @@ def holding(name: str, version: str, trial: Trial | None = None) -> Snapshot:
         ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"),
         ("jax", "0.8.1", "XLA_PYTHON_CLIENT_MEM_FRACTION", "abc"),
         ("tensorflow", "2.18.0", "TF_GPU_THREAD_MODE", "fast"),
-    ],
+    ]
 )
 def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, variable: str, value: str) -> None:
     snapshot = with_variables(holding(name, version), **{variable: value})
@@ -175,7 +175,7 @@ RECORDED = json.loads((Path(__file__).parent / "recorded" / "variable-errors.jso
 """Framework, variable, value and the line that PyTorch 2.11.0 and JAX 0.11.2 then printed on an H200."""
 
 
-@pytest.mark.parametrize(("name", "variable", "value", "line"), RECORDED)
+@every(RECORDED)
 def test_the_lines_that_frameworks_print_name_the_variable(name: str, variable: str, value: str, line: str) -> None:
     printed = Noise()
     printed.feed(f"{line}\n".encode())
@@ -230,8 +230,7 @@ def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value
     assert bad(with_variables(machine(), CUDA_DEVICE_ORDER=value)) == [], "the driver was seen to start"
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "there", "status"),
+@every(
     [
         ("LD_PRELOAD", "/opt/gone.so", "nothing", "warn"),
         ("LD_PRELOAD", "/opt/lib.so", "file", None),
@@ -241,7 +240,7 @@ def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value
         ("CUDA_HOME", "/usr/local/cuda-9", "unknown", None),
         ("PYTHONPATH", "/gone", "nothing", "note"),
         ("PYTHONHOME", "/gone", "nothing", "warn"),
-    ],
+    ]
 )
 def test_paths_that_lead_nowhere(variable: str, value: str, there: str, status: str | None) -> None:
     snapshot = with_variables(holding("torch", "2.11.0"), {value: there}, **{variable: value})
@@ -256,8 +255,7 @@ def test_a_program_and_a_flag_that_lead_nowhere() -> None:
     assert "there is nothing at /gone" in check_of("variable-stops-framework", snapshot).message
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "rule", "status"),
+@every(
     [
         ("CUDA_LAUNCH_BLOCKING", "1", "variable-costs-speed", "warn"),
         ("CUDA_LAUNCH_BLOCKING", "0", "variable-costs-speed", None),
@@ -285,7 +283,7 @@ def test_a_program_and_a_flag_that_lead_nowhere() -> None:
         ("TORCH_NCCL_BLOCKING_WAIT", "on", "variable-changes-results", "warn"),
         ("PYTORCH_NO_CUDA_MEMORY_CACHING", "0", "variable-costs-speed", None),
         ("PYTHONMALLOC", "tcmalloc", "variable-changes-results", "warn"),
-    ],
+    ]
 )
 def test_what_variables_cost(variable: str, value: str, rule: str, status: str | None) -> None:
     snapshot = with_venv(eight(), venv(torch("2.11.0")))

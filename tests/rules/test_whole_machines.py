@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, ProbeRun, Snapshot, Variables
+from tests.every import every
 from tests.rules.machines import (
     DOCKER,
     NO_DEVICE,
@@ -133,7 +132,7 @@ HEALTHY = {
 }
 
 
-@pytest.mark.parametrize("name", HEALTHY)
+@every(HEALTHY)
 def test_a_healthy_machine_has_no_finding(name: str) -> None:
     assert bad(HEALTHY[name]) == []
 
@@ -262,7 +261,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("name", BROKEN)
+@every(BROKEN)
 def test_a_broken_machine_has_one_root_cause(name: str) -> None:
     snapshot, expected = BROKEN[name]
     assert cause(snapshot) == expected

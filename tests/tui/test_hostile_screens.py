@@ -16,6 +16,7 @@ from tests.tui.showing import LARGE, SMALL, judged, settled, show, take, words
 from tests.tui.test_performance import copied
 
 MARKUP = "[red]a[/red][@click=app.quit]b[/][/nothing]"
+HOSTILE = f"{MARKUP}\x1b]0;owned\x07\x1b[2Jevil\u202egnp.exe"
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
@@ -81,7 +82,7 @@ def test_long_and_right_to_left_names_take_one_row() -> None:
     show(report, steps)
 
 
-@pytest.mark.parametrize("name", [MARKUP, "\x1b]0;owned\x07\x1b[2Jevil", "\u202egnp.exe", "x" * 10_000])
+@pytest.mark.parametrize("name", [HOSTILE, "x" * 10_000])
 def test_a_hostile_gpu_and_folder_are_text_on_every_page(name: str) -> None:
     found = machine(h200(name=name))
     assert found.environments is not None
@@ -97,6 +98,6 @@ def test_a_hostile_gpu_and_folder_are_text_on_every_page(name: str) -> None:
         lines = screen.splitlines()
         assert len(lines) == SMALL[1]
         assert max(map(len, lines)) <= SMALL[0]
-    if name == MARKUP:
+    if name == HOSTILE:
         shown = dict(zip(["", *keys], seen, strict=True))
         assert all("[red]a[/red]" in shown[key] for key in ("g", "2", "4"))

@@ -1,0 +1,55 @@
+"""Forks a process for each command line that it is sent, with envcheck imported and the matrix read once.
+
+Each run is still a process of its own, with its own folder, variables, files and exit status. It does not start the
+interpreter again, which takes most of the time of a test that asks for one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+from envcheck import judging, options, report, session  # noqa: F401 - imported for the processes that are forked
+from envcheck.cli import program
+from envcheck.compat.load import tables
+from envcheck.rules.catalog import all_rules
+
+_LONGEST = 1 << 17
+
+
+def main() -> None:
+    """Answer each command line with its exit status, until the other end is closed."""
+    tables()
+    all_rules()
+    asked = socket.socket(fileno=int(sys.argv[1]))
+    while True:
+        message, files, _, _ = socket.recv_fds(asked, _LONGEST, 3)
+        if not message:
+            return
+        child = os.fork()
+        if not child:
+            asked.close()
+            _become(files, **json.loads(message))
+            program()
+        for file in files:
+            os.close(file)
+        _, status = os.waitpid(child, 0)
+        asked.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become(files: list[int], arguments: list[str], cwd: str, variables: dict[str, str]) -> None:
+    """Make this process what ``python -m envcheck`` with these arguments would be."""
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(cwd)
+    sys.argv[1:] = arguments
+    sys.path[0] = cwd
+
+
+if __name__ == "__main__":
+    main()

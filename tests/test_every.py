@@ -1,0 +1,34 @@
+"""A test of many cases fails for any of them, and names them all."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.every import every
+
+
+def test_every_case_that_fails_is_named_with_its_reason() -> None:
+    tried = []
+
+    @every([("a", 1), ("b", 0), ("c", 2), ("d", "x")])
+    def division(name: str, number: int) -> None:
+        tried.append(name)
+        with pytest.raises(ZeroDivisionError):
+            1 / number
+
+    with pytest.raises(AssertionError) as caught:
+        division()
+    assert tried == ["a", "b", "c", "d"]
+    told = str(caught.value).splitlines()
+    assert told[0] == "3 of 4 cases fail"
+    assert [line.partition(":")[0] for line in told[1:]] == ["'a', 1", "'c', 2", "'d', 'x'"]
+    assert "unsupported operand" in told[3]
+
+
+def test_no_case_is_a_failure() -> None:
+    @every([])
+    def nothing(case: object) -> None:
+        raise AssertionError(case)
+
+    with pytest.raises(AssertionError, match="0 of 0 cases"):
+        nothing()
