@@ -9,7 +9,7 @@ from envcheck.compat.libraries import cuda_majors
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.framework_facts import extended, gives_the_gpu, others_on_cuda
 from envcheck.rules.libraries_names import LibraryName, name_of
-from envcheck.rules.libraries_requirements import is_required
+from envcheck.rules.libraries_wheels import is_required
 from envcheck.rules.machine import may_have_gpus
 from envcheck.rules.trial_facts import ran_on_gpu
 from envcheck.snapshot import Framework, Library, Load

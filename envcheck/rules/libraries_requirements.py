@@ -6,16 +6,15 @@ import re
 from collections.abc import Sequence
 
 from envcheck.compat.libraries import toolkit_wheels
-from envcheck.compat.package_needs import admits, holds, normalised, of_an_extra, read_requirement
+from envcheck.compat.package_needs import admits, normalised, of_an_extra, read_requirement
 from envcheck.rules.api import Facts
 from envcheck.rules.framework_fixes import same_version
 from envcheck.rules.libraries_names import LibraryName
-from envcheck.rules.libraries_wheels import serves, toolkit_extra, wheel_holding
+from envcheck.rules.libraries_wheels import TOOLKIT, lines_holding, serves, toolkit_extra, wheel_holding
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
-_TOOLKIT = "cuda-toolkit"
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 
 
@@ -40,7 +39,7 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
         elif found := found or _of_its_own(name, framework):
             wanted[found] = None
     release = _toolkit_release(framework, facts) if extras else None
-    toolkit = (f"{_TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
+    toolkit = (f"{TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
     return tuple(dict.fromkeys((*toolkit, *again, *wanted)))
 
 
@@ -59,7 +58,7 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
     """The release of the toolkit's distribution: as the metadata asks for it, else for the CUDA of the build."""
     for line in framework.requires:
         asked = read_requirement(line)
-        if asked is not None and normalised(asked.name) == _TOOLKIT and str(asked.specifier) and not of_an_extra(line):
+        if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
             return str(asked.specifier)
     cuda = CudaVersion.parse(framework.cuda)
     return toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda else None
@@ -75,34 +74,15 @@ def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
 
 def declared(framework: Framework, family: str) -> str | None:
     """The wheel of a family, as the metadata asks for it."""
-    for line in _lines_holding(framework, family):
+    for line in lines_holding(framework, family):
         asked = read_requirement(line)
-        if asked is not None and normalised(asked.name) != _TOOLKIT:
+        if asked is not None and normalised(asked.name) != TOOLKIT:
             return f"{normalised(asked.name)}{asked.specifier}"
     return None
 
 
-def is_required(framework: Framework, family: str, facts: Facts) -> bool:
-    """Whether the metadata asks for a wheel of a family on this system, without an extra."""
-    lines = map(read_requirement, _lines_holding(framework, family))
-    return any(asked is not None and holds(asked, facts.marks) for asked in lines)
-
-
 def _own_extra(framework: Framework, family: str) -> str | None:
     """The extra, if just one, under which the metadata asks for a family: ``and-cuda``, ``ctk``."""
-    marks = [_EXTRA.search(line) for line in _lines_holding(framework, family)]
+    marks = [_EXTRA.search(line) for line in lines_holding(framework, family)]
     extras = {mark[1] for mark in marks if mark}
     return extras.pop() if len(extras) == 1 and all(marks) and PLAIN_NAME.fullmatch(framework.name) else None
-
-
-def _lines_holding(framework: Framework, family: str) -> list[str]:
-    """The lines of the metadata that ask for a wheel of a family, or for the toolkit's distribution with it."""
-    base, extra = wheel_holding(family), toolkit_extra(family)
-    wheel = re.compile(rf"{base}(?:-cu\d+)?")
-    found = []
-    for line in framework.requires if base else ():
-        asked = read_requirement(line)
-        name = normalised(asked.name) if asked else ""
-        if wheel.fullmatch(name) or (asked is not None and name == _TOOLKIT and extra in asked.extras):
-            found.append(line)
-    return found

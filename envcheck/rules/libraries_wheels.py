@@ -9,10 +9,14 @@ from typing import NamedTuple
 from envcheck.compat.families import row_of
 from envcheck.compat.libraries import cuda_majors, same_major
 from envcheck.compat.load import tables
+from envcheck.compat.package_needs import holds, normalised, read_requirement
 from envcheck.compat.tables import FamilyRow, Tables
+from envcheck.rules.api import Facts
 from envcheck.rules.libraries_names import LibraryName
-from envcheck.snapshot import Distribution
+from envcheck.snapshot import Distribution, Framework
 
+TOOLKIT = "cuda-toolkit"
+"""NVIDIA's distribution whose extras are wheels of the toolkit."""
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
 
 
@@ -101,3 +105,22 @@ def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
 @cache
 def _wheels() -> dict[str, FamilyRow]:
     return {row.wheel: row for row in tables().families if row.wheel}
+
+
+def is_required(framework: Framework, family: str, facts: Facts) -> bool:
+    """Whether the metadata asks for a wheel of a family on this system, without an extra."""
+    lines = map(read_requirement, lines_holding(framework, family))
+    return any(asked is not None and holds(asked, facts.marks) for asked in lines)
+
+
+def lines_holding(framework: Framework, family: str) -> list[str]:
+    """The lines of the metadata that ask for a wheel of a family, or for the toolkit's distribution with it."""
+    base, extra = wheel_holding(family), toolkit_extra(family)
+    wheel = re.compile(rf"{base}(?:-cu\d+)?")
+    found = []
+    for line in framework.requires if base else ():
+        asked = read_requirement(line)
+        name = normalised(asked.name) if asked else ""
+        if wheel.fullmatch(name) or (asked is not None and name == TOOLKIT and extra in asked.extras):
+            found.append(line)
+    return found
