@@ -72,8 +72,8 @@ def prepared_code(scratch: Path) -> Prepared:
 
     For each variant a cubin for the first minor of each major, and PTX for what is newer than all of these.
     """
-    from probes._gpu_kernels import prepared_name  # noqa: PLC0415 - not installed yet
-    from probes._gpu_variants import variants  # noqa: PLC0415
+    from probes.bench.kernels import prepared_name  # noqa: PLC0415 - not installed yet
+    from probes.bench.variants import variants  # noqa: PLC0415
 
     compilers, reasons = nvrtc_libraries()
     if not compilers:
@@ -95,9 +95,12 @@ def prepared_code(scratch: Path) -> Prepared:
 
 def compiled(compilers: list[Any], variant: Any, kind: str, number: int) -> bytes:
     """Code by the first compiler that can make it; LookupError with the reasons where none can."""
-    from probes._gpu_call import Unavailable  # noqa: PLC0415 - not installed yet
-    from probes._gpu_kernels import FOLDER, STANDARD  # noqa: PLC0415
-    from probes._gpu_nvrtc import CompileError  # noqa: PLC0415
+    from probes.bench.device import Unavailable  # noqa: PLC0415 - not installed yet
+    from probes.bench.kernels import (  # noqa: PLC0415
+        FOLDER,
+        STANDARD,
+        CompileError,
+    )
 
     source = Path(FOLDER, f"{variant.name}.cu").read_text(encoding="utf-8")
     architecture = {"cubin": "sm_{}", "ptx": "compute_{}"}[kind].format(number)
@@ -131,8 +134,8 @@ def nvrtc_libraries() -> tuple[list[Any], list[str]]:
 
     The oldest comes first: its code runs on older drivers.
     """
-    from probes._gpu_call import Unavailable  # noqa: PLC0415 - not installed yet
-    from probes._gpu_nvrtc import Nvrtc  # noqa: PLC0415
+    from probes.bench.device import Unavailable  # noqa: PLC0415 - not installed yet
+    from probes.bench.kernels import Nvrtc  # noqa: PLC0415
 
     files = {file for entry in sys.path for file in Path(entry or ".").glob("nvidia/*/lib/libnvrtc.so.*")}
     found, reasons = [], []

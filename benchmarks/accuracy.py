@@ -21,13 +21,13 @@ from typing import Literal
 import msgspec
 
 from envcheck.checks import Check, Scope
-from envcheck.compat.complete import complete
 from envcheck.compat.load import tables
+from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.rules.catalog import all_rules, find_rule
-from envcheck.rules.cause import primary
-from envcheck.rules.evaluate import evaluate
+from envcheck.rules.engine.cause import primary
+from envcheck.rules.engine.evaluate import evaluate
 from envcheck.snapshot import Snapshot
 
 SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})

@@ -4,10 +4,10 @@ from functools import partial
 
 from benchmarks.replayed_bench import gather
 from envcheck.collect.bench_plan import Bench
+from envcheck.pipeline.request import Request
 from envcheck.report import Options
-from envcheck.request import Request
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.sessions import examine_aside
+from envcheck.tui.worker.sessions import examine_aside
 
 if __name__ == "__main__":
     EnvcheckApp(Request(bench=Bench()), Options(), examine=partial(examine_aside, gather=gather)).run()

@@ -22,14 +22,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from probes import bench_gemm, bench_memory  # noqa: E402
-from probes._cublaslt import CublasLt  # noqa: E402
-from probes._gemm_kinds import PRECISIONS  # noqa: E402
-from probes._gpu_device import Device, ordinals  # noqa: E402
-from probes._gpu_kernels import Compiler  # noqa: E402
-from probes._gpu_measurement import Bench  # noqa: E402
-from probes._gpu_sampler import Sampler  # noqa: E402
-from probes._links_host import SIZE as LINK_BYTES  # noqa: E402
-from probes._links_host import WAYS, HostCopies, HostMemory  # noqa: E402
+from probes.bench.cublaslt import PRECISIONS, CublasLt  # noqa: E402
+from probes.bench.device import Device, ordinals  # noqa: E402
+from probes.bench.host_copies import SIZE as LINK_BYTES  # noqa: E402
+from probes.bench.host_copies import WAYS, HostCopies, HostMemory  # noqa: E402
+from probes.bench.kernels import Compiler  # noqa: E402
+from probes.bench.measurement import Bench  # noqa: E402
+from probes.bench.sampler import Sampler  # noqa: E402
 
 SIDE = 8192
 BYTES = 4 << 30

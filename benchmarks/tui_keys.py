@@ -25,9 +25,9 @@ from pathlib import Path
 
 from benchmarks.replayed_bench import machine
 from benchmarks.terminal import Program
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
 from envcheck.report import render
-from envcheck.request import Request
-from envcheck.session import judge
 
 SECONDS = 8.0
 TIMES = 12

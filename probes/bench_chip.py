@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from ._chip_caches import Caches
-from ._chip_compute import TENSOR, VECTOR, fma, mma
-from ._chip_launch import and_wait, in_graph
-from ._gpu_measurement import Bench, Measure, on_gpu
-from ._kit import Out, Request
+from .bench.caches import Caches
+from .bench.compute import TENSOR, VECTOR, and_wait, fma, in_graph, mma
+from .bench.measurement import Bench, Measure, on_gpu
+from .kit.reading import Out, Request
 
 PROBE = {
     "title": "Caches, latencies and instructions",

@@ -11,14 +11,12 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
-from ._cublaslt import WORKSPACE, CublasLt, Heuristic, Product
-from ._gemm_kinds import PRECISIONS, Precision
-from ._gemm_verify import Operands, all_elements, drawn_elements
-from ._gpu_call import Unavailable
-from ._gpu_kernels import Kernel, Module, number, pointer
-from ._gpu_measurement import Bench, Fields, Measure, on_gpu
-from ._gpu_time import Plan, timed
-from ._kit import Out, Request
+from .bench.cublaslt import PRECISIONS, WORKSPACE, CublasLt, Heuristic, Precision, Product
+from .bench.device import Unavailable
+from .bench.kernels import Kernel, Module, number, pointer
+from .bench.measurement import Bench, Fields, Measure, Plan, on_gpu, timed
+from .bench.verify import Operands, all_elements, drawn_elements
+from .kit.reading import Out, Request
 
 PROBE = {
     "title": "Matrix products (cuBLASLt)",

@@ -6,16 +6,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ._gpu_call import Unavailable, call
-from ._gpu_device import Device, capability, ordinals
-from ._gpu_kernels import Compiler
-from ._gpu_measurement import Bench, Fields, before, missing, visible
-from ._gpu_sampler import Sampler
-from ._kit import Out, Request
-from ._links_host import WAYS, HostCopies, HostMemory
-from ._links_numa import Place, on_node, places
-from ._links_pattern import pattern_code
-from ._links_peer import PeerCopies
+from .bench.device import Device, Unavailable, call, capability, ordinals
+from .bench.host_copies import WAYS, HostCopies, HostMemory
+from .bench.kernels import Compiler
+from .bench.measurement import Bench, Fields, before, missing, visible
+from .bench.numa import Place, on_node, places
+from .bench.pattern import pattern_code
+from .bench.peer_copies import PeerCopies
+from .bench.sampler import Sampler
+from .kit.reading import Out, Request
 
 PROBE = {
     "title": "Host and peer links",

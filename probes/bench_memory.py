@@ -7,12 +7,10 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from ._gpu_call import Unavailable
-from ._gpu_device import Device
-from ._gpu_kernels import Module, number, pointer
-from ._gpu_measurement import Bench, Fields, Measure, on_gpu, verification
-from ._gpu_time import Plan
-from ._kit import Out, Request
+from .bench.device import Device, Unavailable
+from .bench.kernels import Module, number, pointer
+from .bench.measurement import Bench, Fields, Measure, Plan, on_gpu, verification
+from .kit.reading import Out, Request
 
 PROBE = {
     "title": "Device-memory bandwidth",

@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ._cuda_api import SONAME, DriverApi, open_api
-from ._cuda_devices import CudaDevice, api_result, peer_access
-from ._device_making import give_up_making_devices
-from ._kit import Out, Request
-from ._loaded import is_missing, why_not_loadable
+from .driver_apis.cuda import SONAME, DriverApi, open_api
+from .driver_apis.cuda_devices import CudaDevice, api_result, peer_access
+from .driver_apis.loaded import is_missing, why_not_loadable
+from .kit.harmless import give_up_making_devices
+from .kit.reading import Out, Request
 
 PROBE = {
     "title": "CUDA's start and its devices",

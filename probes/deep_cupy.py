@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._deep import Step, Subject, Where, attempt, close, equal, module, on_gpu
-from ._deep_versions import decode
-from ._kit import Out, Request
+from .kit.reading import Out, Request
+from .trials.libraries import decode
+from .trials.trial import Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "CuPy, imported and put to work",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ._deep import attempt
-from ._deep_on_torch import ON_TORCH
-from ._deep_others import OTHERS
-from ._kit import Out, Request
+from .kit.reading import Out, Request
+from .trials.small import ON_TORCH, OTHERS
+from .trials.trial import attempt
 
 PROBE = {
     "title": "Extensions and smaller frameworks, imported and put to work",

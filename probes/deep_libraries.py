@@ -7,9 +7,9 @@ import select
 import signal
 from typing import NamedTuple
 
-from ._deep_versions import can_be_asked, version_of_file
-from ._device_making import give_up_making_devices
-from ._kit import Out, Request, clean
+from .kit.harmless import give_up_making_devices
+from .kit.reading import Out, Request, clean
+from .trials.libraries import can_be_asked, version_of_file
 
 PROBE = {
     "title": "Versions that CUDA's libraries answer",

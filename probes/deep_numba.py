@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._deep import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
-from ._kit import Out, Request
+from .kit.reading import Out, Request
+from .trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
 
 PROBE = {
     "title": "Numba, imported and put to work",
@@ -41,7 +41,7 @@ def kernel(_cuda: Any) -> Where:
     """Compiled by NVVM and nvJitLink."""
     numpy = module("numpy")
 
-    helper = importlib.import_module("._deep_numba_kernel", __package__)
+    helper = importlib.import_module(".trials.numba_kernel", __package__)
     numbers = numpy.arange(helper.BLOCKS * helper.THREADS, dtype="float32")
     result = helper.doubled(numbers)
     equal(result.copy_to_host().tolist(), (2 * numbers + 1).tolist())

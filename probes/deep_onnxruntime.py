@@ -6,9 +6,9 @@ import ctypes
 import os
 from typing import Any
 
-from ._deep import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
-from ._deep_onnx import convolution_model, product_model
-from ._kit import Out, Request
+from .kit.reading import Out, Request
+from .trials.onnx_models import convolution_model, product_model
+from .trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "ONNX Runtime, imported and put to work",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from ._deep import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
-from ._kit import Out, Request
+from .kit.reading import Out, Request
+from .trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
     "title": "TensorFlow, imported and put to work",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._deep import Step, Subject, Where, attempt, equal, on_gpu
-from ._deep_memory import Floats
-from ._kit import Out, Request
+from .kit.reading import Out, Request
+from .trials.driver import Floats
+from .trials.trial import Step, Subject, Where, attempt, equal, on_gpu
 
 PROBE = {
     "title": "TensorRT, imported and put to work",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from ._deep import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
-from ._kit import Out, Request
+from .kit.reading import Out, Request
+from .trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
 
 PROBE = {
     "title": "Triton, imported and put to work",
@@ -32,7 +32,7 @@ def kernel(_triton: Any) -> Where:
         raise NotTriedError(f"Triton computes on PyTorch's arrays, and there is no PyTorch: {error}") from error
     numbers = torch.arange(1000, dtype=torch.float32, device="cuda")
     result = torch.empty_like(numbers)
-    importlib.import_module("._deep_triton_kernel", __package__).launch(numbers, numbers, result)
+    importlib.import_module(".trials.triton_kernel", __package__).launch(numbers, numbers, result)
     equal(result.cpu().tolist(), [2.0 * number for number in range(1000)])
     return on_gpu(result.data_ptr(), str(result.device))
 

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ._elf import ElfError, open_elf
-from ._kit import Out, Request, below, clean, read_bytes, read_text, tell_unreadable
-from ._library_code import constants
-from ._library_symbols import Exports
-from ._links import expand, folder_names, is_file, resolve
-from ._loader import SearchPath, search_path
-from ._loading_heads import head_of
-from ._mounts import is_mounted, mount_points
+from .elf.exported import Exports
+from .elf.info import head_of
+from .elf.library import ElfError, open_elf
+from .elf.machine_code import constants
+from .kit.links import expand, folder_names, is_file, resolve
+from .kit.reading import Out, Request, below, clean, read_bytes, read_text, tell_unreadable
+from .kit.system import is_mounted, mount_points
+from .loader.cache import SearchPath, search_path
 
 PROBE = {
     "title": "Libraries of the driver on disk",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._env_examined import examine, examined
-from ._kit import Out, Request
+from .installations.examined import examine, examined
+from .kit.reading import Out, Request
 
 PROBE = {
     "title": "Python environments and their frameworks",

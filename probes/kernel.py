@@ -7,12 +7,23 @@ import re
 import stat
 from typing import Any
 
-from ._kernel_log import kernel_log
-from ._kit import Out, Request, below, exists, list_names, read_bytes, read_line, read_text, refused, tell_unreadable
-from ._links import expand
-from ._module_files import find_module, forbidden_by, module_folder, other_kernels
-from ._record import Found, record
-from ._system import kernel_release
+from .kit.links import expand
+from .kit.reading import (
+    Out,
+    Request,
+    below,
+    exists,
+    list_names,
+    read_bytes,
+    read_line,
+    read_text,
+    refused,
+    tell_unreadable,
+)
+from .kit.record import Found, record
+from .kit.system import kernel_release
+from .machine.kernel_log import kernel_log
+from .machine.module_files import find_module, forbidden_by, module_folder, other_kernels
 
 PROBE = {
     "title": "Kernel module, device nodes, Secure Boot and kernel log",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ._env_examined import examined
-from ._kit import Out, Request, tell_unreadable
+from .installations.examined import examined
+from .kit.reading import Out, Request, tell_unreadable
 
 PROBE = {
     "title": "Copies of CUDA's libraries",

@@ -9,16 +9,21 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from ._device_making import give_up_making_devices
-from ._kit import Out, Request, list_names
-from ._loaded import is_missing, mapped, why_not_loadable
-from ._nvml_ask import LIBRARY_NOT_FOUND, SUCCESS, UNKNOWN_HERE, Call, Device, api_result, attempt
-from ._nvml_convert import text
-from ._nvml_fabric import fabric
-from ._nvml_fields import ROWS, Reader, read_numbered, read_row
-from ._nvml_links import Pair, gpu_links, nvlinks
-from ._nvml_parts import gsp_firmware, mig_instances, processes, retired_pages
-from ._nvml_throttle import throttle
+from .driver_apis.loaded import is_missing, mapped, why_not_loadable
+from .driver_apis.nvml_calls import LIBRARY_NOT_FOUND, SUCCESS, UNKNOWN_HERE, Call, Device, api_result, attempt, text
+from .driver_apis.nvml_fields import ROWS, Reader, read_numbered, read_row, throttle
+from .driver_apis.nvml_parts import (
+    Pair,
+    fabric,
+    gpu_links,
+    gsp_firmware,
+    mig_instances,
+    nvlinks,
+    processes,
+    retired_pages,
+)
+from .kit.harmless import give_up_making_devices
+from .kit.reading import Out, Request, list_names
 
 PROBE = {
     "title": "Driver and GPUs, as NVML reports them",

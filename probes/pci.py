@@ -6,11 +6,22 @@ import os
 import re
 from typing import Any
 
-from ._kit import Out, Request, below, exists, list_names, read_int, read_line, read_text, refused, tell_unreadable
-from ._links import resolve
-from ._pci_isolation import isolation
-from ._record import Found, record
-from ._system import is_gvisor, tegra_mark, wsl_mark
+from .kit.links import resolve
+from .kit.reading import (
+    Out,
+    Request,
+    below,
+    exists,
+    list_names,
+    read_int,
+    read_line,
+    read_text,
+    refused,
+    tell_unreadable,
+)
+from .kit.record import Found, record
+from .kit.system import is_gvisor, tegra_mark, wsl_mark
+from .machine.pci_isolation import isolation
 
 PROBE = {
     "title": "NVIDIA devices on the PCI bus",

@@ -7,15 +7,14 @@ import re
 import sys
 from typing import Any
 
-from . import _cpu
-from ._container import container
-from ._container_host import container_host
-from ._kit import Out, Request, list_names, read_bytes, read_line, read_text, tell_unreadable
-from ._links import expand, resolve
-from ._record import Found, record
-from ._system import at_real_root, kernel_release, wsl_mark
-from ._tegra import image_tegra_release, is_tegra, tegra_release
-from ._virtualization import virtualization
+from .kit.links import expand, resolve
+from .kit.reading import Out, Request, list_names, read_bytes, read_line, read_text, tell_unreadable
+from .kit.record import Found, record
+from .kit.system import at_real_root, kernel_release, wsl_mark
+from .machine import processor
+from .machine.container import container, container_host
+from .machine.tegra import image_tegra_release, is_tegra, tegra_release
+from .machine.virtualization import virtualization
 
 PROBE = {
     "title": "Operating system, container and processor",
@@ -60,15 +59,15 @@ def collect(request: Request, out: Out) -> None:
                 kernel_release=Found(release, asked),
                 machine=_machine(request),
                 libc=_libc(request),
-                cpu_model=_cpu.model(request),
-                cpus=_cpu.count(request),
+                cpu_model=processor.model(request),
+                cpus=processor.count(request),
                 memory=_memory(request),
                 numa_nodes=_numa_nodes(request),
                 **_shared_memory(request),
                 container=Found(inside.name, inside.source) if inside else None,
                 container_evidence=Found(inside.evidence, inside.source) if inside else None,
                 wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
-                virtualization=virtualization(request, _cpu.flags(request)),
+                virtualization=virtualization(request, processor.flags(request)),
                 windows_build=_windows_build(request),
                 tegra=tegra,
                 tegra_release=tegra_release(request, boxed=boxed),

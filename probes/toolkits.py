@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ._kit import Out, Request, below, clean, read_bytes, tell_unreadable
-from ._links import expand, folder_names, is_file, resolve
-from ._record import Found, record
-from ._toolkit_version import header_places, version
+from .kit.links import expand, folder_names, is_file, resolve
+from .kit.reading import Out, Request, below, clean, read_bytes, tell_unreadable
+from .kit.record import Found, record
+from .owners.toolkit import header_places, version
 
 PROBE = {
     "title": "CUDA toolkits on disk",

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from ._kit import Out, Request, below, clean, refused, tell_unreadable
+from .kit.reading import Out, Request, below, clean, refused, tell_unreadable
 
 PROBE = {
     "title": "Environment variables",

@@ -10,13 +10,13 @@ import time
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._env_examined import examined
-from ._kit import Out, Request, below
-from ._links import resolve
-from ._owner_conda import all_files as listed_by_conda
-from ._owner_wheels import Recorded, for_tests, is_native
-from ._owner_wheels import all_files as listed_by_wheel
-from ._shipped import comparable, differing, is_anothers
+from .installations.examined import examined
+from .kit.links import resolve
+from .kit.reading import Out, Request, below
+from .owners.conda import all_files as listed_by_conda
+from .owners.shipped import comparable, differing, is_anothers
+from .owners.wheels import Recorded, for_tests, is_native
+from .owners.wheels import all_files as listed_by_wheel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

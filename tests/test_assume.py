@@ -3,13 +3,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envcheck.assume import assume, assumes_machine
 from envcheck.checks import Report
 from envcheck.components import parse_components
 from envcheck.errors import UsageError
+from envcheck.pipeline.assume import assume, assumes_machine
+from envcheck.pipeline.session import Request, judge
 from envcheck.report import render
 from envcheck.report.stack import stack_rows
-from envcheck.session import Request, judge
 from envcheck.snapshot import (
     Distribution,
     Driver,

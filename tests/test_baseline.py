@@ -8,14 +8,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from envcheck import baseline
 from envcheck.checks import Report
 from envcheck.errors import UsageError
-from envcheck.session import Request, judge
+from envcheck.pipeline.session import Request, judge
+from envcheck.report import baseline
 from envcheck.snapshot import Measurement
 from tests.every import every
 from tests.rules.machines import but, h200, machine
-from tests.rules.measurements import conditions, gemm, memory_copy, to_gpu, wrong
+from tests.rules.speed.measurements import conditions, gemm, memory_copy, to_gpu, wrong
 
 
 def reported(*figures: Measurement) -> Report:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from envcheck import session
 from envcheck.checks import Report
 from envcheck.collect.bench_plan import Bench
 from envcheck.events import Interrupted, Judged, OnEvent
-from envcheck.rules.speed import MEASURED
-from envcheck.session import Request
+from envcheck.pipeline import session
+from envcheck.pipeline.session import Request
+from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from tests.rules.machines import but, h200, machine
-from tests.rules.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
+from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, right, to_gpu, wrong
 
 MEASURES = Request(only=MEASURED, bench=Bench())
 BUSY = conditions(utilisation_before=97.0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.join_loads import join_loads, version_of
+from envcheck.enrich.loads import join_loads, version_of
 from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Snapshot
 
 VENV = "/venv"

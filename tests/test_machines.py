@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from envcheck.checks import Report
+from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
-from envcheck.session import Request, judge
 from envcheck.snapshot import ApiResult, Gpu, Listing, Snapshot
 
 FOLDER = Path(__file__).parent / "machines"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from envcheck.merge import merge
 from envcheck.snapshot import Driver, Gpu, Listing, Memory, ProbeRun, Snapshot, Variables
+from envcheck.snapshot.merge import merge
 
 
 def gpus(*items: Gpu, complete: bool = False) -> Snapshot:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.observed_loads import SOURCE, observed_loads
+from envcheck.enrich.loads import SOURCE, observed_loads
 from envcheck.snapshot import Environment, Framework, Listing, Load, Loaded, Snapshot, Trial
 
 CUDNN = "/opt/cudnn/libcudnn.so.9.1.0"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.options import parse
+from envcheck.cli.options import parse
+from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
-from envcheck.session import Request, judge
 from envcheck.snapshot import Snapshot
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,7 +15,6 @@ from envcheck.checks import Evidence, Report
 from envcheck.redact import is_redacted, mask_secrets, redact
 from envcheck.redact.secrets import masked, masked_value
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.encode import encode
 from envcheck.snapshot import (
     Distribution,
     Environment,
@@ -28,6 +27,7 @@ from envcheck.snapshot import (
     Snapshot,
     Variables,
 )
+from envcheck.text.encode import encode
 from tests.every import every
 from tests.report.examples import EXAMPLES, about, check, gpu, machine, report, torch_build
 from tests.report.foreign import ATTACKS, carrying

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.cli import main
+from envcheck.cli.main import main
 from envcheck.compat.load import tables
 from envcheck.compat.tables import SecretRow
 from envcheck.redact.secrets import MASK, masked, masked_value

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from envcheck.collect import deaths, visible
+from envcheck.collect import deaths
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.protocol import Done
 from envcheck.snapshot import ProbeRun, Snapshot
@@ -68,7 +68,7 @@ class Attempt(msgspec.Struct):
         """The row for a probe that said how it ended."""
         status: RunStatus = "failed" if self.problems else done.status
         words = "; ".join([*self._complaints(), *filter(None, [done.detail])])
-        noise = "\n".join(filter(None, [printed, visible.block(done.trace).strip("\n")]))
+        noise = "\n".join(filter(None, [printed, deaths.block(done.trace).strip("\n")]))
         return self._run(status, words, noise, remark)
 
     def was_cut_off(self, verdict: Verdict, printed: str, remark: str) -> ProbeRun:
@@ -95,7 +95,7 @@ def row(spec: ProbeSpec, verdict: Verdict, about: About = WHOLE, *, seconds: flo
         title=spec.title,
         status=status,
         seconds=seconds,
-        detail=visible.one_line(detail),
+        detail=deaths.one_line(detail),
         noise=noise,
         fills=spec.fills,
         environment=about.environment,

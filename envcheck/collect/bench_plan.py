@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.collect.deep_gpu import why_not
+from envcheck.collect.trial_plan import why_not
 from envcheck.snapshot import Environment, Gpu, Library, Snapshot
 
 FAMILIES = {"nvrtc": "libnvrtc.so", "cublasLt": "libcublasLt.so"}

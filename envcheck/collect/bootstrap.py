@@ -146,7 +146,7 @@ def run_probe(name: str, request: dict[str, Any], line: FactLine) -> None:
     """Run one probe; what it raises is its own end and nobody else's."""
     line.send(name, begin=True)
     started = time.monotonic()
-    out = importlib.import_module(PACKAGE + "._kit").Out(name, line.write)
+    out = importlib.import_module(PACKAGE + ".kit.reading").Out(name, line.write)
     ending = None
     try:
         collect = getattr(importlib.import_module(PACKAGE + "." + name), "collect", None)

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from envcheck.collect import cleanup
-from envcheck.collect.noise import Noise
+from envcheck.collect.deaths import Noise
 from envcheck.collect.protocol import TOTAL_LIMIT, Lines
 from envcheck.collect.starting import ISOLATED, WORKING_FOLDER, Started, own_variables, start
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from envcheck.collect import visible
+from envcheck.collect import deaths
 from envcheck.collect.starting import MARKER
 
 TERM_GRACE = 0.3
@@ -88,7 +88,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _name(pid: int) -> str:
-    return visible.one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
+    return deaths.one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
 
 
 def _read(path: str, limit: int) -> bytes:

@@ -1,9 +1,29 @@
-"""Words for the ways in which a child can end before it said that it was done."""
+"""Make text from outside harmless to a terminal: what cannot be printed is shown as an escape."""
 
 from __future__ import annotations
 
+import re
 import signal
 from typing import Literal
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """``text`` on one line of at most ``limit`` characters."""
+    line = block(" ".join(text.split()))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def block(text: str) -> str:
+    r"""``text`` with its line ends and tabs, every other unprintable character as an escape such as ``\x1b``."""
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else _escaped(sign) for sign in text)
+
+
+def _escaped(sign: str) -> str:
+    return sign.encode("unicode_escape").decode()
+
+
+# Words for the ways in which a child can end before it said that it was done.
+
 
 DeathStatus = Literal["failed", "crashed"]
 Death = Literal["own", "outside"]
@@ -36,3 +56,67 @@ def signal_name(number: int) -> str:
 def doing(words: str, progress: str) -> str:
     """``words`` with the last that the probe said it was doing."""
     return f"{words} while {progress}" if progress else words
+
+
+# What a child printed: the tail of it, and the lines that name a problem.
+
+
+TAIL = 4096
+"""Bytes kept of what one probe printed."""
+MOST_TELLING = 40
+"""Lines kept that name a problem; those that come first are nearest to the cause."""
+LONGEST_LINE = 500
+"""Characters kept of one."""
+_LINE_LIMIT = 1 << 16
+
+_TELLING = re.compile(
+    r"error|fail|fatal|warn|cannot|could not|couldn't|can't|unable|not (?:found|supported|compiled|available|installed)"
+    r"|unknown|unrecogni[sz]ed|invalid|expected|assert|aborted|terminate called|stoull|stod\b"
+    r"|unsupported|undefined symbol|falling back|no such file|incompatible|mismatch|too old|no gpu|no device",
+    re.IGNORECASE,
+)
+_LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
+"""How glog and Abseil begin what they log of an error, and of what ends the process."""
+_FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
+_MOST_FATAL = 8
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_WITHOUT_CONTENT = re.compile(
+    r"\W*(?:\w*Warning|Traceback .*|warnings\.warn\(.*|raise .*|.*All log messages before absl.*|errors?)?\W*$",
+    re.IGNORECASE,
+)
+
+
+class Noise:
+    """What came in on the child's standard output and error."""
+
+    def __init__(self) -> None:
+        self._tail = b""
+        self._line = b""
+        self._telling: dict[str, None] = {}
+
+    def feed(self, data: bytes) -> None:
+        self._tail = (self._tail + data)[-TAIL:]
+        *lines, rest = (self._line + data).split(b"\n")
+        for line in lines:
+            self._look_at(line)
+        self._line = rest[-_LINE_LIMIT:]
+
+    def take(self) -> str:
+        """The tail of what came in since this was last asked, made harmless."""
+        tail, self._tail = self._tail, b""
+        return block(tail.decode("utf-8", "replace")).strip("\n")
+
+    def take_telling(self) -> tuple[str, ...]:
+        """The lines that name a problem, each once, of what came in since this was last asked."""
+        self._look_at(self._line)
+        self._line = b""
+        telling, self._telling = tuple(self._telling), {}
+        return telling
+
+    def _look_at(self, line: bytes) -> None:
+        text = _COLOUR.sub("", line[:_LINE_LIMIT].decode("utf-8", "replace"))
+        # What ends the process comes last, often after much else.
+        if len(self._telling) >= MOST_TELLING + (_MOST_FATAL if _FATAL.match(text) else 0):
+            return
+        if (_TELLING.search(text) or _LOGGED.match(text)) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
+            self._telling[one_line(text, LONGEST_LINE)] = None

@@ -51,8 +51,7 @@ def tell(request: dict[str, Any]) -> None:
         return
     import json  # noqa: PLC0415  while the child imports its probes there is time for it
 
-    from envcheck.collect.own_path import own_path  # noqa: PLC0415
-    from envcheck.collect.probe_request import order  # noqa: PLC0415
+    from envcheck.collect.request import order, own_path  # noqa: PLC0415
 
     child = _waiting.pop()
     data = f"{json.dumps(order(request, child.folder, own_path(), _ALARM))}\n{PROBE}\n".encode()

@@ -25,13 +25,13 @@ from envcheck.collect.child import Launch
 from envcheck.collect.interrupt import noted
 from envcheck.collect.job import Ended, Group, Setting
 from envcheck.collect.loop import Loop
-from envcheck.collect.own_path import own_path
+from envcheck.collect.request import own_path
 from envcheck.events import Interrupted, OnEvent, ProbeFinished, ProbesPlanned
-from envcheck.merge import merge
 from envcheck.snapshot import Snapshot
+from envcheck.snapshot.merge import merge
 
 if TYPE_CHECKING:
-    from envcheck.collect.deep import Deep
+    from envcheck.collect.trials import Deep
 
 CountGpus = Callable[[Snapshot], int]
 
@@ -110,7 +110,7 @@ def _run_in_order(specs: Sequence[ProbeSpec], launch: Launch, loop: Loop, result
 
 
 def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Results, request: Mapping[str, Any]) -> None:
-    from envcheck.collect.deep import run_deep  # noqa: PLC0415  most checks try nothing, and start faster without it
+    from envcheck.collect.trials import run_deep  # noqa: PLC0415  most checks try nothing, and start faster without it
 
     run_deep(
         [spec for spec in specs if spec.kind == "deep"],
@@ -147,7 +147,7 @@ def _kinds(verify: bool, deep: Deep | None, bench: Bench | None) -> frozenset[st
 
 
 def _with_its_end(ended: Ended) -> Ended:
-    from envcheck.collect.deep_ending import with_its_end  # noqa: PLC0415  as above
+    from envcheck.collect.trials import with_its_end  # noqa: PLC0415  as above
 
     return with_its_end(ended)
 

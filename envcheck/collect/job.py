@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from envcheck.collect import cleanup, deaths, early, visible
+from envcheck.collect import cleanup, deaths, early
 from envcheck.collect.attempt import PROGRESS_LIMIT, WHOLE, About, Attempt, Verdict
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
 from envcheck.collect.deaths import Death
-from envcheck.collect.probe_request import order
 from envcheck.collect.protocol import TOTAL_LIMIT, Done, Message, WrongMessageError, decode, decode_fact
+from envcheck.collect.request import order
 from envcheck.events import OnEvent, ProbeStarted, Progress
 from envcheck.snapshot import ProbeRun, Snapshot
 
@@ -178,7 +178,7 @@ class Job:
         if message.seconds is not None:
             attempt.seconds = message.seconds
         if message.progress is not None:
-            attempt.progress = visible.one_line(message.progress, PROGRESS_LIMIT)
+            attempt.progress = deaths.one_line(message.progress, PROGRESS_LIMIT)
             framework = attempt.about.framework
             self._setting.on_event(Progress(message.probe, attempt.progress, framework, self._group.about.gpu))
         if message.fact:

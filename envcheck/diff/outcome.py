@@ -8,8 +8,8 @@ from envcheck.checks import Check, Report
 from envcheck.diff.facts import called
 from envcheck.diff.match import Match
 from envcheck.diff.record import Change, Note
-from envcheck.rules.measured import called_measurement, measured_as, quantity, spread
-from envcheck.rules.speed_baseline import TOLERATED
+from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
+from envcheck.rules.speed.baseline import TOLERATED
 from envcheck.snapshot import Measurement
 
 _Key = tuple[str | None, str]

@@ -1,4 +1,4 @@
-"""Pasted text to a partial Snapshot; one importer a file, found by listing (names that start with ``_`` are helpers).
+"""Pasted text to a partial Snapshot; one importer a file, found by listing (folders hold helpers).
 
 An importer has a ``NAME``, a ``RANK`` and two functions of a ``Paste``:
 
@@ -22,11 +22,11 @@ from functools import cache
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.importers._assemble import assemble
-from envcheck.importers._paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
-from envcheck.importers._protocol import Rank, Unreadable
-from envcheck.merge import merge
+from envcheck.importers.kit.assemble import assemble
+from envcheck.importers.kit.paste import SOURCE, TEXT_LIMIT, Paste, left_out_run
+from envcheck.importers.kit.protocol import Rank, Unreadable
 from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot.merge import merge
 
 __all__ = ["TEXT_LIMIT", "Importer", "importers", "list_names", "read_text"]
 
@@ -52,7 +52,7 @@ def importers() -> tuple[Importer, ...]:
     modules = [
         importlib.import_module(f"{__name__}.{module.name}")
         for module in pkgutil.iter_modules(__path__)
-        if not module.name.startswith("_")
+        if not module.ispkg
     ]
     found = [Importer(module.NAME, module.RANK, module.recognise, module.read) for module in modules]
     return tuple(sorted(found, key=lambda importer: (importer.rank, importer.name)))

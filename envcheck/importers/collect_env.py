@@ -11,12 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.importers import _gpu_lines
-from envcheck.importers._operating_system import from_python_platform, from_title
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._records import environment
-from envcheck.merge import merge
+from envcheck.importers.kit import gpu_lines
+from envcheck.importers.kit.operating_system import from_python_platform, from_title
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, environment
 from envcheck.snapshot import (
     Driver,
     Environment,
@@ -29,6 +27,7 @@ from envcheck.snapshot import (
     Toolkit,
     Variables,
 )
+from envcheck.snapshot.merge import merge
 
 NAME = "torch collect_env"
 RANK = Rank.OUTPUT
@@ -175,11 +174,11 @@ def _driver(values: _Values) -> Driver | None:
 def _gpus(values: _Values) -> Listing[Gpu] | None:
     """The GPUs of nvidia-smi's list; torch's own answer, where it stands instead, names only the current device."""
     lines = values.get("gpu models and configuration", ())
-    found = _gpu_lines.listing(lines)
+    found = gpu_lines.listing(lines)
     if found or not lines or _hip(values):
         return found
     plain = _PLAIN_DEVICE.match(lines[0])
-    return Listing(items=(Gpu(source=SOURCE, label=_gpu_lines.label(0), name=plain[0].strip()),)) if plain else None
+    return Listing(items=(Gpu(source=SOURCE, label=gpu_lines.label(0), name=plain[0].strip()),)) if plain else None
 
 
 def _toolkits(values: _Values) -> Listing[Toolkit] | None:

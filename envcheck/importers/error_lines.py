@@ -10,8 +10,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from envcheck.importers._paste import SOURCE, Paste, left_out_run
-from envcheck.importers._protocol import Rank
+from envcheck.importers.kit.paste import SOURCE, Paste, left_out_run
+from envcheck.importers.kit.protocol import Rank
 from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 
 NAME = "error lines"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._records import joined
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, joined
 from envcheck.snapshot import Platform, Snapshot
 
 NAME = "Jetson"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._records import any_line, each_line
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, any_line, each_line
 from envcheck.snapshot import Kernel, KernelModule, Snapshot
 
 NAME = "kernel modules"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank
 from envcheck.snapshot import Driver, DriverLibrary, Listing, Snapshot
 
 NAME = "libcuda lookups"

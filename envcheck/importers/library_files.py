@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from envcheck.compat.families import SPOKEN_OF, files_of
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank
 from envcheck.snapshot import Library, Listing, Snapshot
 
 NAME = "CUDA libraries"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from envcheck.importers import _gpu_lines
-from envcheck.importers._paste import Paste
-from envcheck.importers._protocol import Rank
+from envcheck.importers.kit import gpu_lines
+from envcheck.importers.kit.paste import Paste
+from envcheck.importers.kit.protocol import Rank
 from envcheck.snapshot import Snapshot
 
 NAME = "nvidia-smi -L"
@@ -12,8 +12,8 @@ RANK = Rank.OUTPUT
 
 
 def recognise(paste: Paste) -> bool:
-    return any(_gpu_lines.is_gpu_line(line) for line in paste.lines)
+    return any(gpu_lines.is_gpu_line(line) for line in paste.lines)
 
 
 def read(paste: Paste) -> Snapshot:
-    return Snapshot(gpus=_gpu_lines.listing(line for line in paste.lines if _gpu_lines.is_gpu_line(line)))
+    return Snapshot(gpus=gpu_lines.listing(line for line in paste.lines if gpu_lines.is_gpu_line(line)))

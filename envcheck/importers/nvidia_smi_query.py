@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from envcheck.importers._paste import Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._smi_labels import element_path
-from envcheck.importers._smi_report import snapshot_of
-from envcheck.importers._xml import Element
+from envcheck.importers.kit.paste import Paste
+from envcheck.importers.kit.protocol import Rank
+from envcheck.importers.smi.labels import element_path
+from envcheck.importers.smi.report import snapshot_of
+from envcheck.importers.smi.xml import Element
 from envcheck.snapshot import Snapshot
 
 NAME = "nvidia-smi -q"

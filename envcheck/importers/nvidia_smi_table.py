@@ -12,10 +12,10 @@ from itertools import takewhile
 
 import msgspec
 
-from envcheck.importers._gpu_lines import MOST_GPUS, by_index, label
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._smi_values import bus_id, error_in, flag, quantity, whole
+from envcheck.importers.kit.gpu_lines import MOST_GPUS, by_index, label
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank
+from envcheck.importers.smi.fields import bus_id, error_in, flag, quantity, whole
 from envcheck.snapshot import Driver, Ecc, Gpu, Listing, Memory, Mig, MigInstance, Platform, Power, Snapshot
 
 NAME = "nvidia-smi"

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from envcheck.importers._paste import Paste
-from envcheck.importers._protocol import Rank, Unreadable
-from envcheck.importers._smi_report import snapshot_of
-from envcheck.importers._xml import parse
+from envcheck.importers.kit.paste import Paste
+from envcheck.importers.kit.protocol import Rank, Unreadable
+from envcheck.importers.smi.report import snapshot_of
+from envcheck.importers.smi.xml import parse
 from envcheck.snapshot import Snapshot
 
 NAME = "nvidia-smi -q -x"

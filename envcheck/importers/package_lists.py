@@ -10,9 +10,8 @@ from collections.abc import Iterator
 
 from packaging.utils import canonicalize_name
 
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._records import environment, with_environment
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, environment, with_environment
 from envcheck.snapshot import Distribution, Snapshot
 
 NAME = "package list"

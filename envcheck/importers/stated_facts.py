@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from envcheck.importers._assemble import STATED
-from envcheck.importers._operating_system import from_title
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._records import environment, joined, with_environment
+from envcheck.importers.kit.assemble import STATED
+from envcheck.importers.kit.operating_system import from_title
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
 from envcheck.snapshot import Driver, Framework, Gpu, Listing, Platform, Snapshot
 
 NAME = "facts in prose"

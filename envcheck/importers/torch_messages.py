@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from envcheck.importers._assemble import NAMED
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
-from envcheck.importers._records import environment, joined, with_environment
+from envcheck.importers.kit.assemble import NAMED
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank, environment, joined, with_environment
 from envcheck.snapshot import Driver, Framework, Gpu, Listing, Snapshot
 from envcheck.versions import CudaVersion
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from envcheck.importers._paste import SOURCE, Paste
-from envcheck.importers._protocol import Rank
+from envcheck.importers.kit.paste import SOURCE, Paste
+from envcheck.importers.kit.protocol import Rank
 from envcheck.redact.secrets import masked_value
 from envcheck.snapshot import Snapshot, Variables
 

@@ -16,11 +16,10 @@ from functools import cache, partial
 import msgspec
 
 from envcheck.checks import Report
-from envcheck.redact.pseudonyms import HIDDEN_GPU
-from envcheck.redact.pseudonyms import HOME as HOME
-from envcheck.redact.pseudonyms import HOST as HOST
 from envcheck.redact.secrets import every_hint, masked, masked_value
-from envcheck.redact.walk import Rewriting, as_json, rewritten
+from envcheck.redact.walk import HIDDEN_GPU, Rewriting, as_json, rewritten
+from envcheck.redact.walk import HOME as HOME
+from envcheck.redact.walk import HOST as HOST
 
 
 def mask_secrets(report: Report) -> Report:

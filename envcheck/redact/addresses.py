@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from envcheck.checks import Report
-from envcheck.redact.pseudonyms import IP
+from envcheck.redact.walk import IP
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"

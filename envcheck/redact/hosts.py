@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from envcheck.checks import Report
-from envcheck.redact.pseudonyms import HOST, IP
-from envcheck.redact.walk import Rewriting, rewritten
+from envcheck.redact.walk import HOST, IP, Rewriting, rewritten
 
 _NAME = r"[A-Za-z](?:[A-Za-z0-9_-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9_-]*[A-Za-z0-9])?)*"
 _STANDS = re.compile(

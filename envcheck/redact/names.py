@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from envcheck.checks import Report
 from envcheck.redact.addresses import Addresses
 from envcheck.redact.hosts import Hosts
-from envcheck.redact.pseudonyms import HIDDEN_GPU, HOST, SERIAL
 from envcheck.redact.users import Users
+from envcheck.redact.walk import HIDDEN_GPU, HOST, SERIAL
 from envcheck.snapshot import Gpu
 
 _UUID = re.compile(r"(?<![\w-])(GPU|MIG)-[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){0,3}(?:-[0-9a-fA-F]{12})?(?![\w-])")

@@ -1,4 +1,4 @@
-"""Rewrite the texts of a record and of all that it holds."""
+"""What stands for a name in a redacted report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,18 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
+
+HOST = "host"
+HOME = "/home/user"
+"""The home folder of the report's first user."""
+HIDDEN_GPU = "redacted-"
+"""What the pseudonym of a GPU has after ``GPU-``."""
+IP = "ip-"
+SERIAL = "serial-"
+
+
+# Rewrite the texts of a record and of all that it holds.
+
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -14,7 +14,6 @@ import msgspec
 from envcheck.compat.compiling import compile_folder, toml_files
 from envcheck.compat.load import read_folder
 from envcheck.errors import UsageError
-from envcheck.output import write_whole
 from envcheck.refresh import release_rows, torch_rows
 from envcheck.refresh.document import Document
 from envcheck.refresh.generated import TORCH, Change, Work, find_work
@@ -23,6 +22,7 @@ from envcheck.refresh.metadata import Metadata, read_metadata
 from envcheck.refresh.place import folder_to_write
 from envcheck.refresh.remote_wheel import RemoteWheel
 from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, releases
+from envcheck.text.output import write_whole
 
 
 class Refreshed(msgspec.Struct, frozen=True):

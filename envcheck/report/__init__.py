@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from envcheck.errors import UsageError
-from envcheck.report.inert import Syntax
+from envcheck.text.inert import Syntax
 
 if TYPE_CHECKING:
     from envcheck.checks import Report

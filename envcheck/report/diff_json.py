@@ -6,7 +6,7 @@ import msgspec
 
 from envcheck.diff import Diff
 from envcheck.report import Options
-from envcheck.report.encode import encode
+from envcheck.text.encode import encode
 
 
 def render_diff(found: Diff, _options: Options) -> str:

@@ -9,7 +9,7 @@ from envcheck.diff import Compared, Comparison, Diff
 from envcheck.diff.record import Change, Section
 from envcheck.report import Options
 from envcheck.report.pen import Line, Pen, Span, Style
-from envcheck.report.wrap import width
+from envcheck.text.wrap import width
 
 _TITLES: dict[Section, str] = {
     "verdict": "Verdict",

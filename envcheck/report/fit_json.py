@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from envcheck.report.encode import encode
+from envcheck.text.encode import encode
 
 
 def render(value: Any) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from envcheck.compat.fit import FitVerdict
 from envcheck.compat.overlay import decided, is_from
-from envcheck.compat.question.answer import Answer, Reason
+from envcheck.compat.question.question import Answer, Reason
+from envcheck.compat.relations.fit import FitVerdict
 from envcheck.report import Options
-from envcheck.report.clean import clean
 from envcheck.report.pen import Line, Pen, Span, Style
 from envcheck.sources import Source
+from envcheck.text.clean import clean
 
 _INDENT = " " * 2
 _COLUMN = 6

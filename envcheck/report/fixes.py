@@ -6,7 +6,7 @@ from envcheck.checks import Check, Fix, ways
 from envcheck.report.lines import LABEL, command_lines, labelled
 from envcheck.report.pen import Line, Pen
 from envcheck.report.room import UNLIMITED, Room
-from envcheck.report.wrap import width
+from envcheck.text.wrap import width
 
 _WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 from envcheck.checks import ASSUMPTION, Check, Evidence, Report
-from envcheck.report.clean import clean
 from envcheck.report.deaths import DIED, probe_end
 from envcheck.report.findings import Finding, Outline
 from envcheck.report.fixes import fix_lines
@@ -14,8 +13,9 @@ from envcheck.report.lines import LABEL, labelled, labelled_items, tagged, title
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.room import Room
 from envcheck.report.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
-from envcheck.report.wrap import width
-from envcheck.rules.measured import only_measured
+from envcheck.rules.facts.measurements import only_measured
+from envcheck.text.clean import clean
+from envcheck.text.wrap import width
 
 
 def verdict_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.command import shell_line
 from envcheck.report.deaths import DIED, probe_name, probe_sentence
 from envcheck.report.essentials import distributions, made_at, made_by, versions
 from envcheck.report.findings import Finding, Outline
@@ -22,6 +21,7 @@ from envcheck.report.markup import Markup, chip, join, link, tag, text
 from envcheck.report.stack import Row, stack_rows
 from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
 from envcheck.report.tail import count_text, not_tried
+from envcheck.text.command import shell_line
 
 FORMAT = Format(
     shows="a page in one file that loads nothing: the stack, findings, figures as bars",

@@ -6,7 +6,7 @@ import msgspec
 
 from envcheck.checks import Report
 from envcheck.report import Format, Options
-from envcheck.report.encode import encode
+from envcheck.text.encode import encode
 
 FORMAT = Format(shows="the whole report", suffix="json", syntax="json")
 

@@ -12,10 +12,10 @@ from html import escape
 
 from envcheck.checks import LAYERS, Check, Fix, Report, ways
 from envcheck.report import Format, Options
-from envcheck.report.clean import clean
-from envcheck.report.command import shell_line
 from envcheck.report.fixes import steps
 from envcheck.report.head import evidence_text
+from envcheck.text.clean import clean
+from envcheck.text.command import shell_line
 
 FORMAT = Format(shows="XML for continuous integration: a test case for each check", suffix="xml", syntax="markup")
 

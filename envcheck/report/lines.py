@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from envcheck.report.pen import Line, Pen, Span, Style
 from envcheck.report.room import LONGEST_COMMAND
-from envcheck.report.wrap import width
+from envcheck.text.wrap import width
 
 LABEL = 8
 """Columns before the text of a labelled line: ``  seen  ``."""

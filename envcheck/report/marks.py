@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from envcheck.report.clean import clean
-from envcheck.report.command import shell_line
-from envcheck.report.wrap import clip
+from envcheck.text.clean import clean
+from envcheck.text.command import shell_line
+from envcheck.text.wrap import clip
 
 _LONGEST = 240
 _SPECIAL = re.compile(r"([\\`*_\[\]|~$!])")

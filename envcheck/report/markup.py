@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from envcheck.report.clean import clean
+from envcheck.text.clean import clean
 
 LONGEST = 800
 """Characters of one foreign text that are shown."""

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from envcheck.compat.lookup import Page
-from envcheck.compat.question.wording import readable
+from envcheck.compat.question.lookup import Page
+from envcheck.compat.question.question import readable
 from envcheck.report import Options
-from envcheck.report.clean import clean
 from envcheck.report.fit_text import overlay_lines
 from envcheck.report.pen import Line, Pen, Span
 from envcheck.sources import Source
+from envcheck.text.clean import clean
 
 _INDENT = "  "
 _COLUMN = 26

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from envcheck.report import Options
-from envcheck.report.clean import clean
-from envcheck.report.command import shell_line
-from envcheck.report.wrap import clip, fill, fill_items, width
+from envcheck.text.clean import clean
+from envcheck.text.command import shell_line
+from envcheck.text.wrap import clip, fill, fill_items, width
 
 if TYPE_CHECKING:
     from envcheck.checks import Status

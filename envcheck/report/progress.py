@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from envcheck.events import Event, OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress, ignore
-from envcheck.report.clean import clean
-from envcheck.report.inert import inert
-from envcheck.report.wrap import clip
+from envcheck.text.clean import clean
+from envcheck.text.inert import inert
+from envcheck.text.wrap import clip
 
 _SECONDS_BETWEEN = 0.2
 _SECONDS_BETWEEN_LINES = 2.0

@@ -9,9 +9,9 @@ import msgspec
 
 from envcheck.checks import SCHEMA_VERSION, Report
 from envcheck.errors import UsageError
-from envcheck.report.clean import clean
-from envcheck.report.wrap import clip
 from envcheck.snapshot import Snapshot
+from envcheck.text.clean import clean
+from envcheck.text.wrap import clip
 
 MOST_BYTES = 64 << 20
 MOST_RECORDS = 500_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from envcheck.report.wrap import clip, width
 from envcheck.rules.api import Rule
+from envcheck.text.wrap import clip, width
 
 _COLUMNS = 80
 _SCOPES = {

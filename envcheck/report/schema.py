@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from envcheck.checks import SCHEMA_VERSION, Report
-from envcheck.compat.question.answer import Answer
+from envcheck.compat.question.question import Answer
 from envcheck.diff import Diff
 from envcheck.errors import UsageError
 

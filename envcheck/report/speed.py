@@ -12,7 +12,7 @@ from envcheck.report.head import head_lines
 from envcheck.report.pen import WORDS, Line, Pen, Span
 from envcheck.report.room import ROOMS
 from envcheck.report.tail import count_text
-from envcheck.rules.measured import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
+from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
 FORMAT = Format(shows="the measured figures, each beside what was to be expected", suffix="speed.txt", syntax="text")

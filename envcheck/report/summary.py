@@ -12,8 +12,8 @@ from typing import Any
 
 from envcheck.checks import Check, Fix, Report, ways
 from envcheck.report import Format, Options
-from envcheck.report.encode import encode
-from envcheck.report.inert import inert
+from envcheck.text.encode import encode
+from envcheck.text.inert import inert
 
 FORMAT = Format(shows="one line of JSON under 8 kB, without the snapshot", suffix="summary.json", syntax="json")
 

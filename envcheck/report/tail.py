@@ -8,7 +8,7 @@ from envcheck.report.head import examined_here, import_tried
 from envcheck.report.pen import Line, Pen, Span
 from envcheck.report.room import Room
 from envcheck.report.subject import frameworks_in, gpus_of, judged_environment
-from envcheck.report.wrap import width
+from envcheck.text.wrap import width
 
 _GAP = 3
 

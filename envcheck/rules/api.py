@@ -28,9 +28,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
-from envcheck.compat.complete import driver_os
-from envcheck.compat.package_needs import marks_of
+from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.tables import Os, Tables
+from envcheck.enrich.complete import driver_os
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
 
 Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurement"]

@@ -1,4 +1,4 @@
-"""All rules, found by listing the modules of this package: adding a rule touches one file."""
+"""All rules, found by listing the folders of this package: adding a rule touches one file."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from envcheck.rules.api import Rule
 @cache
 def all_rules() -> tuple[Rule, ...]:
     """Every rule, in the order of the modules' names and of the definitions in them."""
-    names = sorted(module.name for module in pkgutil.iter_modules(rules.__path__))
-    modules = [importlib.import_module(f"{rules.__name__}.{name}") for name in names]
+    names = sorted(module.name for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."))
+    modules = [importlib.import_module(name) for name in names]
     found = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
     return tuple(dict.fromkeys(found))
 

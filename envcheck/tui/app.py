@@ -22,33 +22,41 @@ from textual.events import Event, Key, Resize
 from textual.screen import Screen
 from textual.widgets import OptionList
 
-from envcheck.ahead import Ahead
 from envcheck.errors import EnvcheckError
+from envcheck.pipeline.ahead import Ahead
 from envcheck.report import Options
 from envcheck.report.essentials import made_at
 from envcheck.report.pen import Pen
-from envcheck.tui import keys, wishes
-from envcheck.tui.calm import Front, KeyLine, Live
-from envcheck.tui.desk import Desk, ProcessAside, Put
-from envcheck.tui.overview import Overview
-from envcheck.tui.paint import THEMES, Paint, first_theme
-from envcheck.tui.plain import draw_scrollbars
-from envcheck.tui.runner import Runner
-from envcheck.tui.sessions import Examine, Session, examine_aside
+from envcheck.tui import keys
+from envcheck.tui.screens.overview import Overview
 from envcheck.tui.tabs import Tabs
+from envcheck.tui.widgets.base import Front, KeyLine, Live, draw_scrollbars
+from envcheck.tui.widgets.paint import THEMES, Paint, first_theme
 from envcheck.tui.windows import Windows
+from envcheck.tui.worker import requests
+from envcheck.tui.worker.client import Desk, ProcessAside, Put
+from envcheck.tui.worker.runner import Runner
+from envcheck.tui.worker.sessions import Examine, Session, examine_aside
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
-    from envcheck.request import Request
-    from envcheck.tui.telemetry import Telemetry
+    from envcheck.pipeline.request import Request
+    from envcheck.tui.widgets.telemetry import Telemetry
 
 _TICK = 0.1
 _SHOWN, _BEHIND = 2, 10
 """Ticks after which news is shown, and on a screen behind a window, where all of both is drawn anew with it."""
 _KEYS_FIRST, _LATEST = 0.15, 5
 """Seconds after a key in which its answer is drawn and no news, and ticks after which news is shown all the same."""
-_LATER = ("speed", "telemetry", "figures", "sparks", "whatif", "facts", "choices", "detail")
+_LATER = (
+    "screens.speed",
+    "widgets.telemetry",
+    "widgets.figures",
+    "screens.whatif",
+    "screens.facts",
+    "widgets.choices",
+    "widgets.detail",
+)
 """Modules of this package that only other places and windows need; imported when there is something to read."""
 _FIRST_SCREEN = 0.05
 """Seconds in which the first screen is drawn before probes take the processors."""
@@ -119,7 +127,7 @@ class EnvcheckApp(App["Report"]):
         if self.report is not None:
             self.call_after_refresh(self.show, self.report)
         else:
-            self.set_timer(_FIRST_SCREEN, lambda: self.runner.begin("Examining this machine", wishes.plain))
+            self.set_timer(_FIRST_SCREEN, lambda: self.runner.begin("Examining this machine", requests.plain))
         self.set_interval(_TICK, self._tick)
 
     def _heed_signals(self) -> None:
@@ -146,7 +154,7 @@ class EnvcheckApp(App["Report"]):
     def show(self, report: Report) -> None:
         """Show a report in place of the present one."""
         self.report, self.problem = report, ""
-        may_watch = not self._saved and wishes.nvml_answered(report)
+        may_watch = not self._saved and requests.nvml_answered(report)
         self.tabs.show(report, may_watch=may_watch)
         self._say()
         self._learn_rules()
@@ -163,7 +171,7 @@ class EnvcheckApp(App["Report"]):
 
     # Sessions
 
-    def _begin(self, doing: str, wish: wishes.Wish, keep: Iterable[str] | None = ()) -> None:
+    def _begin(self, doing: str, wish: requests.Wish, keep: Iterable[str] | None = ()) -> None:
         """Start a session, keeping what probes of these kinds told (None: all probes)."""
         if self._saved:
             self.tell("this is a saved report: nothing is examined")
@@ -255,7 +263,7 @@ class EnvcheckApp(App["Report"]):
 
     def on_overview_chosen(self, event: Overview.Chosen) -> None:
         if self.report is not None:
-            from envcheck.tui.pages import finding_lines
+            from envcheck.tui.screens.pages import finding_lines
 
             report, finding, told = self.report, event.finding, self.tabs.overview.documentation(event.finding)
             self.windows.page(finding.rule, lambda pen: finding_lines(finding, report, pen, told))
@@ -281,7 +289,7 @@ class EnvcheckApp(App["Report"]):
 
     def action_copy(self) -> None:
         """Copy the command; it is shown too, for terminals that do not let programs copy."""
-        from envcheck.tui.choices import command_of
+        from envcheck.tui.widgets.choices import command_of
 
         check = self.tabs.overview.selected
         command = command_of(check) if check is not None else ""
@@ -294,12 +302,12 @@ class EnvcheckApp(App["Report"]):
     def action_again(self) -> None:
         probe = self.tabs.facts.probe if self.tabs.facts and self.tabs.place == "facts" else None
         if probe is None:
-            self._begin("Examining again", wishes.plain)
+            self._begin("Examining again", requests.plain)
         else:
-            self._begin(f"Running probe {probe}", partial(wishes.probe_alone, probe=probe), None)
+            self._begin(f"Running probe {probe}", partial(requests.probe_alone, probe=probe), None)
 
     def action_deep(self) -> None:
-        self._begin("Trying frameworks", wishes.deep, ("bench",))
+        self._begin("Trying frameworks", requests.deep, ("bench",))
 
     @work(exclusive=True, group="bench", exit_on_error=False)
     async def action_bench(self, full: bool) -> None:  # noqa: FBT001
@@ -314,7 +322,7 @@ class EnvcheckApp(App["Report"]):
             self.tell(str(error), severity="warning")
             return
         self.tabs.go_to("performance")
-        self._begin("Measuring", partial(wishes.measuring, bench=bench), ("deep",))
+        self._begin("Measuring", partial(requests.measuring, bench=bench), ("deep",))
 
     def action_cancel(self) -> None:
         if self.runner.session is None:
@@ -327,8 +335,8 @@ class EnvcheckApp(App["Report"]):
     def action_environments(self) -> None:
         def judge(environment: str | None) -> None:
             if self._saved or self._is_free():
-                self.runner.request = wishes.judging(self.runner.request, environment)
-                self._begin("Examining again", wishes.plain)
+                self.runner.request = requests.judging(self.runner.request, environment)
+                self._begin("Examining again", requests.plain)
 
         self.windows.environments(self.report, judge)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from envcheck.errors import EnvcheckError
-from envcheck.output import write_whole
 from envcheck.report import FORMATS
+from envcheck.text.output import write_whole
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -49,7 +49,7 @@ async def export(app: EnvcheckApp, form: str) -> None:
 async def _write(app: EnvcheckApp, report: Report, form: str, path: Path) -> None:
     homes = [app.home] if app.home else []
     if form == "baseline":
-        from envcheck.baseline import save
+        from envcheck.report.baseline import save
 
         save(report, str(path))
     elif form == "svg":

@@ -9,16 +9,16 @@ from textual.app import ComposeResult
 from textual.widgets import Input, TabbedContent, TabPane
 
 from envcheck.report import Options
-from envcheck.tui.desk import Desk
-from envcheck.tui.overview import Overview
-from envcheck.tui.paint import Paint
+from envcheck.tui.screens.overview import Overview
+from envcheck.tui.widgets.paint import Paint
+from envcheck.tui.worker.client import Desk
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
-    from envcheck.tui.facts import Facts
-    from envcheck.tui.speed import Speed
-    from envcheck.tui.telemetry import Telemetry
-    from envcheck.tui.whatif import WhatIf
+    from envcheck.tui.screens.facts import Facts
+    from envcheck.tui.screens.speed import Speed
+    from envcheck.tui.screens.whatif import WhatIf
+    from envcheck.tui.widgets.telemetry import Telemetry
 
 TABS = ("overview", "performance", "matrix", "facts")
 _FOCUS = {
@@ -137,20 +137,20 @@ class Tabs(TabbedContent):
     async def _build(self, place: str) -> None:
         pane, paint = self.query_one(f"#{place}", Place), self._paint()
         if place == "performance":
-            from envcheck.tui.speed import Speed
-            from envcheck.tui.telemetry import Telemetry
+            from envcheck.tui.screens.speed import Speed
+            from envcheck.tui.widgets.telemetry import Telemetry
 
             speed = Speed((self._telemetry or Telemetry)(), paint)
             await pane.mount(speed)
             self.speed = speed
         elif place == "matrix":
-            from envcheck.tui.whatif import WhatIf
+            from envcheck.tui.screens.whatif import WhatIf
 
             what_if = WhatIf(self._page_options, paint, self._desk)
             await pane.mount(what_if)
             self.what_if = what_if
         else:
-            from envcheck.tui.facts import Facts
+            from envcheck.tui.screens.facts import Facts
 
             facts = Facts(paint)
             await pane.mount(facts)

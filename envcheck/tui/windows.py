@@ -12,8 +12,8 @@ from rich.text import Text
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
 from envcheck.report.pen import Line, Pen
-from envcheck.tui.detail import Ask, Choose, Page
 from envcheck.tui.keys import KEYS
+from envcheck.tui.widgets.detail import Ask, Choose, Page
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -50,7 +50,7 @@ class Windows:
 
     def gpus(self, report: Report | None) -> None:
         """The GPUs, and what is known of the one that is chosen."""
-        from envcheck.tui.choices import gpu_lines, gpu_rows
+        from envcheck.tui.widgets.choices import gpu_lines, gpu_rows
 
         if report is None or not (rows := gpu_rows(report, self._app.paint)):
             self._app.tell("no GPU is known")
@@ -64,7 +64,7 @@ class Windows:
 
     def environments(self, report: Report | None, judge: Callable[[str | None], None]) -> None:
         """The environments; ``judge`` is given the key of the chosen one, or None: all known places."""
-        from envcheck.tui.choices import environment_rows
+        from envcheck.tui.widgets.choices import environment_rows
 
         keys, rows = environment_rows(report, self._app.paint) if report else ((), ())
 
@@ -90,7 +90,7 @@ class Windows:
 
     def open(self, show: Callable[[Report], None]) -> None:
         """Ask for a saved report."""
-        from envcheck.tui.choices import read_saved
+        from envcheck.tui.widgets.choices import read_saved
 
         async def read(name: str) -> None:
             show(await asyncio.to_thread(read_saved, name))

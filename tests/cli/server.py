@@ -11,8 +11,8 @@ import os
 import socket
 import sys
 
-from envcheck import judging, options, report, session  # noqa: F401 - imported for the processes that are forked
-from envcheck.cli import program
+from envcheck import report  # noqa: F401 - imported for the processes that are forked
+from envcheck.cli.main import program
 from envcheck.compat.load import tables
 from envcheck.rules.catalog import all_rules
 

@@ -186,7 +186,7 @@ def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 def test_the_json_report_needs_neither_textual_nor_rich(tmp_path: Path) -> None:
     script = (
-        "import sys; from envcheck.cli import main; main(['check', '--format', 'json']);"
+        "import sys; from envcheck.cli.main import main; main(['check', '--format', 'json']);"
         "print(sorted({'textual', 'rich', 'asyncio', 'pynvml', 'cuda'} & set(sys.modules)), file=sys.stderr)"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}

@@ -71,7 +71,7 @@ def test_the_known_ones_are_listed(tmp_path: Path) -> None:
 
 
 def test_every_component_has_a_page() -> None:
-    from envcheck.compat.lookup import look_up  # noqa: PLC0415 - beside its only use
+    from envcheck.compat.question.lookup import look_up  # noqa: PLC0415 - beside its only use
     from envcheck.components import Component  # noqa: PLC0415
 
     names = {row.name for row in tables().releases}

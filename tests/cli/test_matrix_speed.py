@@ -58,7 +58,7 @@ def test_a_question_is_answered_at_once(installed: Path, question: list[str]) ->
 
 def test_a_question_loads_only_what_it_needs(installed: Path) -> None:
     script = (
-        "import sys; from envcheck.cli import main; main(['matrix', 'check', 'torch==2.5.1', 'driver==550']);"
+        "import sys; from envcheck.cli.main import main; main(['matrix', 'check', 'torch==2.5.1', 'driver==550']);"
         "print(*sorted(sys.modules), sep=chr(10))"
     )
     run = subprocess.run(

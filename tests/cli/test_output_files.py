@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.errors import UsageError
-from envcheck.output import parse_targets, writable, write_whole
+from envcheck.text.output import parse_targets, writable, write_whole
 from tests.cli.calling import envcheck
 
 FORMATS = ("json", "text")

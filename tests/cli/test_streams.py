@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.cli import main
+from envcheck.cli.main import main
 from tests.cli.calling import ROOT, Result
 
 FINE = "check --assume gpu==H100,driver==550.54.14,os==linux,torch==2.5.1+cu124"
@@ -78,6 +78,6 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
     def run_out(*_arguments: object) -> int:
         raise MemoryError
 
-    monkeypatch.setattr("envcheck.verbs.run_verb", run_out)
+    monkeypatch.setattr("envcheck.cli.verbs.run_verb", run_out)
     assert main(["check"]) == 4
     assert capsys.readouterr() == ("", "envcheck broke: out of memory (ulimit -v, or the limit of a container)\n")

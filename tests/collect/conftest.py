@@ -36,7 +36,7 @@ class Probes:
         self.events: list[Event] = []
         self.parts: dict[str, Snapshot] = {}
         folder.mkdir()
-        shutil.copy(bundle.folder("probes") / "_kit.py", folder)
+        shutil.copytree(bundle.folder("probes") / "kit", folder / "kit", dirs_exist_ok=True)
 
     def add(self, name: str, body: str, *, kind: str = "file", seconds: float = 60.0, **header: object) -> None:
         """Write a probe; ``NAME`` in its body is its name."""

@@ -17,8 +17,8 @@ import pytest
 from envcheck import events
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.interrupt import noted
-from envcheck.merge import merge
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+from envcheck.snapshot.merge import merge
 
 GPUS = [
     {"source": "cuda", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number, "utilisation": 0.0}

@@ -43,7 +43,7 @@ def test_header_is_read_without_running_the_file(tmp_path: Path, header: str) ->
     mark = tmp_path / "mark"
     before = f"'''PROBE = {{}} is the header.'''\nopen({str(mark)!r}, 'w')\nraise SystemExit\n"
     write(tmp_path, f"{before}PROBE = {header}\nother = {{}}\n")
-    write(tmp_path, "not Python at all", "_kit.py")
+    write(tmp_path, "not Python at all", "_helper.py")
     write(tmp_path, "not Python at all", "readme.txt")
     assert all_probes(tmp_path) == (SPEC,)
     assert not mark.exists()

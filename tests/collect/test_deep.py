@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from envcheck import events
-from envcheck.collect import deep_variables
+from envcheck.collect import trial_plan
 from envcheck.snapshot import Trial
 from tests.collect.trying import DEEP, ENVIRONMENT, H200, LOOK, SENT, Machine, environment
 
@@ -59,7 +59,7 @@ def test_the_users_variables_stay_and_caches_do_not(machine: Machine) -> None:
     assert variables["HF_HUB_OFFLINE"] == "1"
     assert "JAX_COMPILATION_CACHE_DIR" not in variables
     folder = Path(machine.seen()["cwd"]).parent
-    for name in deep_variables.CACHES:
+    for name in trial_plan.CACHES:
         assert Path(variables[name]).parent == folder, name
     assert folder.parent.name.startswith("envcheck-")
     assert not folder.parent.exists()
@@ -207,7 +207,7 @@ def test_one_gpu_of_several_is_shown(machine: Machine) -> None:
 
 
 def test_no_temporary_folder_is_a_row(machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(deep_variables, "_place", lambda _usual: str(tmp_path / "nowhere"))
+    monkeypatch.setattr(trial_plan, "_place", lambda _usual: str(tmp_path / "nowhere"))
     machine.add("deep_look", LOOK)
     row = machine.run()["deep_look", "torch"]
     assert row.status == "failed"

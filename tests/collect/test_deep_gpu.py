@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.deep_gpu import Choice, choose_gpu
-from envcheck.collect.deep_variables import child_variables
+from envcheck.collect.trial_plan import Choice, child_variables, choose_gpu
 from envcheck.snapshot import Gpu, Listing, Memory, Mig, MigInstance, Platform, Process, Snapshot
 
 GIB = 1 << 30

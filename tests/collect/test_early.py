@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from envcheck import bundle, cli
+from envcheck import bundle
+from envcheck.cli import main
 from envcheck.collect import early
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.child import Launch
@@ -102,7 +103,7 @@ def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(early, "take", noted)
     monkeypatch.chdir(tmp_path)
     for options in ((), ("--python", sys.executable, "--timeout", "60"), ("--all-envs",)):
-        cli.main(["check", "--format", "summary", "-q", *options])
+        main.main(["check", "--format", "summary", "-q", *options])
         (child,) = [child for child in taken if child]
         assert child.told == early.PROBE
         taken.clear()
@@ -139,7 +140,7 @@ def test_one_that_nobody_needs_is_ended() -> None:
 
 @pytest.mark.parametrize("arguments", [("--only", "no-such-rule"), ("--assume", "gpu==H100", "-q"), ()])
 def test_none_waits_after_a_check(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    cli.main(["check", "--format", "summary", *arguments])
+    main.main(["check", "--format", "summary", *arguments])
     assert not early._waiting
     capsys.readouterr()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect.own_path import own_path
+from envcheck.collect.request import own_path
 
 LOOK = """
 import json, os, sys
@@ -49,7 +49,7 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "json",
         "ctypes",
         "signal",
-        "_kit",
+        "kit",
         "look",
         "planted_package",
         "startup",

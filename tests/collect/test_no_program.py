@@ -13,7 +13,7 @@ import pytest
 
 from envcheck.collect import early
 from envcheck.collect.starting import own_variables
-from probes import _find_library
+from probes.kit import harmless
 
 TRY = """
 import importlib, os, sys
@@ -68,7 +68,7 @@ def test_no_library_is_searched_for_by_programs(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(ctypes.util, "find_library", ctypes.util.find_library)
     started: list[object] = []
     sys.addaudithook(lambda event, arguments: started.append(arguments) if event == "subprocess.Popen" else None)
-    _find_library.find_no_library()
+    harmless.find_no_library()
     assert ctypes.util.find_library("dl") is None
     assert started == []
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import visible
-from envcheck.collect.noise import TAIL, Noise
+from envcheck.collect import deaths
+from envcheck.collect.deaths import TAIL, Noise
 from envcheck.events import Progress
 
 
@@ -109,7 +109,7 @@ def test_tail_is_the_same_however_it_is_read(size: int) -> None:
 
 
 def test_one_line_is_bounded() -> None:
-    assert visible.one_line("a\n\tb  c") == "a b c"
-    assert visible.one_line("x" * 400) == "x" * 299 + "…"
-    assert visible.one_line("\x1b" * 400, 10) == "\\x1b\\x1b\\…"
-    assert visible.one_line("\udc80") == "\\udc80"
+    assert deaths.one_line("a\n\tb  c") == "a b c"
+    assert deaths.one_line("x" * 400) == "x" * 299 + "…"
+    assert deaths.one_line("\x1b" * 400, 10) == "\\x1b\\x1b\\…"
+    assert deaths.one_line("\udc80") == "\\udc80"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.collect.noise import LONGEST_LINE, MOST_TELLING, Noise
+from envcheck.collect.deaths import LONGEST_LINE, MOST_TELLING, Noise
 
 
 def telling(*lines: str) -> tuple[str, ...]:

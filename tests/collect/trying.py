@@ -6,9 +6,9 @@ import os
 import sys
 from typing import Any
 
-from envcheck.collect.deep import Deep
-from envcheck.merge import merge
+from envcheck.collect.trials import Deep
 from envcheck.snapshot import Framework, ProbeRun, Snapshot, Trial
+from envcheck.snapshot.merge import merge
 
 Key = tuple[str, str | None]
 """Of a row: the names of its probe and of the framework."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from envcheck.compat.load import tables
-from envcheck.compat.question.answer import Answer
 from envcheck.compat.question.asking import ask
+from envcheck.compat.question.question import Answer
 from envcheck.compat.tables import Tables
 from envcheck.components import parse_components
 

@@ -6,9 +6,8 @@ import pytest
 
 from envcheck.compat.load import tables
 from envcheck.compat.question.candidates import Candidate
-from envcheck.compat.question.families import MOST_WORK, work
-from envcheck.compat.question.judgement import Judgement
-from envcheck.compat.question.question import Question
+from envcheck.compat.question.decision import MOST_WORK, work
+from envcheck.compat.question.question import Judgement, Question
 from envcheck.compat.question.reading import read_question
 from envcheck.compat.question.software import judge_candidate
 from envcheck.compat.tables import Tables

@@ -5,13 +5,12 @@ from __future__ import annotations
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.compat.gpu_driver import architecture_of
 from envcheck.compat.load import tables
+from envcheck.compat.names import canonical, known_versions
 from envcheck.compat.question.asking import ask
 from envcheck.compat.question.decision import decide
-from envcheck.compat.question.members import gpu_of
-from envcheck.compat.question.names import canonical
-from envcheck.compat.question.rows import known_versions
+from envcheck.compat.question.reading import gpu_of
+from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.specifier import Version, parse_specifier
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease

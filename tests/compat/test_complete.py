@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envcheck.compat.complete import complete, driver_os
 from envcheck.compat.load import tables
+from envcheck.enrich.complete import complete, driver_os
 from envcheck.snapshot import (
     Distribution,
     Driver,

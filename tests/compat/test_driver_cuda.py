@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.driver_cuda import branch_of, driver_runs_cuda, driver_speaks, minimum_driver, speaks_at_least
 from envcheck.compat.load import tables
+from envcheck.compat.relations.driver_cuda import (
+    branch_of,
+    driver_runs_cuda,
+    driver_speaks,
+    minimum_driver,
+    speaks_at_least,
+)
 from envcheck.compat.tables import Os
 from envcheck.versions import CudaVersion, DriverRelease
 from tests.every import every

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.expected import HEADROOM, WARN, Expectation, expectation
 from envcheck.compat.load import tables
+from envcheck.compat.performance.expected import HEADROOM, WARN, Expectation, expectation
 from envcheck.snapshot import Gpu, Measurement
 from tests.every import every
 from tests.rules.machines import but, geforce, h200
-from tests.rules.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer
+from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer
 
 MATRIX = tables()
 SMS, CLOCK = 132, 1980e6

@@ -5,9 +5,9 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.fit import FitVerdict
-from envcheck.compat.gpu_code import code_runs_on, runs_natively
 from envcheck.compat.load import tables
+from envcheck.compat.relations.fit import FitVerdict
+from envcheck.compat.relations.gpu_code import code_runs_on, runs_natively
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 from tests.every import every
 

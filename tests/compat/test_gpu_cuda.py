@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from envcheck.compat.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.compat.load import tables
+from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.versions import ComputeCapability, CudaVersion
 from tests.every import every
 

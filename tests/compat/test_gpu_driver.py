@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.gpu_driver import Flavour, architecture_of, driver_drives, module_drives
 from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.load import tables
+from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, driver_drives, module_drives
 from envcheck.compat.tables import Os
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.every import every

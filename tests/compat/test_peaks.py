@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from envcheck.compat.figures import ByPrecision, Precision
 from envcheck.compat.gpu_names import find_gpu
 from envcheck.compat.load import tables
-from envcheck.compat.peaks import Peak, bandwidth, peak
+from envcheck.compat.performance.peaks import Peak, bandwidth, peak
 from envcheck.compat.tables import GpuRow
 from envcheck.versions import ComputeCapability
 from tests.every import every

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.load import tables
-from envcheck.compat.question.names import scheme
+from envcheck.compat.names import scheme
 from envcheck.compat.specifier import Scheme, Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from tests.every import every

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from envcheck.compat.question.spelling import spelled
+from envcheck.compat.question.reading import spelled
 from envcheck.components import Bound, Component
 from tests.every import every
 

@@ -3,9 +3,8 @@ from __future__ import annotations
 import pytest
 
 from envcheck.compat.load import tables
+from envcheck.compat.relations.torch import build_of, builds_that_fit, python_runs_torch, torch_row
 from envcheck.compat.tables import Machine, Os
-from envcheck.compat.torch_builds import build_of, builds_that_fit
-from envcheck.compat.torch_python import python_runs_torch, torch_row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 from tests.every import every
 

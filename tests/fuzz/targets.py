@@ -13,19 +13,18 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck import baseline
-from envcheck.cli import main
+from envcheck.cli.main import main
 from envcheck.compat.load import read_folder
 from envcheck.errors import EnvcheckError
 from envcheck.exitcode import ExitCode
 from envcheck.importers import read_text
 from envcheck.redact import redact
-from envcheck.report import render
-from envcheck.report.inert import inert
+from envcheck.report import baseline, render
 from envcheck.report.read import read_report
-from probes._elf import ElfError, open_elf
-from probes._env_distributions import installed_in
-from probes._fatbin import gpu_code, gpu_targets
+from envcheck.text.inert import inert
+from probes.elf.library import ElfError, open_elf
+from probes.gpu_code.targets import gpu_code, gpu_targets
+from probes.python.distributions import installed_in
 from tests.report.examples import EXAMPLES
 from tests.test_machines import report_on
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envcheck import baseline
+from envcheck.report import baseline
 from envcheck.report.read import read_report
 from tests.fuzz.targets import TARGETS, seeds
 from tests.thorough import examples

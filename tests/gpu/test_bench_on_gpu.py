@@ -29,21 +29,18 @@ from envcheck.collect.bench_plan import Bench as Wish
 from envcheck.collect.bench_plan import choose, request_of
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.gather import gather
-from envcheck.merge import merge
-from envcheck.session import Request, gather_here
+from envcheck.pipeline.session import Request, gather_here
+from envcheck.snapshot.merge import merge
 from probes import bench_gemm
-from probes._cublaslt import CublasLt
-from probes._gemm_kinds import PRECISIONS
-from probes._gpu_call import call
-from probes._gpu_device import Device, ordinals
-from probes._gpu_kernels import FOLDER, STANDARD, Compiler, Module
-from probes._gpu_measurement import Bench
-from probes._gpu_nvrtc import Nvrtc
-from probes._gpu_sampler import Sampler
-from probes._links_host import SIZE as LINK_BYTES
-from probes._links_host import HostCopies, HostMemory
-from probes._links_peer import SIZE as PEER_BYTES
-from probes._links_peer import PeerCopies
+from probes.bench.cublaslt import PRECISIONS, CublasLt
+from probes.bench.device import Device, call, ordinals
+from probes.bench.host_copies import SIZE as LINK_BYTES
+from probes.bench.host_copies import HostCopies, HostMemory
+from probes.bench.kernels import FOLDER, STANDARD, Compiler, Module, Nvrtc
+from probes.bench.measurement import Bench
+from probes.bench.peer_copies import SIZE as PEER_BYTES
+from probes.bench.peer_copies import PeerCopies
+from probes.bench.sampler import Sampler
 from probes.bench_memory import Buffers, Traffic
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,8 +48,8 @@ VARIABLES = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.
 QUICK = {"gemm", "device-memory-copy", "device-memory-read", "host-to-device", "device-to-host"}
 BUSY = """
 import sys; sys.path.insert(0, {root!r})
-from probes._gpu_device import Device
-from probes._gpu_kernels import Compiler, Module, pointer
+from probes.bench.device import Device
+from probes.bench.kernels import Compiler, Module, pointer
 import ctypes, time
 device = Device(0)
 module = Module(device, Compiler({nvrtc!r}, device.capability).module("compute", ("-DKIND=1",)))
@@ -66,7 +63,7 @@ while time.monotonic() < until:
 """
 FULL = """
 import sys; sys.path.insert(0, {root!r})
-from probes._gpu_device import Device
+from probes.bench.device import Device
 import time
 device = Device(0)
 device.allocate(device.free_memory() - ({left} << 20))
@@ -388,7 +385,7 @@ def test_one_wrong_word_of_copies_between_gpus_is_caught(both: bool, monkeypatch
             call(name, target + PEER_BYTES - 8, source, 8, stream)
         return done
 
-    monkeypatch.setattr("probes._links_peer.call", spoiled)
+    monkeypatch.setattr("probes.bench.peer_copies.call", spoiled)
     found = measure()["verification"]
     assert (found["right"], found["wrong"]) == (False, 1 + both)
     copies.close()

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from envcheck.merge import merge
 from envcheck.snapshot import Snapshot
+from envcheck.snapshot.merge import merge
 from tests.gpu.smi_facts import differences
 from tests.probes.fake_parent import Ran, run_child
 

@@ -8,7 +8,7 @@ from envcheck.importers import read_text
 from envcheck.snapshot import Driver, Kernel, KernelModule, Platform, Snapshot
 from tests.every import every
 from tests.importers.pasting import environment_in, errors_in, gpus_in, release_in, torch_in, word
-from tests.rules.test_error_lines import EXAMPLES
+from tests.rules.messages.test_error_lines import EXAMPLES
 
 NO_CODE = """\
 UserWarning:

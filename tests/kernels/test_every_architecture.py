@@ -15,9 +15,8 @@ import pytest
 from _pytest.mark.structures import ParameterSet
 
 from envcheck.compat.load import tables
-from probes._gpu_kernels import FOLDER, STANDARD
-from probes._gpu_nvrtc import CompileError, Nvrtc
-from probes._gpu_variants import EVERY_GPU, Variant, variants
+from probes.bench.kernels import FOLDER, STANDARD, CompileError, Nvrtc
+from probes.bench.variants import EVERY_GPU, Variant, variants
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 Capability = tuple[int, int]

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from envcheck.merge import merge
 from envcheck.snapshot import Snapshot
+from envcheck.snapshot.merge import merge
 from probes import environments, libraries
-from probes._kit import Out
+from probes.kit.reading import Out
 
 
 def inventory(request: Mapping[str, Any]) -> Snapshot:

@@ -17,11 +17,11 @@ import pytest
 
 from envcheck.checks import Check
 from envcheck.collect.catalog import all_probes
-from envcheck.collect.deep import Deep
 from envcheck.collect.gather import gather
-from envcheck.merge import merge
-from envcheck.session import Request, judge
+from envcheck.collect.trials import Deep
+from envcheck.pipeline.session import Request, judge
 from envcheck.snapshot import Framework, Snapshot, Trial
+from envcheck.snapshot.merge import merge
 
 pytestmark = pytest.mark.lab
 

@@ -16,10 +16,10 @@ import msgspec
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from envcheck.merge import merge
 from envcheck.snapshot import Gpu, Snapshot
+from envcheck.snapshot.merge import merge
 from probes import nvml
-from probes._kit import Out
+from probes.kit.reading import Out
 from tests.lab import debian_driver
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
@@ -109,10 +109,11 @@ ASKED = {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}}
 START = """
 import sys
 sys.path[:0] = {path!r}
-from probes import _device_making, _gpu_device
-_device_making.give_up_making_devices()
+from probes.bench import device
+from probes.kit import harmless
+harmless.give_up_making_devices()
 try:
-    print(_gpu_device.ordinals())
+    print(device.ordinals())
 except Exception as error:
     print(f"{{type(error).__name__}}: {{error}}")
 """
@@ -127,7 +128,7 @@ def started(libraries: Path, *path: Path) -> str:
 
 
 def test_the_library_has_every_call_that_measures(driver: tuple[str, Path]) -> None:
-    called = {name for file in PROBES.glob("*.py") for name in CALLED.findall(file.read_text(encoding="utf-8"))}
+    called = {name for file in PROBES.rglob("*.py") for name in CALLED.findall(file.read_text(encoding="utf-8"))}
     assert {"cuLaunchKernel", "cuModuleLoadData", "cuEventElapsedTime", "cuTexObjectCreate"} <= called
     with (driver[1] / "libcuda.so.1").open("rb") as file:
         symbols: Any = ELFFile(file).get_section_by_name(".dynsym")

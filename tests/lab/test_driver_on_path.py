@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.merge import merge
 from envcheck.snapshot import Platform, Snapshot, Variables
+from envcheck.snapshot.merge import merge
 from tests.lab import debian_driver
 from tests.probes.fake_parent import run_child
 from tests.rules.machines import check_of, checks_of

@@ -18,9 +18,9 @@ import msgspec
 import pytest
 
 from envcheck.snapshot import Framework
-from probes._env_distributions import installed_in
-from probes._env_frameworks import DETAILED, frameworks
-from probes._env_site import Site
+from probes.installations.catalog import DETAILED, frameworks
+from probes.python.distributions import installed_in
+from probes.python.site import Site
 from tests.cli.calling import envcheck
 
 pytestmark = pytest.mark.lab

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from envcheck.compat.load import tables
-from probes import _gpu_kernels
-from probes._gpu_call import Unavailable
-from probes._gpu_kernels import FOLDER, STANDARD, Compiler, prepared_name
-from probes._gpu_nvrtc import CompileError, Nvrtc
-from probes._gpu_variants import Variant, variants
+from probes.bench import kernels
+from probes.bench.device import Unavailable
+from probes.bench.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name
+from probes.bench.variants import Variant, variants
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
 
 pytestmark = pytest.mark.lab
@@ -146,7 +145,7 @@ def prepared(compilers: dict[str, Nvrtc], folder: Path, tmp_path_factory: pytest
 def test_every_gpu_finds_code(
     variant: Variant, capability: tuple[int, int], prepared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_gpu_kernels, "PREPARED", str(prepared))
+    monkeypatch.setattr(kernels, "PREPARED", str(prepared))
     compiler = Compiler((), capability)
     assert compiler.words == "prepared code"
     if capability < variant.least:

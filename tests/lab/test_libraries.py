@@ -15,7 +15,7 @@ import pytest
 from envcheck.snapshot import Library, Snapshot
 from tests.lab.debian_driver import SECONDS, _apt, _private_apt
 from tests.lab.inventory import inventory
-from tests.probes.test_owner_rpm import CUBLAS, PATH
+from tests.probes.owners.test_owner_rpm import CUBLAS, PATH
 
 pytestmark = pytest.mark.lab
 

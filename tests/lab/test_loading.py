@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Framework, Load
-from probes._env_site import Site
-from probes._framework_binary import Ask, Preload, examined
-from probes._loading_python import _STARTED, started
-from probes._loading_script import called, imported
-from tests.probes.loading_builds import GCC, REASON, Workshop, runpath
+from probes.installations.parts import Ask, Preload, examined
+from probes.loader.script import _STARTED, called, imported, started
+from probes.python.site import Site
+from tests.probes.loader.loading_builds import GCC, REASON, Workshop, runpath
 
 pytestmark = pytest.mark.lab
 

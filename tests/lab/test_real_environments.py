@@ -17,10 +17,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from envcheck.merge import merge
 from envcheck.snapshot import Environment, Framework, Snapshot
+from envcheck.snapshot.merge import merge
 from probes import environments
-from probes._kit import Out
+from probes.kit.reading import Out
 
 pytestmark = pytest.mark.lab
 

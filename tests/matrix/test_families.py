@@ -11,24 +11,23 @@ import pytest
 
 from envcheck.compat.families import row_of
 from envcheck.compat.load import tables
-from envcheck.rules.libraries_names import name_of
-from envcheck.rules.libraries_wheels import toolkit_extra, wheel_holding, wheel_of
-from probes import _library_families
+from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_holding, wheel_of
+from probes.kit import library_names
 
 ROOT = Path(__file__).parents[2]
 OF_OTHERS = {
-    "envcheck/rules/libraries_facts.py": "what TensorFlow and JAX give up the GPU without",
-    "envcheck/rules/trial_next.py": "statuses that libraries report, among other words of errors",
-    "envcheck/tui/tower.py": "the libraries that the application shows, and their titles",
-    "probes/_framework_numba.py": "what Numba opens",
-    "probes/_loading_bound.py": "how the functions of libraries begin",
-    "envcheck/rules/libraries_told_apart.py": "the versions that XLA's messages name",
-    "probes/_library_families.py": "the catalogue, as probes need it",
-    "probes/_library_answer.py": "the function that each library answers its version by",
-    "probes/_deep_versions.py": "the same, of loaded ones",
-    "probes/_framework_cupy.py": "names of CuPy's modules",
-    "probes/_framework_parts.py": "names in the files of frameworks",
-    "probes/_framework_pathfinder.py": "cuda-pathfinder's own tables",
+    "envcheck/rules/facts/libraries.py": "what TensorFlow and JAX give up the GPU without",
+    "envcheck/rules/trials/next_step.py": "statuses that libraries report, among other words of errors",
+    "envcheck/tui/widgets/stack.py": "the libraries that the application shows, and their titles",
+    "probes/frameworks/numba.py": "what Numba opens",
+    "probes/loader/symbols.py": "how the functions of libraries begin",
+    "envcheck/rules/messages/told_apart.py": "the versions that XLA's messages name",
+    "probes/kit/library_names.py": "the catalogue, as probes need it",
+    "probes/cuda_libraries/answer.py": "the function that each library answers its version by",
+    "probes/trials/libraries.py": "the same, of loaded ones",
+    "probes/frameworks/cupy.py": "names of CuPy's modules",
+    "probes/installations/parts.py": "names in the files of frameworks",
+    "probes/installations/pathfinder.py": "cuda-pathfinder's own tables",
 }
 """Modules that name several families for what only they know of them."""
 _FEW = 3
@@ -36,10 +35,10 @@ FILES = ("cublasLt", "nvblas", "cudnn_ops", "nvrtc-builtins", "nppial", "cuspars
 
 
 def test_probes_hold_the_rows_of_the_catalogue() -> None:
-    assert [(each.name, each.files, each.numbered, each.part, each.owners) for each in _library_families.FAMILIES] == [
+    assert [(each.name, each.files, each.numbered, each.part, each.owners) for each in library_names.FAMILIES] == [
         (row.name, row.files, row.numbered, row.part, row.owners) for row in tables().families
     ]
-    held = {each.wheel: each.sonames for each in _library_families.FAMILIES if each.sonames}
+    held = {each.wheel: each.sonames for each in library_names.FAMILIES if each.sonames}
     assert held == {row.wheel: row.sonames for row in tables().families if row.sonames}
 
 
@@ -54,12 +53,12 @@ def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> Non
         "nvinfer_plugin",
         "cudss",
     ):
-        found, row = _library_families.row_of(name), row_of(name)
+        found, row = library_names.row_of(name), row_of(name)
         assert found is not None
         assert row is not None
         assert found.name == row.name
         assert name_of(f"lib{name}.so.12") is not None
-    assert _library_families.row_of("jpeg") is None
+    assert library_names.row_of("jpeg") is None
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from collections import defaultdict
 import pytest
 
 from envcheck.compat.load import tables
+from envcheck.compat.names import scheme
 from envcheck.compat.question.asking import ask
-from envcheck.compat.question.names import scheme
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, TorchRow
 from envcheck.components import parse_components

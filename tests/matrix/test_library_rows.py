@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from envcheck.compat.load import tables
-from envcheck.compat.question.names import scheme
+from envcheck.compat.names import scheme
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion

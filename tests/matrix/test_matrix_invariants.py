@@ -9,11 +9,11 @@ from collections import defaultdict
 import pytest
 from packaging.version import Version
 
-from envcheck.compat.gpu_code import runs_natively
 from envcheck.compat.gpu_names import name_key
 from envcheck.compat.load import tables
+from envcheck.compat.relations.gpu_code import runs_natively
+from envcheck.compat.relations.torch import builds, targets_of
 from envcheck.compat.tables import CudaRow, GpuRow, TorchBuild, TorchRow
-from envcheck.compat.torch_builds import builds, targets_of
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import every
 

@@ -70,4 +70,4 @@ def assert_nothing_moves(environment: Environment, built: Built) -> None:
     after = environment.freeze()
     assert {name: after.get(name) for name in before} == before
     assert "gpu-envcheck" in after
-    run([str(environment.python), "-I", "-c", "import envcheck.session, pynvml, cuda.bindings.driver"])
+    run([str(environment.python), "-I", "-c", "import envcheck.pipeline.session, pynvml, cuda.bindings.driver"])

@@ -18,9 +18,9 @@ import msgspec
 import pytest
 from msgspec import inspect as shape
 
-from envcheck.merge import merge
 from envcheck.snapshot import Snapshot
-from probes._kit import Out
+from envcheck.snapshot.merge import merge
+from probes.kit.reading import Out
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOTS = Path(__file__).parent / "roots"

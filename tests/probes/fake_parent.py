@@ -12,13 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from envcheck.merge import merge
 from envcheck.snapshot import Driver, Gpu, Snapshot
+from envcheck.snapshot.merge import merge
 
 CHILD = """
 import importlib, sys
 sys.path[:0] = {path!r}
-from probes._kit import Out
+from probes.kit.reading import Out
 for name in {blocked!r}:
     sys.modules[name] = None
 out = Out({probe!r}, lambda line: (sys.stdout.buffer.write(line), sys.stdout.buffer.flush()))

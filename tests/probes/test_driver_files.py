@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.snapshot import Driver, DriverLibrary, Snapshot
-from probes._loader_cache import parse
+from probes.loader.cache import parse
 from tests.probes.tiny_elf import tiny_elf
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]

@@ -52,7 +52,7 @@ def dying(self, target):
     return done
 
 pathlib.Path.replace = dying
-from envcheck.cli import main
+from envcheck.cli.main import main
 main(sys.argv[3:])
 """
 

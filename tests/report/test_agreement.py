@@ -16,17 +16,17 @@ import msgspec
 import pytest
 
 from envcheck.checks import Check, Layer, Report, Status
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
 from envcheck.report import Options, render
 from envcheck.report.findings import Outline
 from envcheck.report.gpus import group_text, groups
 from envcheck.report.pen import WORDS, Pen
 from envcheck.report.stack import Row, stack_rows
 from envcheck.report.status import severity, worst
-from envcheck.request import Request
-from envcheck.session import judge
 from envcheck.snapshot import Snapshot
-from envcheck.tui.tower import tower
-from tests.rules.test_finding_sources import every_machine
+from envcheck.tui.widgets.stack import tower
+from tests.rules.engine.test_finding_sources import every_machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
 LAYERS_OF: dict[str, tuple[Layer, ...]] = {

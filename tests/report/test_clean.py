@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.report.clean import clean
-from envcheck.report.command import shell_line
-from envcheck.report.wrap import clip, fill, fill_items, width
+from envcheck.text.clean import clean
+from envcheck.text.command import shell_line
+from envcheck.text.wrap import clip, fill, fill_items, width
 
 # Hypothesis leaves surrogates out of text() by itself; they come from file names that are no valid text.
 any_text = st.text(st.characters(exclude_categories=()))

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 
 from envcheck.checks import Fix, Report, Source
 from envcheck.report import Options, render
-from envcheck.report.clean import clean
 from envcheck.report.markup import link, tag, text
 from envcheck.snapshot import Conditions, Measurement, Span, Verification
+from envcheck.text.clean import clean
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report, torch_build
 from tests.report.foreign import ATTACKS, attacks, carrying
 from tests.test_machines import report_on

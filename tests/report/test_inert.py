@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from envcheck.checks import Report
-from envcheck.cli import main
+from envcheck.cli.main import main
 from envcheck.events import ProbesPlanned, ProbeStarted, Progress
 from envcheck.redact.walk import Rewriting, rewritten
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.inert import Syntax, inert
 from envcheck.report.progress import ProgressLine
+from envcheck.text.inert import Syntax, inert
 from tests.thorough import examples
 from tests.tui.showing import judged, recorded
 
@@ -131,7 +131,7 @@ def test_no_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     def broken(*_: object) -> int:
         raise ValueError("first\n::error::second ##[group]third")
 
-    monkeypatch.setattr("envcheck.cli._run", broken)
+    monkeypatch.setattr("envcheck.cli.main._run", broken)
     monkeypatch.setenv("ENVCHECK_DEBUG", "1")
     assert main(["schema", "report"]) == 4
     told = capsys.readouterr().err

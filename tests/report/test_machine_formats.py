@@ -14,13 +14,13 @@ import pytest
 
 import envcheck.report
 from envcheck.checks import Check, Fix, Report, Summary
-from envcheck.compat.fit import Fit
+from envcheck.cli.options import parse
+from envcheck.compat.relations.fit import Fit
 from envcheck.errors import UsageError
-from envcheck.options import parse
-from envcheck.output import parse_targets
 from envcheck.report import FORMATS, Options, render
 from envcheck.report.read import MOST_BYTES, read_report
 from envcheck.report.schema import SCHEMAS, schema
+from envcheck.text.output import parse_targets
 from envcheck.tui.export import choices
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report
 

@@ -175,7 +175,7 @@ def test_a_format_imports_only_what_it_needs() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert "envcheck.report.encode" in loaded
+    assert "envcheck.text.encode" in loaded
     heavy = {
         "envcheck.report.text",
         "envcheck.report.stack",

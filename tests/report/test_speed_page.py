@@ -7,15 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from envcheck import session
 from envcheck.checks import Report
 from envcheck.collect.bench_plan import Bench
+from envcheck.pipeline import session
+from envcheck.pipeline.session import Request
 from envcheck.report import Options, render
-from envcheck.rules.speed import MEASURED
-from envcheck.session import Request
+from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.snapshot import Measurement, ProbeRun
 from tests.rules.machines import but, h200, machine
-from tests.rules.measurements import conditions, figure, gemm, memory_copy, memory_read, right, to_gpu, to_peer, wrong
+from tests.rules.speed.measurements import (
+    conditions,
+    figure,
+    gemm,
+    memory_copy,
+    memory_read,
+    right,
+    to_gpu,
+    to_peer,
+    wrong,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 REWRITE = bool(os.environ.get("ENVCHECK_REWRITE_GOLDEN"))

@@ -8,11 +8,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from envcheck.checks import Check, Scope
-from envcheck.compat.complete import complete
 from envcheck.compat.load import tables
+from envcheck.enrich.complete import complete
 from envcheck.rules.catalog import all_rules
-from envcheck.rules.cause import primary
-from envcheck.rules.evaluate import evaluate, framework_importance
+from envcheck.rules.engine.cause import primary
+from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.snapshot import (
     ApiResult,
     Clocks,

@@ -16,13 +16,13 @@ from textual.pilot import Pilot
 from envcheck.checks import Report
 from envcheck.events import OnEvent, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
 from envcheck.importers import read_text
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.session import judge
 from envcheck.report import Options
-from envcheck.request import Request
-from envcheck.session import judge
 from envcheck.snapshot import ObservedError, ProbeRun, Snapshot
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.aside import questions
-from envcheck.tui.aside.examination import examine
+from envcheck.tui.worker import questions
+from envcheck.tui.worker.examination import examine
 from tests.report import examples
 from tests.rules.machines import UBUNTU, but, driver, eight, h200, kernel, machine
 

@@ -16,14 +16,14 @@ import pytest
 from envcheck.checks import Report
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.events import Judged, OnEvent, ProbeFinished, ProbesPlanned
+from envcheck.pipeline.request import Request
 from envcheck.report import Options
-from envcheck.request import Request
 from envcheck.snapshot import ProbeRun, Snapshot
-from envcheck.tui.aside.examination import ShouldStop, examine
-from envcheck.tui.aside.process import Aside
-from envcheck.tui.aside.told import Broken, SoFar, Told, decode, encode
-from envcheck.tui.desk import Desk, ProcessAside
-from envcheck.tui.sessions import examine_aside
+from envcheck.tui.worker.client import Desk, ProcessAside
+from envcheck.tui.worker.examination import ShouldStop, examine
+from envcheck.tui.worker.messages import Broken, SoFar, Told, decode, encode
+from envcheck.tui.worker.process import Aside
+from envcheck.tui.worker.sessions import examine_aside
 from tests.tui.showing import SHOWN
 
 
@@ -63,7 +63,7 @@ def test_the_end_is_judged_only_when_judging_on_the_way_is_through(monkeypatch: 
         threading.Timer(0.3, may_end.set).start()
         return Snapshot()
 
-    monkeypatch.setattr("envcheck.session.judge", judge)
+    monkeypatch.setattr("envcheck.pipeline.session.judge", judge)
     examine(Request(), {}, lambda _told: None, lambda: False, gather)
     assert order == ["on the way", "through", "last"]
 
@@ -86,7 +86,7 @@ def test_what_is_told_is_the_same_on_the_other_side() -> None:
 
 
 def test_a_process_whose_application_is_gone_ends_by_itself() -> None:
-    aside = Aside("envcheck.tui.aside.questions")
+    aside = Aside("envcheck.tui.worker.questions")
     aside.link.close()
     assert aside.ended() == "exit status 0"
 

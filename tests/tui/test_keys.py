@@ -14,8 +14,8 @@ from textual.widgets import Input, OptionList
 from envcheck.report import render
 from envcheck.report.read import read_report
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.detail import Choose, Page
 from envcheck.tui.export import choices, export
+from envcheck.tui.widgets.detail import Choose, Page
 from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
 
 

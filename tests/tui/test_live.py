@@ -12,13 +12,12 @@ from textual.widgets import OptionList, Tree
 from envcheck.collect.bench_plan import Bench
 from envcheck.errors import UsageError
 from envcheck.events import OnEvent, ProbeFinished
-from envcheck.request import Request
+from envcheck.pipeline.request import Request
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.aside.examination import examine
-from envcheck.tui.parts import kept_of
-from envcheck.tui.sessions import Session
-from envcheck.tui.work import Work
+from envcheck.tui.worker.examination import examine
+from envcheck.tui.worker.parts import kept_of
+from envcheck.tui.worker.sessions import Session, Work
 from tests.tui.showing import LARGE, Replay, recorded, settled, show, until, words
 
 H200 = recorded("h200")

@@ -8,10 +8,9 @@ import msgspec
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Tree
 
-from envcheck.tui import grid
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.aside import questions
-from envcheck.tui.builds import Builds
+from envcheck.tui.screens.builds import Builds
+from envcheck.tui.worker import grid, questions
 from tests.tui.showing import LARGE, SHOWN, SMALL, settled, show, until, words
 
 

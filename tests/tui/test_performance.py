@@ -12,13 +12,12 @@ from textual.widgets import Input
 
 from envcheck.checks import Report
 from envcheck.collect.bench_plan import Bench
-from envcheck.request import Request
+from envcheck.pipeline.request import Request
 from envcheck.snapshot import Conditions, Gpu, Measurement, Span, Verification
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.figures import Figures
-from envcheck.tui.paint import Paint
-from envcheck.tui.sparks import spark
-from envcheck.tui.telemetry import Telemetry
+from envcheck.tui.widgets.figures import Figures
+from envcheck.tui.widgets.paint import Paint
+from envcheck.tui.widgets.telemetry import Telemetry, spark
 from tests.rules.machines import h200, machine
 from tests.tui.showing import LARGE, Replay, judged, recorded, settled, show, until, words
 

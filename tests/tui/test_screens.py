@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from envcheck.report.command import shell_line
+from envcheck.text.command import shell_line
 from envcheck.tui.app import EnvcheckApp
 from tests.tui.showing import LARGE, MACHINES, SHOWN, SMALL, judged, recorded, settled, show, take, words
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from envcheck.cli import main
+from envcheck.cli.main import main
 from envcheck.report import render
 from tests.tui.showing import judged, recorded
 
@@ -104,7 +104,7 @@ def test_what_is_no_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.delitem(sys.modules, "envcheck.tui.served", raising=False)
+    monkeypatch.delitem(sys.modules, "envcheck.tui.serve.server", raising=False)
     monkeypatch.setitem(sys.modules, "textual_serve", None)
     assert main(["serve"]) == 2
     assert "pip install 'gpu-envcheck[serve]'" in capsys.readouterr().err

@@ -11,8 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from envcheck.tui import served, web_session
-from envcheck.tui.served import MOST_SESSIONS, Served
+from envcheck.tui.serve import server as served
+from envcheck.tui.serve import session
+from envcheck.tui.serve.server import MOST_SESSIONS, Served
 
 _APPLICATION = """
 import os, sys
@@ -119,7 +120,7 @@ def test_a_session_hears_and_answers_and_ends_with_its_socket() -> None:
 
 
 def test_an_application_that_does_not_leave_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_session, "_SECONDS_TO_LEAVE", 0.2)
+    monkeypatch.setattr(session, "_SECONDS_TO_LEAVE", 0.2)
 
     async def visit(client: aiohttp.ClientSession, address: str) -> None:
         async with client.ws_connect(f"{address}/ws") as socket:

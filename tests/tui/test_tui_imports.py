@@ -22,16 +22,16 @@ def python(code: str, folder: Path = ROOT) -> str:
 
 
 def test_the_first_screen_imports_neither_a_driver_nor_what_judges() -> None:
-    loaded = python("import sys, envcheck.tui.app, envcheck.request; print(*sys.modules)").split()
-    heavy = {"pynvml", "cuda", "envcheck.session", "envcheck.collect.gather", "envcheck.rules.catalog"}
+    loaded = python("import sys, envcheck.tui.app, envcheck.pipeline.request; print(*sys.modules)").split()
+    heavy = {"pynvml", "cuda", "envcheck.pipeline.session", "envcheck.collect.gather", "envcheck.rules.catalog"}
     assert not heavy & set(loaded)
 
 
 def test_a_check_never_imports_textual() -> None:
-    code = "import sys; from envcheck.cli import main; main(['check', '--only', 'no-nvidia-gpu', '--json'])"
+    code = "import sys; from envcheck.cli.main import main; main(['check', '--only', 'no-nvidia-gpu', '--json'])"
     code += "; print(); print(*sys.modules)"
     loaded = python(code).rsplit("\n", 2)[-2].split()
-    assert "envcheck.session" in loaded
+    assert "envcheck.pipeline.session" in loaded
     assert not {"textual", "rich", "envcheck.tui"} & set(loaded)
 
 

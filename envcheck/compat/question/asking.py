@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from envcheck.compat.fit import FitVerdict
-from envcheck.compat.question.answer import Answer, Reason
+from envcheck.compat.question.candidates import TORCH, build_on_pypi
 from envcheck.compat.question.decision import Decision, decide
-from envcheck.compat.question.engine import ASSUMED as ENGINE_ASSUMED
-from envcheck.compat.question.engine import NAME as ENGINE
+from envcheck.compat.question.judging import ASSUMED as ENGINE_ASSUMED
+from envcheck.compat.question.judging import ENGINE
+from envcheck.compat.question.question import Answer, Reason
 from envcheck.compat.question.suggest import suggest, superseded
-from envcheck.compat.question.torch import NAME as TORCH
-from envcheck.compat.question.torch import build_on_pypi
+from envcheck.compat.relations.fit import FitVerdict
 from envcheck.compat.tables import Tables
 from envcheck.components import Component
 

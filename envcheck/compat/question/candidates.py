@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
-from envcheck.compat.cuda_rows import may_exist
-from envcheck.compat.question.question import Question
-from envcheck.compat.question.rows import rows_of
-from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import ReleaseRow, Tables
+import msgspec
+
+from envcheck.compat.names import SYSTEMS, canonical, rows_of, scheme
+from envcheck.compat.question.question import Implied, Question, unknown_release
+from envcheck.compat.relations.driver_cuda import may_exist
+from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
+from envcheck.compat.relations.torch import builds, newest_python, tag_of
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import Os, ReleaseRow, Tables, TorchBuild, TorchRow
 from envcheck.versions import CudaVersion
 
 
@@ -102,3 +106,240 @@ def of_os(row: ReleaseRow, question: Question) -> bool:
 
 def of_machine(row: ReleaseRow, question: Question) -> bool:
     return not row.machine or question.machine in row.machine
+
+
+# PyTorch's releases as candidates: which build a version means here.
+
+
+TORCH = "torch"
+_OTHER_MAKERS = ("rocm", "xpu")
+"""How tags of builds for AMD's and Intel's GPUs begin."""
+
+
+class Reading(NamedTuple):
+    """One release that a version stands for."""
+
+    label: str
+    candidates: list[Candidate]
+    rows: tuple[ReleaseRow, ...] = ()
+    """What else is known of the release, whatever its build."""
+    problem: Fit | None = None
+    """Why no build, or not the one that was written, is known."""
+    about: tuple[str, ...] = ()
+    """What else the problem is about."""
+
+
+def torch_readings(tables: Tables, question: Question, version: Version) -> list[Reading]:
+    """The releases that ``version`` stands for, each with the builds that are meant.
+
+    That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
+    else's build, is no release; of such a one, and of one newer than the data, the tag may still tell the CUDA.
+    """
+    start = [str(number) for number in version.numbers]
+    released = not version.pre and version.post is None
+    rows = [row for row in tables.torch if released and row.version.split(".")[: len(start)] == start]
+    return [_reading(tables, question, row, version) for row in rows] or [_stranger(question, version)]
+
+
+def _stranger(question: Question, version: Version) -> Reading:
+    label = question.labels[TORCH].replace("==", " ")
+    cuda = _tagged_cuda(version.local)
+    candidates = [Candidate(TORCH, label, (), cuda=cuda)] if cuda else []
+    return Reading(label, candidates, problem=Fit(verdict="unknown", reason=unknown_release(question, TORCH, version)))
+
+
+def _reading(tables: Tables, question: Question, row: TorchRow, version: Version) -> Reading:
+    exact = parse_version(row.version)
+    plain = release_candidates(tables, question, TORCH, exact) if exact else []
+    further = plain[0].rows if plain else ()
+    if version.local:
+        candidates, problem, about = _tagged(tables, question, row, version.local)
+    elif question.cuda:
+        candidates, problem, about = _for_cuda(tables, question, row)
+    else:
+        candidates, problem, about = _default(tables, question, row)
+    return Reading(f"torch {row.version}", candidates, further, problem, about)
+
+
+_Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
+
+
+def _tagged(tables: Tables, question: Question, row: TorchRow, tag: str) -> _Found:
+    """The build of a tag. Where all builds are known, another one is somebody's own, of which nothing is known."""
+    if tag == "cpu":
+        return [_without_cuda(row, question, tag)], None, ()
+    known = builds(row, question.os, question.machine)
+    cuda = _tagged_cuda(tag)
+    found = [build for build in known if cuda and build.cuda == str(cuda)]
+    if found:
+        return [_of_build(row, found[0], question)], None, ()
+    listed = bool(known) and row.all_builds
+    label = f"torch {row.version}"
+    reason = f"{label} has no build +{tag}" if listed else f"the matrix knows no build +{tag} of {label}"
+    change = f"{label}+{tag_of(known[0].cuda)}" if listed else ""
+    problem = conclude(tables, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change)
+    if tag.startswith(_OTHER_MAKERS):
+        unlisted = _without_cuda(row, question, tag)
+    else:
+        own = cuda if cuda and not listed and may_exist(tables, cuda) else None
+        unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
+    return [unlisted], problem, ()
+
+
+def _tagged_cuda(tag: str) -> CudaVersion | None:
+    return CudaVersion.from_tag(tag) if tag.startswith("cu") else None
+
+
+def _for_cuda(tables: Tables, question: Question, row: TorchRow) -> _Found:
+    known = builds(row, question.os, question.machine)
+    wanted = {str(cuda) for cuda in question.cuda}
+    found = [_of_build(row, build, question) for build in known if build.cuda in wanted]
+    if found:
+        return found, None, ()
+    reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
+    verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
+    nearest = f"CUDA {known[0].cuda}" if known else ""
+    return [], conclude(tables, verdict, reason, row, change=nearest), ("cuda",)
+
+
+def build_on_pypi(tables: Tables, question: Question) -> str | None:
+    """The build that a version without local tag was taken for, where it is one."""
+    versions = question.versions.get(TORCH, ())
+    if len(versions) != 1 or versions[0].local or question.cuda:
+        return None
+    readings = torch_readings(tables, question, versions[0])
+    labels = [candidate.label for reading in readings for candidate in reading.candidates]
+    return f"{labels[0].partition(' ')[2]}, the wheel on PyPI" if len(labels) == 1 else None
+
+
+def default_cuda(row: TorchRow, question: Question) -> str | None:
+    """CUDA of the wheel on PyPI for the system in question; empty text for a CPU build, None when not known."""
+    if question.os == "windows":
+        return ""
+    if question.os == "macos":
+        return None
+    return row.default_cuda if question.machine == "x86_64" else row.default_cuda_aarch64
+
+
+def _default(tables: Tables, question: Question, row: TorchRow) -> _Found:
+    cuda = default_cuda(row, question)
+    if cuda is None:
+        reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
+        return [], conclude(tables, "unknown", reason, row), ()
+    if not cuda:
+        return [_without_cuda(row, question, "cpu")], None, ()
+    found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
+    return [_of_build(row, found[0] if found else TorchBuild(cuda=cuda), question)], None, ()
+
+
+def _where(question: Question) -> str:
+    return f"{question.os} {question.machine}"
+
+
+def _there_are(known: Sequence[TorchBuild]) -> str:
+    return f"; there are {', '.join(tag_of(build.cuda) for build in known)}" if known else ""
+
+
+def _of_build(row: TorchRow, build: TorchBuild, question: Question) -> Candidate:
+    default = build.cuda == default_cuda(row, question) and question.machine == "x86_64"
+    release = msgspec.structs.replace(
+        _release(row, question),
+        os=(build.os,),
+        machine=(build.machine,),
+        build=tag_of(build.cuda),
+        cuda=build.cuda,
+        targets=build.targets,
+        needs=_needs(row, question) | (_pins(row) if default else {}),
+        bundles=_bundles(row) if default else {},
+        confidence=min(row.confidence, build.confidence, key=WEAKEST_FIRST.index),
+    )
+    return Candidate(TORCH, f"torch {row.version}+{tag_of(build.cuda)}", (release,))
+
+
+def _without_cuda(row: TorchRow, question: Question, tag: str) -> Candidate:
+    release = msgspec.structs.replace(_release(row, question), build=tag, cuda="")
+    if tag == "cpu" and _has_cpu_build(row, question):
+        kind: Os = "windows" if question.os == "windows" else "linux"
+        release = msgspec.structs.replace(release, os=(kind,), machine=(question.machine,))
+    return Candidate(TORCH, f"torch {row.version}+{tag}", (release,))
+
+
+def _has_cpu_build(row: TorchRow, question: Question) -> bool:
+    """Whether a CPU build is known for the system in question: where there are CUDA builds, there is one too."""
+    return bool(builds(row, question.os, question.machine)) or (
+        question.os in ("linux", "wsl") and default_cuda(row, question) == ""
+    )
+
+
+def _release(row: TorchRow, question: Question) -> ReleaseRow:
+    """What holds for every build of a release."""
+    return ReleaseRow(
+        name=TORCH,
+        versions=f"=={row.version}",
+        needs=_needs(row, question),
+        source=row.source,
+        confidence=row.confidence,
+    )
+
+
+def _needs(row: TorchRow, question: Question) -> dict[str, str]:
+    needs: dict[str, str] = {}
+    newest = newest_python(row, question.os, question.machine)
+    if row.python_min and newest:
+        needs["python"] = "|".join((f">={row.python_min},<={newest}", *(f"=={also}" for also in row.python_also)))
+    if row.triton and (question.os, question.machine) == ("linux", "x86_64"):
+        needs["triton"] = row.triton
+    return needs
+
+
+def _pins(row: TorchRow) -> dict[str, str]:
+    """The distributions that the wheel on PyPI pins: an environment holds one version of each."""
+    major = (row.default_cuda or "").partition(".")[0]
+    return {f"nvidia-{name}-cu{major}": version for name, version in _bundles(row).items()}
+
+
+def _bundles(row: TorchRow) -> dict[str, str]:
+    pins = {"cudnn": row.cudnn, "nccl": row.nccl}
+    return {name: version for name, version in pins.items() if version}
+
+
+# What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.
+
+
+def with_implied(tables: Tables, question: Question) -> Question:
+    """The question with what its system software brings, where that is not named itself."""
+    found: dict[str, Implied] = {}
+    systems = tuple(_systems(tables, question))
+    for system in systems:
+        for key, text in system.row.bundles.items():
+            brought = canonical(key)
+            version = parse_version(text, scheme(brought))
+            if version and brought not in question.labels:
+                found.setdefault(brought, system._replace(version=version))
+    cuda = _of_torch(tables, question)
+    if cuda and "cuda" not in question.labels:
+        found.setdefault("cuda", cuda)
+    return question._replace(implied=found, systems=systems, torch_cuda=cuda)
+
+
+def _systems(tables: Tables, question: Question) -> Iterator[Implied]:
+    for name in sorted(SYSTEMS):
+        for version in question.versions.get(name, ())[:1]:
+            for candidate in release_candidates(tables, question, name, version)[:1]:
+                yield from (Implied(name, candidate.label, version, row) for row in candidate.rows)
+
+
+def _of_torch(tables: Tables, question: Question) -> Implied | None:
+    """The CUDA of PyTorch's build, where one is meant."""
+    versions = question.versions.get(TORCH, ())
+    builds = [
+        candidate
+        for version in versions
+        for reading in torch_readings(tables, question, version)
+        for candidate in reading.candidates
+    ]
+    if len({candidate.built_with for candidate in builds}) != 1:
+        return None
+    build = builds[-1]
+    cuda = parse_version(build.built_with, scheme("cuda"))
+    return Implied(TORCH, build.label, cuda, build.rows[0]) if cuda and build.rows else None

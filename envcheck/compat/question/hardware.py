@@ -1,21 +1,151 @@
-"""The pairs among driver, kernel module, GPU, CUDA and nvcc."""
+"""Jetsons and CUDA: the toolkits that their system software, JetPack, comes with or takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
-from envcheck.compat.driver_cuda import driver_runs_cuda, speaks_at_least
-from envcheck.compat.fit import Fit
-from envcheck.compat.gpu_code import capability_row
-from envcheck.compat.gpu_cuda import cuda_serves, cuda_targets
-from envcheck.compat.gpu_driver import driver_drives, module_drives
-from envcheck.compat.question.forward import compat_fits, compat_runs, replaces_driver
-from envcheck.compat.question.judgement import Judgement, agree
-from envcheck.compat.question.question import AskedGpu, Question
-from envcheck.compat.question.tegra import tegra_serves
-from envcheck.compat.tables import Tables
-from envcheck.versions import ComputeCapability, CudaVersion
+from envcheck.compat.names import rows_of
+from envcheck.compat.question.question import AskedGpu, BranchHead, Judgement, Question, agree, retell
+from envcheck.compat.relations.driver_cuda import cuda_row, driver_runs_cuda, minor_compatible, speaks_at_least
+from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
+from envcheck.compat.relations.gpu_code import capability_row
+from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
+from envcheck.compat.relations.gpu_driver import driver_drives, module_drives
+from envcheck.compat.specifier import Version, parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow, Row, Tables
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+
+def tegra_serves(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
+    """Whether any JetPack for a Jetson's GPU takes ``cuda``; None where its rows do not tell.
+
+    A JetPack that is yet to come may take another CUDA, unless JetPack has left the GPU behind.
+    """
+    every = sorted(rows_of(tables, "jetpack"), key=_age)
+    own = [row for row in every if str(gpu) in row.capabilities and "cuda" in row.needs]
+    taking = [row for row in own if parse_specifier(row.needs["cuda"]).cover(Version(tuple(cuda))) != "none"]
+    if taking:
+        reason = f"JetPack {taking[-1].versions.removeprefix('==')} for {gpu.sm} takes CUDA {cuda}"
+        return conclude(tables, "compatible", reason, taking[-1])
+    if not own or cuda < _oldest(own[0]):
+        return None
+    if own[-1] is every[-1]:
+        return conclude(tables, "unknown", f"no JetPack in the matrix takes CUDA {cuda} for {gpu.sm}", own[-1])
+    last = own[-1].versions.removeprefix("==")
+    reason = f"no JetPack for {gpu.sm} takes CUDA {cuda}; JetPack {last} is the last for it"
+    return conclude(tables, "incompatible", reason, own[-1], every[-1])
+
+
+def _age(row: ReleaseRow) -> tuple[int, ...]:
+    version = parse_version(row.versions.removeprefix("=="))
+    return version.numbers if version else ()
+
+
+def _oldest(row: ReleaseRow) -> CudaVersion:
+    """The least CUDA version that a row names."""
+    numbers = min(bound.numbers for bound in parse_specifier(row.needs["cuda"]).bounds)
+    return CudaVersion(*(*numbers, 0)[:2])
+
+
+# Forward compatibility: a newer libcuda from the package cuda-compat, over an older driver.
+#
+# It is for data center GPUs, on Linux, and never older than the CUDA that the driver itself speaks. Which driver
+# branches each package may sit on is in the rows of ``cuda-compat``.
+
+
+NAME = "cuda-compat"
+
+
+def compat_fits(tables: Tables, question: Question, package: CudaVersion) -> Iterator[Judgement]:
+    """The package beside the system, the GPUs and the driver that were named. (What it needs, its rows say.)"""
+    if question.os != "linux":
+        verdict: FitVerdict = "unknown" if question.os == "wsl" else "incompatible"
+        reason = f"the package of forward compatibility is for Linux, not for {question.os}"
+        yield Judgement((NAME, "os"), conclude(tables, verdict, reason, *_citable(tables), change="os linux"))
+    for gpu in question.gpus:
+        yield Judgement((NAME, "gpu"), _on_gpu(tables, package, gpu))
+    if question.drivers:
+        fits = [(str(driver), _over(tables, package, driver)) for driver in question.drivers]
+        yield Judgement((NAME, "driver"), agree(fits, question.labels["driver"]))
+
+
+def replaces_driver(tables: Tables, question: Question, package: CudaVersion) -> bool:
+    """Whether programs find the package's libcuda in place of the driver's."""
+    return all(not judgement.fit.bad for judgement in compat_fits(tables, question, package)) or not question.drivers
+
+
+def compat_runs(tables: Tables, package: CudaVersion, cuda: CudaVersion) -> Fit:
+    """Whether the package's libcuda runs what was built with ``cuda``."""
+    row = cuda_row(tables, package)
+    if package >= cuda:
+        return conclude(tables, "compatible", f"cuda-compat {package} speaks CUDA {package}, as new as {cuda}", row)
+    if package.major == cuda.major and minor_compatible(cuda):
+        reason = f"cuda-compat {package} runs every minor of CUDA {cuda.major}, so CUDA {cuda} too"
+        return conclude(tables, "compatible", reason, row, cuda_row(tables, cuda))
+    reason = f"cuda-compat {package} speaks CUDA {package}, which does not run CUDA {cuda}"
+    return conclude(tables, "incompatible", reason, row, cuda_row(tables, cuda), change=f"cuda-compat >= {cuda.major}")
+
+
+def _on_gpu(tables: Tables, package: CudaVersion, gpu: AskedGpu) -> Fit:
+    answer = partial(conclude, tables)
+    rows = _citable(tables)
+    dropped = _dropped(tables, package, gpu, rows)
+    if dropped is not None:
+        return dropped
+    kinds = _kinds(tables, gpu)
+    if kinds == {"data-center"}:
+        return answer("compatible", f"forward compatibility is for data center GPUs, as {gpu.label} is", *rows)
+    if kinds == {"geforce"}:
+        reason = f"forward compatibility is for data center GPUs; {gpu.label} is a GeForce"
+        return answer("incompatible", reason, *rows, change="a driver as new as the CUDA that is needed")
+    if kinds == {"workstation"}:
+        reason = "forward compatibility is for data center GPUs and selected boards in certified servers; whether "
+        return answer("unknown", f"{reason}{gpu.label} is one is not known", *rows)
+    if kinds == {"tegra"}:
+        return answer("unknown", f"{gpu.label} takes a cuda-compat of its own system, which is not this one", *rows)
+    return answer("unknown", f"whether {gpu.label} is a data center GPU is not known", *rows)
+
+
+def _dropped(tables: Tables, package: CudaVersion, gpu: AskedGpu, rows: list[Row]) -> Fit | None:
+    """A package is made from the driver branch that speaks its CUDA, and drives what that branch drives."""
+    branch = next((row.branch for row in tables.drivers if row.os == "linux" and row.cuda == str(package)), None)
+    if branch is None:
+        return None
+    fit = driver_drives(tables, gpu.capability, BranchHead.of(branch), model=gpu.model)
+    if not fit.bad:
+        return None
+    return retell(tables, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
+
+
+def _kinds(tables: Tables, gpu: AskedGpu) -> set[str | None]:
+    """The kind of the model, or of all models that have the named compute capability."""
+    if gpu.model:
+        return {gpu.model.kind}
+    return {row.kind for row in tables.gpus if row.compute_capability == str(gpu.capability)}
+
+
+def _over(tables: Tables, package: CudaVersion, driver: DriverRelease) -> Fit:
+    own = speaks_at_least(tables, driver)
+    rows = _citable(tables)
+    if own is None:
+        reason = f"the CUDA that driver {driver} speaks is not known; an older cuda-compat must not be laid over it"
+        return conclude(tables, "unknown", reason, *rows)
+    if own > package:
+        reason = f"driver {driver} speaks CUDA {own}; cuda-compat {package} is older, and must not take its place"
+        return conclude(tables, "incompatible", reason, *rows, change="no cuda-compat")
+    return conclude(tables, "compatible", f"cuda-compat {package} is no older than driver {driver}", *rows)
+
+
+def _citable(tables: Tables) -> list[Row]:
+    """One row of the package, for its source."""
+    rows: list[ReleaseRow] = rows_of(tables, NAME)
+    return list(rows[:1])
+
+
+# The pairs among driver, kernel module, GPU, CUDA and nvcc.
+
 
 T = TypeVar("T")
 

@@ -1,28 +1,145 @@
-"""All judgements about a question: hardware pairs, each component's rows, and what nothing speaks of."""
+"""TensorRT engines: which runtime loads an engine that a given TensorRT built.
+
+Whether an engine was built to be version-compatible, its version does not tell; builders do not unless they are asked
+to, so an engine is taken for one that was not, and the answer says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from envcheck.compat.fit import Fit, FitVerdict
-from envcheck.compat.question.candidates import Candidate, release_candidates
-from envcheck.compat.question.engine import NAME as ENGINE
-from envcheck.compat.question.engine import judge_engine
-from envcheck.compat.question.extension import judge_extension
+from envcheck.compat.names import COMPILERS, PLATFORM, rows_of
+from envcheck.compat.question.candidates import TORCH, Candidate, release_candidates, torch_readings, with_implied
 from envcheck.compat.question.hardware import judge_hardware
-from envcheck.compat.question.implied import with_implied
-from envcheck.compat.question.judgement import Judgement, agree, overall, soften
-from envcheck.compat.question.module import judge_module
-from envcheck.compat.question.names import COMPILERS, PLATFORM
-from envcheck.compat.question.question import Question
-from envcheck.compat.question.rows import rows_of
-from envcheck.compat.question.software import judge_candidate
-from envcheck.compat.question.torch import NAME as TORCH
-from envcheck.compat.question.torch import torch_readings
-from envcheck.compat.question.wording import listed, unknown_release
-from envcheck.compat.specifier import Version
-from envcheck.compat.tables import Tables
+from envcheck.compat.question.question import (
+    Implied,
+    Judgement,
+    Question,
+    agree,
+    listed,
+    overall,
+    soften,
+    unknown_release,
+)
+from envcheck.compat.question.software import judge_candidate, judge_needs
+from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
+from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.tables import ReleaseRow, Tables
+from envcheck.versions import CudaVersion
+
+ENGINE = "tensorrt-engine"
+ASSUMED = "not built to be version-compatible"
+_RUNTIME = "tensorrt"
+
+
+def judge_engine(tables: Tables, question: Question) -> Iterator[Judgement]:
+    """An engine loads in the version that built it; one built to be version-compatible, in those that its row needs."""
+    if ENGINE not in question.versions:
+        return
+    runtime = question.versions.get(_RUNTIME)
+    by, label = _RUNTIME, ""
+    if runtime is None and _RUNTIME in question.implied:
+        implied = question.implied[_RUNTIME]
+        runtime, by, label = (implied.version,), implied.by, f" (it comes with {implied.label})"
+    for engine in question.versions[ENGINE]:
+        for version in runtime or ():
+            yield Judgement((ENGINE, by), _loads(tables, engine, version, label))
+
+
+def _loads(tables: Tables, engine: Version, runtime: Version, where: str) -> Fit:
+    row = next((row for row in rows_of(tables, ENGINE) if parse_specifier(row.versions).cover(engine) == "all"), None)
+    this = f"an engine built by TensorRT {engine}, this is {runtime}{where}"
+    if row is None:
+        return conclude(tables, "unknown", f"the matrix does not know where engines of TensorRT {engine} load")
+    shortest = min(len(engine.numbers), len(runtime.numbers))
+    if engine.numbers[:shortest] == runtime.numbers[:shortest]:
+        if engine.numbers != runtime.numbers and (engine.family or runtime.family):
+            return conclude(tables, "unknown", f"an engine loads in the very version that built it: {this}", row)
+        return conclude(tables, "compatible", f"an engine loads in the version that built it, TensorRT {engine}", row)
+    admitted = _RUNTIME in row.needs and parse_specifier(row.needs[_RUNTIME]).cover(runtime) != "none"
+    if admitted and runtime.numbers > engine.numbers:
+        reason = f"only an engine built to be version-compatible loads in a newer TensorRT: {this}"
+    else:
+        reason = f"an engine loads in the version of TensorRT that built it: {this}"
+    return conclude(tables, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
+
+
+# What is compiled where it is installed, against PyTorch, whose tools refuse an nvcc of another major of CUDA.
+#
+# Such a package is one whose rows need both ``nvcc`` and ``torch``. Rows of ``torch-extension``, by releases of
+# PyTorch, say for which that holds. PyTorch itself runs without nvcc: where nothing is compiled, another major settles
+# nothing.
+
+
+EXTENSION = "torch-extension"
+_NVCC = "nvcc"
+
+
+def judge_extension(tables: Tables, question: Question) -> Iterator[Judgement]:
+    """The nvcc beside PyTorch, for each package that is compiled against it; for none, whether one could be."""
+    torch = question.torch_cuda
+    checks = [row for version in question.versions.get(TORCH, ()) for row in _covering(tables, EXTENSION, version)]
+    if torch is None or not question.nvcc or not checks:
+        return
+    label = question.labels[_NVCC]
+    compiled = list(_compiled(tables, question))
+    for name, package, row in compiled:
+        fits = [(str(nvcc), _compiles(tables, nvcc, torch, package, [row, *checks])) for nvcc in question.nvcc]
+        yield Judgement((name, _NVCC, TORCH), agree(fits, label))
+    if not compiled:
+        fits = [(str(nvcc), _could_compile(tables, nvcc, torch, checks)) for nvcc in question.nvcc]
+        yield Judgement((_NVCC, TORCH), agree(fits, label))
+
+
+def _compiled(tables: Tables, question: Question) -> Iterator[tuple[str, str, ReleaseRow]]:
+    for name, versions in question.versions.items():
+        for version in versions:
+            for row in _covering(tables, name, version):
+                if {_NVCC, TORCH} <= row.needs.keys():
+                    yield name, f"{name} {version}", row
+
+
+def _covering(tables: Tables, name: str, version: Version) -> Iterator[ReleaseRow]:
+    yield from (row for row in rows_of(tables, name) if parse_specifier(row.versions).cover(version) == "all")
+
+
+def _compiles(tables: Tables, nvcc: CudaVersion, torch: Implied, package: str, rows: list[ReleaseRow]) -> Fit:
+    here = f"{package} is compiled where it is installed, against {_told(torch)}"
+    if nvcc.major == torch.version.numbers[0]:
+        return conclude(tables, "compatible", f"{here}; nvcc {nvcc} is of the same major", torch.row, *rows)
+    reason = f"{here}; PyTorch refuses nvcc {nvcc}, which is of another major"
+    return conclude(tables, "incompatible", reason, torch.row, *rows, change=f"nvcc {torch.version}")
+
+
+def _could_compile(tables: Tables, nvcc: CudaVersion, torch: Implied, rows: list[ReleaseRow]) -> Fit:
+    if nvcc.major == torch.version.numbers[0]:
+        reason = f"nvcc {nvcc} compiles extensions of {_told(torch)}"
+        return conclude(tables, "compatible", reason, torch.row, *rows)
+    reason = f"{_told(torch)} runs without nvcc, but refuses to have extensions compiled by nvcc {nvcc}"
+    return conclude(tables, "unknown", f"{reason}; whether one is to be, was not said", torch.row, *rows)
+
+
+def _told(torch: Implied) -> str:
+    return f"{torch.label} (CUDA {torch.version})"
+
+
+# The open kernel module and the driver releases that have one.
+
+
+_OPEN = "kernel-module-open"
+
+
+def judge_module(tables: Tables, question: Question) -> Iterator[Judgement]:
+    """Whether the named driver has the named flavour; every Linux driver has the proprietary one."""
+    if question.flavour == "open" and question.drivers:
+        for row in rows_of(tables, _OPEN):
+            candidate = Candidate("kernel-module", "the open kernel module", (row,))
+            yield from judge_needs(tables, question, candidate, row)
+
+
+# All judgements about a question: hardware pairs, each component's rows, and what nothing speaks of.
+
 
 _TOLD_BY_OTHERS = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
 """A version of these that no row of releases covers may be known all the same."""

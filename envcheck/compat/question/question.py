@@ -1,16 +1,95 @@
-"""A question about compatibility: everything that was named, in the types that the relations take."""
+"""What a relation said about some of the named components, and how several such answers make one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from types import MappingProxyType
 from typing import NamedTuple
 
-from envcheck.compat.gpu_driver import Flavour
-from envcheck.compat.question.judgement import Judgement
+import msgspec
+
+from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
+from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Version
-from envcheck.compat.tables import GpuRow, Machine, Os, ReleaseRow
+from envcheck.compat.tables import GpuRow, Machine, Os, ReleaseRow, Row, Tables
+from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+_FEW = 2
+
+
+class Judgement(NamedTuple):
+    """A Fit, and the names of the components that it is about."""
+
+    about: tuple[str, ...]
+    """Two or more for a relation; one where a component itself is not known."""
+    fit: Fit
+
+
+def overall(fits: Iterable[Fit]) -> FitVerdict:
+    """Incompatible if any is, else unknown if any is or there is none, else compatible."""
+    verdicts = {fit.verdict for fit in fits}
+    if "incompatible" in verdicts:
+        return "incompatible"
+    return "compatible" if verdicts == {"compatible"} else "unknown"
+
+
+def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
+    """One answer for all members of a family: theirs where they agree, else unknown with those that fit.
+
+    ``what`` is the family as it was written: ``cuda==12``.
+    """
+    fits = [fit for _, fit in members]
+    verdicts = {fit.verdict for fit in fits}
+    if len(verdicts) == 1:
+        return fits[-1]
+    groups = (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown"))
+    parts = [f"{word} {_listed(members, verdict)}" for word, verdict in groups if verdict in verdicts]
+    return summary("unknown", f"{what} leaves it open: {'; '.join(parts)}", fits)
+
+
+def summary(verdict: FitVerdict, reason: str, fits: Iterable[Fit]) -> Fit:
+    """One answer that rests on several, and cites what they cite."""
+    resting = list(fits)
+    return Fit(
+        verdict=verdict,
+        reason=reason,
+        rows=tuple(dict.fromkeys(row for fit in resting for row in fit.rows)),
+        sources=tuple(dict.fromkeys(source for fit in resting for source in fit.sources)),
+    )
+
+
+def _listed(members: Sequence[tuple[str, Fit]], verdict: FitVerdict) -> str:
+    """The labels of a verdict; of those that follow each other, the ends."""
+    runs = (
+        [label for label, _ in run] for held, run in groupby(members, lambda item: item[1].verdict) if held == verdict
+    )
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > _FEW else ", ".join(run) for run in runs)
+
+
+def soften(fit: Fit) -> Fit:
+    """A weak source decides nothing."""
+    if fit.confidence != "weak" or fit.verdict == "unknown":
+        return fit
+    reason = f"only a weak source says so, which decides nothing: {fit.reason}"
+    return msgspec.structs.replace(fit, verdict="unknown", reason=reason)
+
+
+def retell(tables: Tables, fit: Fit, reason: str, *rows: Row | None) -> Fit:
+    """``fit`` in other words: as sure as it and as ``rows``, and citing both."""
+    own = conclude(tables, fit.verdict, reason, *rows, change=fit.nearest_change)
+    return msgspec.structs.replace(
+        own,
+        rows=tuple(dict.fromkeys((*own.rows, *fit.rows))),
+        sources=tuple(dict.fromkeys((*own.sources, *fit.sources))),
+        confidence=min(own.confidence, fit.confidence, key=WEAKEST_FIRST.index),
+    )
+
+
+# A question about compatibility: everything that was named, in the types that the relations take.
+
 
 _NO_LIMIT = 10**9
 
@@ -87,3 +166,62 @@ class Question(NamedTuple):
     def windows_driver(self) -> bool:
         """Whether the driver is Windows', with its numbers."""
         return self.os in ("windows", "wsl")
+
+
+# How versions and specifiers are told to people.
+
+
+_BRANCH = re.compile(r">=([0-9]+),<([0-9]+)")
+
+
+def readable(name: str, spec: str) -> str:
+    """A specifier in words: ``torch 2.5.1``, ``CUDA >=12.1, <13``, ``driver R470 or R535``."""
+    return f"{name} {listed([_alternative(name, part.strip()) for part in spec.split('|')], 'or')}"
+
+
+def unknown_release(question: Question, name: str, version: Version) -> str:
+    """That the matrix does not know a release, as it was written."""
+    written = question.labels[name] if len(question.versions[name]) == 1 else f"{name} {version}"
+    return f"the matrix does not know {written}" + (
+        "; it knows releases, not what precedes them" if version.pre else ""
+    )
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """``a, b and c``."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def _alternative(name: str, text: str) -> str:
+    branch = _BRANCH.fullmatch(text)
+    if name.startswith("driver") and branch and int(branch[2]) == int(branch[1]) + 1:
+        return f"R{branch[1]}"
+    plain = text.replace(".*", "")
+    if plain.startswith("==") and "," not in plain:
+        return plain.removeprefix("==")
+    return plain.replace(",", ", ")
+
+
+# The answer to a question about compatibility: the JSON contract of ``envcheck matrix check``.
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """What one relation between the named components says."""
+
+    verdict: FitVerdict
+    message: str
+    sources: tuple[Source, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the named components fit together."""
+
+    verdict: FitVerdict
+    reasons: tuple[Reason, ...] = ()
+    """Everything that was judged; what decided comes first."""
+    suggestions: tuple[str, ...] = ()
+    """Changes of one component with which the answer is ``compatible``, and what is known to work instead."""
+    assumed: dict[str, str] = {}
+    """What was taken for granted because nobody said: ``{"os": "linux"}``."""

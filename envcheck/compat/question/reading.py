@@ -1,4 +1,4 @@
-"""From components as they were written to a Question."""
+"""The many ways in which people, and tools, write one version: as the grammar of versions has it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,163 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
-from envcheck.compat.fit import Fit
-from envcheck.compat.gpu_code import capability_row
-from envcheck.compat.gpu_driver import Flavour
-from envcheck.compat.question.judgement import Judgement
-from envcheck.compat.question.members import cuda_members, driver_members, gpu_of, version_members
-from envcheck.compat.question.names import SYSTEMS, canonical, scheme
-from envcheck.compat.question.question import AskedGpu, Question
-from envcheck.compat.question.rows import is_known, like
-from envcheck.compat.question.spelling import spelled
-from envcheck.compat.specifier import parse_version
+from envcheck.compat.gpu_names import find_gpu
+from envcheck.compat.names import SYSTEMS, canonical, is_known, known_versions, like, scheme
+from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, Judgement, Question
+from envcheck.compat.relations.driver_cuda import admitted_toolkits, toolkits
+from envcheck.compat.relations.fit import Fit
+from envcheck.compat.relations.gpu_code import capability_row
+from envcheck.compat.relations.gpu_driver import Flavour
+from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
 from envcheck.compat.tables import Machine, Os, Tables
-from envcheck.components import Component
+from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+_WILDCARD = re.compile(r"(?:\.[x*])+$", re.IGNORECASE)
+_CUDA_TAG = re.compile(r"cu[0-9]{2,3}")
+_CUDA_UPDATE = re.compile(r"(?<=[0-9])[ -]?(?:u|update)[ -]?[0-9]+$")
+_PACKAGED = re.compile(r"-[0-9]+(?:ubuntu|\.|~|$).*")
+_PYTHON_TAG = re.compile(r"(?:cp|py)([23])([0-9]{0,2})")
+_COUNT = re.compile(r"[0-9]{1,3} ?[x\N{MULTIPLICATION SIGN}] ?(?=[A-Za-z])")
+
+
+def spelled(name: str, component: Component) -> Component:
+    """A component, by its canonical name, with its exact value as the readers of values have it."""
+    text = component.exact
+    if text is None:
+        return component
+    write = _SPELLINGS.get(name, _version)
+    return component._replace(bounds=(Bound("==", write(text.strip())),))
+
+
+def _version(text: str) -> str:
+    """``12.x`` and ``12.*`` are families, as ``12`` is."""
+    return _WILDCARD.sub("", text) if text[:1].isdigit() else text
+
+
+def _cuda(text: str) -> str:
+    """``cu124``, ``V12.4.131`` and ``12.4 Update 1`` are 12.4."""
+    plain = _CUDA_UPDATE.sub("", text.lower().removeprefix("v"))
+    return str(CudaVersion.from_tag(plain)) if _CUDA_TAG.fullmatch(plain) else _version(plain)
+
+
+def _driver(text: str) -> str:
+    """``R550`` and ``v550.54.14``; ``550.54.14-0ubuntu1`` as packages are called."""
+    return _version(_PACKAGED.sub("", text.lower()).removeprefix("r").removeprefix("v"))
+
+
+def _l4t(text: str) -> str:
+    """``R36.4.3``."""
+    return _version(text.lower().removeprefix("r"))
+
+
+def _python(text: str) -> str:
+    """``cp312``."""
+    tag = _PYTHON_TAG.fullmatch(text.lower())
+    return _version(".".join(filter(None, tag.groups())) if tag else text)
+
+
+def _gpu(text: str) -> str:
+    """``8x H100``."""
+    return _COUNT.sub("", text) if _COUNT.match(text) else text
+
+
+_SPELLINGS: dict[str, Callable[[str], str]] = {
+    "cuda": _cuda,
+    "nvcc": _cuda,
+    "cuda-compat": _cuda,
+    "driver": _driver,
+    "l4t": _l4t,
+    "python": _python,
+    "gpu": _gpu,
+}
+
+
+# What one written component stands for: a release, or every known one of a family or within bounds.
+
+
+_CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]", re.IGNORECASE)
+_TWO_NUMBERS = 2
+
+
+def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
+    """The releases that are meant, ascending, and what was assumed. A branch alone is its newest release."""
+    if component.exact is None:
+        return _drivers_within(tables, component, os)
+    release = DriverRelease.parse(component.exact)
+    if release is None:
+        return (), ""
+    numbers = component.exact.count(".") + 1
+    if numbers == 1:
+        return (BranchHead.of(release.branch),), f"the newest release of R{release.branch}"
+    if numbers == _TWO_NUMBERS and os == "linux":
+        return (release, AnyPatch.of(release)), ""
+    return (release,), ""
+
+
+def _drivers_within(tables: Tables, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
+    """Both ends of each known branch, and the bounds themselves: between them nothing changes."""
+    spec = _specifier(component)
+    if spec is None:
+        return (), ""
+    kind = "linux" if os == "linux" else "windows"
+    branches = [number for row in tables.drivers if row.os == kind for number in {row.branch, row.until or row.branch}]
+    ends = [release for branch in branches for release in (DriverRelease(branch, 0), BranchHead.of(branch))]
+    named = [DriverRelease(*(*bound.numbers, 0, 0)[:3]) for bound in spec.bounds]
+    lowest = {bound.numbers[0] for bound in spec.bounds if bound.operator == ">=" and len(bound.numbers) == 1}
+    starts = {DriverRelease(branch, 0) for branch in lowest}
+    admitted = {release for release in (*ends, *named) if spec.cover(Version(tuple(release))) == "all"} - starts
+    admitted |= {BranchHead.of(branch) for branch in lowest if spec.cover(Version((branch,))) == "all"}
+    return tuple(sorted(admitted)), "".join(
+        f"from the newest release of R{branch} on" for branch in sorted(lowest)[-1:]
+    )
+
+
+def cuda_members(tables: Tables, component: Component) -> tuple[CudaVersion, ...]:
+    """The CUDA versions that are meant: one, or the known toolkits of a family or within bounds."""
+    text = component.exact
+    if text is None:
+        spec = _specifier(component)
+        return tuple(admitted_toolkits(tables, spec)) if spec else ()
+    version = CudaVersion.parse(text)
+    if version is None or "." in text:
+        return (version,) if version else ()
+    return tuple(member for member in toolkits(tables) if member.major == version.major)
+
+
+def gpu_of(tables: Tables, component: Component) -> AskedGpu | None:
+    """The GPU that is meant, by marketing name or compute capability."""
+    text = component.exact or ""
+    if _CAPABILITY.fullmatch(text):
+        capability = ComputeCapability.parse(text.lower().replace(" ", "_"))
+        return AskedGpu(capability.sm, capability, None) if capability else None
+    model = find_gpu(tables, text)
+    capability = ComputeCapability.parse(model.compute_capability) if model else None
+    return AskedGpu(model.name, capability, model) if model and capability else None
+
+
+def version_members(tables: Tables, name: str, component: Component) -> tuple[Version, ...]:
+    """The version that is meant, or the known ones within bounds."""
+    numbering = scheme(name)
+    if component.exact is not None:
+        version = parse_version(component.exact, numbering)
+        return (version,) if version else ()
+    spec = _specifier(component)
+    single = numbering._replace(numbers=1)
+    known = [version._replace(scheme=single) for version in known_versions(tables, name)]
+    return tuple(version for version in known if spec and spec.cover(version) == "all")
+
+
+def _specifier(component: Component) -> Specifier | None:
+    try:
+        return parse_specifier(",".join(str(bound) for bound in component.bounds))
+    except ValueError:
+        return None
+
+
+# From components as they were written to a Question.
+
 
 _OS: dict[str, Os] = {
     "linux": "linux",

@@ -1,22 +1,304 @@
-"""One build of a component against everything else that was named."""
+"""Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 
-from envcheck.compat.cuda_rows import minor_compatible
-from envcheck.compat.fit import Fit, FitVerdict, conclude
-from envcheck.compat.question.candidates import Candidate, of_machine, of_os
-from envcheck.compat.question.device import judge_device, judge_system
-from envcheck.compat.question.hardware import runner_of, runs
-from envcheck.compat.question.judgement import Judgement, retell
-from envcheck.compat.question.names import HARDWARE
-from envcheck.compat.question.needs import judge_needs
-from envcheck.compat.question.question import Question
-from envcheck.compat.question.torch import NAME as TORCH
-from envcheck.compat.question.wording import listed
+import msgspec
+
+from envcheck.compat.names import HARDWARE, SYSTEMS, canonical, rows_of
+from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
+from envcheck.compat.question.hardware import NAME as FORWARD
+from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
+from envcheck.compat.question.question import AskedGpu, Judgement, Question, agree, listed, readable, retell
+from envcheck.compat.relations.driver_cuda import admitted_toolkits, minor_compatible
+from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
+from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
+from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
+from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow, Tables
-from envcheck.versions import CudaVersion
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+
+_FOR_A_PART = ("triton",)
+"""What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""
+_YET_TO_COME = Version((10**6,))
+
+
+def stack_refuses(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """Why no version of a library that the build needs runs on ``gpu``; None when one does, or nobody can tell."""
+    if candidate.cuda:
+        return None
+    by_cuda = _cuda_refuses(tables, candidate, row, gpu)
+    return by_cuda or next(_libraries_refuse(tables, candidate, row, gpu), None)
+
+
+def refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
+    """What documents require that the GPU does not have, and the change that would help."""
+    if row.capabilities and str(gpu.capability) not in row.capabilities:
+        listed = ", ".join(row.capabilities)
+        return f"supports compute capability {listed}", f"a GPU of compute capability {listed}"
+    least, greatest = ComputeCapability.parse(row.capability_min), ComputeCapability.parse(row.capability_max)
+    if least is not None and gpu.capability < least:
+        return f"needs compute capability {least} or higher", f"a GPU of compute capability >= {least}"
+    if greatest is not None and gpu.capability > greatest:
+        return f"supports compute capability up to {greatest}", f"a GPU of compute capability <= {greatest}"
+    return None
+
+
+def _cuda_refuses(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """The toolkits that may be used; or the one it was built with, which can have left no code for what it dropped."""
+    if "cuda" in row.needs:
+        spec = parse_specifier(row.needs["cuda"])
+        admitted = admitted_toolkits(tables, spec)
+        fits = [cuda_serves(tables, gpu.capability, version) for version in admitted]
+        if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
+            return None
+        return retell(tables, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
+    built = CudaVersion.parse(row.cuda)
+    fit = cuda_targets(tables, gpu.capability, built) if built else None
+    if fit is None or not fit.bad:
+        return None
+    dropped = fit.nearest_change.startswith("CUDA <=")
+    told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
+    return retell(tables, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
+
+
+def _open(spec: Specifier, newest: CudaVersion) -> bool:
+    """Whether the next toolkit, which nobody knows yet, would be admitted too."""
+    return spec.cover(Version((newest.major, newest.minor + 1))) != "none" and spec.cover(_YET_TO_COME) != "none"
+
+
+def _libraries_refuse(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
+    for key, text in row.needs.items():
+        if key in _FOR_A_PART:
+            continue
+        spec = parse_specifier(text)
+        rows = [other for other in rows_of(tables, canonical(key)) if _overlap(text, other.versions)]
+        refusals = [refused(other, gpu) for other in rows]
+        if rows and None not in refusals and spec.cover(_YET_TO_COME) == "none":
+            what, _ = refusals[-1] or ("", "")
+            reason = f"{candidate.label} needs {readable(key, text)}, which {what}; {gpu.label} has {gpu.capability}"
+            yield conclude(tables, "incompatible", reason, row, *rows)
+
+
+@cache
+def _overlap(text: str, other_text: str) -> bool:
+    """Whether any version is admitted by both: if there is one, the bound of either is such a one, or starts such."""
+    one, other = parse_specifier(text), parse_specifier(other_text)
+    ends = [Version(bound.numbers, post=bound.post) for bound in (*one.bounds, *other.bounds)]
+    return any(one.cover(end) != "none" and other.cover(end) != "none" for end in ends)
+
+
+# One build of a component against the GPUs that were named: by its documents, and by the code that it holds.
+
+
+def judge_device(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+    """Whether the build runs on each GPU; nothing where its row says nothing of GPUs."""
+    for gpu in question.gpus:
+        fit = _documented(tables, candidate, row, gpu)
+        if fit is None or (fit.ok and not _bounded(row)):
+            fit = _by_code(tables, question, candidate, row, gpu) or fit
+            fit = (fit if fit and fit.bad else None) or stack_refuses(tables, candidate, row, gpu) or fit
+        if fit is not None:
+            yield Judgement((candidate.name, "gpu"), fit)
+
+
+def judge_system(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+    """Whether the build runs on a Jetson that was named by its system software alone."""
+    targets = read_targets(row.targets)
+    for system in question.systems:
+        capabilities = [one for text in system.row.capabilities if (one := ComputeCapability.parse(text))]
+        if question.gpus or candidate.name in SYSTEMS or not targets or not capabilities:
+            continue
+        serving = [one for one in capabilities if any(runs_natively(tables, target, one) for target in targets)]
+        listing = listed([one.sm for one in serving or capabilities])
+        verdict: FitVerdict = "compatible" if serving else "incompatible"
+        reason = f"{candidate.label} holds {'' if serving else 'no '}native code for {listing} of {system.label}"
+        yield Judgement((candidate.name, system.by), conclude(tables, verdict, reason, row, system.row))
+
+
+def _documented(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What the documents say of compute capabilities."""
+    refusal = refused(row, gpu)
+    if refusal is not None:
+        what, change = refusal
+        reason = f"{candidate.label} {what}; {gpu.label} has {gpu.capability}"
+        return conclude(tables, "incompatible", reason, row, change=change)
+    if row.capability_min is None and not row.capabilities:
+        return None
+    known = ComputeCapability.parse(row.capability_known)
+    if known is not None and gpu.capability > known:
+        reason = f"{candidate.label} knows compute capabilities up to {known}; {gpu.label} has {gpu.capability}"
+        return conclude(tables, "unknown", f"{reason}, on which it may run code for an older one", row)
+    if not _bounded(row) and _newer_than_toolkit(tables, row, gpu):
+        reason = f"{candidate.label} was built with CUDA {row.cuda}, which is older than {gpu.capability.sm}"
+        return conclude(tables, "unknown", reason, row)
+    reason = f"{candidate.label} supports compute capability {gpu.capability} of {gpu.label}"
+    return conclude(tables, "compatible", reason, row)
+
+
+def _bounded(row: ReleaseRow) -> bool:
+    """Whether documents say on which GPUs it runs, at both ends."""
+    return bool(row.capabilities) or row.capability_max is not None
+
+
+def _newer_than_toolkit(tables: Tables, row: ReleaseRow, gpu: AskedGpu) -> bool:
+    cuda = CudaVersion.parse(row.cuda)
+    return cuda is not None and cuda_targets(tables, gpu.capability, cuda).nearest_change.startswith("CUDA >=")
+
+
+def _by_code(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+    """What the GPU code that it holds says. Where no driver is named, one that compiles its PTX is no constraint."""
+    targets = read_targets(row.targets)
+    if not targets or candidate.cuda:
+        return None
+    cuda = CudaVersion.parse(row.cuda)
+    spoken: Sequence[CudaVersion | None] = speaks(tables, question) or (cuda,)
+    fits = [
+        (str(version), code_runs_on(tables, targets, gpu.capability, driver_speaks=version, built_with=cuda))
+        for version in spoken
+    ]
+    fit = agree(fits, question.labels.get("driver", ""))
+    if fit.bad and _supported_below(row, gpu, targets):
+        return None
+    if fit.ok and not question.drivers and not question.compat and not _native(tables, targets, gpu):
+        reason = (
+            f"{candidate.label} has only PTX for {gpu.label}, for a driver that speaks CUDA {cuda} or newer to compile"
+        )
+    else:
+        reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
+    return retell(tables, fit, reason, row)
+
+
+def _native(tables: Tables, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
+    return any(runs_natively(tables, target, gpu.capability) for target in targets)
+
+
+def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarget]) -> bool:
+    """Whether documents promise a GPU that is older than some of the code: they outrank what was found in files."""
+    return row.capability_min is not None and gpu.capability <= max(target.capability for target in targets)
+
+
+# What a build needs, and what it brings, against the other components that were named.
+
+
+_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+_DRIVERS = {"driver-linux": False, "driver-windows": True, "driver": None}
+"""Whether Windows' numbers are meant."""
+_SETS = SYSTEMS | {"cuda", "deepstream"}
+"""Software that is one set of versions: another version of what it brings is not known to work."""
+
+
+def judge_needs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+    """Every need whose component is named (or comes with one that is), and everything brought that is named too."""
+    for key, spec in row.needs.items():
+        if candidate.cuda and (key == "cuda" or key in _DRIVERS):
+            continue  # the row speaks of a build for another CUDA
+        if key in _DRIVERS:
+            yield from _driver(tables, question, candidate, row, key)
+        elif key == "cuda":
+            yield from _cuda(tables, question, candidate, row)
+        else:
+            yield from _version(tables, question, candidate, row, canonical(key), spec)
+    for key, version in row.bundles.items():
+        name = canonical(key)
+        if name in question.versions and name not in map(canonical, row.needs):
+            yield Judgement((candidate.name, name), _brought(tables, question, candidate, row, name, version))
+
+
+def _version(
+    tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str
+) -> Iterator[Judgement]:
+    if name in question.versions:
+        fits = [
+            (str(version), _need(tables, candidate, row, name, spec, version)) for version in question.versions[name]
+        ]
+        yield Judgement((candidate.name, name), agree(fits, question.labels.get(name, name)))
+    elif name in question.implied:
+        implied = question.implied[name]
+        if not {implied.by, candidate.name} <= SYSTEMS:
+            fit = _need(tables, candidate, row, name, spec, implied.version)
+            reason = f"{fit.reason} (it comes with {implied.label})"
+            yield Judgement((candidate.name, implied.by), retell(tables, fit, reason, row, implied.row))
+
+
+def _need(tables: Tables, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
+    verdict = _VERDICTS[parse_specifier(spec).cover(version)]
+    wanted = readable(name, spec)
+    if verdict == "compatible":
+        return conclude(tables, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
+    which = f"some {name} {version} are, others are not" if verdict == "unknown" else f"this is {version}"
+    return conclude(tables, verdict, f"{candidate.label} needs {wanted}; {which}", row, change=wanted)
+
+
+def _driver(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, key: str) -> Iterator[Judgement]:
+    windows = _DRIVERS[key]
+    if not question.drivers or windows not in (None, question.windows_driver):
+        return
+    fits = [(str(driver), _driver_need(tables, candidate, row, key, driver)) for driver in question.drivers]
+    fit = agree(fits, question.labels["driver"])
+    replaced = question.compat is not None and replaces_driver(tables, question, question.compat)
+    if fit.bad and candidate.name != FORWARD and replaced:
+        reason = f"{fit.reason}; whether cuda-compat makes up for it is not documented"
+        fit = conclude(tables, "unknown", reason, row)
+    yield Judgement((candidate.name, "driver"), fit)
+
+
+def _driver_need(tables: Tables, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
+    spec = row.needs[key]
+    verdict = _VERDICTS[parse_specifier(spec).cover(Version(tuple(driver)))]
+    wanted = readable("driver", spec)
+    if verdict == "compatible":
+        return conclude(tables, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)
+    return conclude(tables, verdict, f"{candidate.label} needs {wanted}; this is {driver}", row, change=wanted)
+
+
+def _cuda(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+    """CUDA is the one that is named, else nvcc's, else PyTorch's for what runs within it, else any that is admitted."""
+    spec = row.needs["cuda"]
+    if "cuda" in question.versions:
+        yield from _version(tables, question, candidate, row, "cuda", spec)
+    elif "nvcc" in question.versions:
+        yield from _version(tables, question, candidate, row, "nvcc", spec)
+    elif "cuda" in question.implied and (question.implied["cuda"].by != "torch" or "torch" in row.needs):
+        yield from _version(tables, question, candidate, row, "cuda", spec)
+    runner = runner_of(question)
+    if runner and row.cuda is None and "cuda" not in question.versions:
+        fit = _any_runs(tables, question, candidate, row)
+        if fit:
+            yield Judgement((candidate.name, runner), fit)
+
+
+def _any_runs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
+    """Whether the driver runs any CUDA that the row admits; None when the matrix knows none of them."""
+    admitted = admitted_toolkits(tables, parse_specifier(row.needs["cuda"]))
+    fits: list[Fit] = []
+    for cuda in admitted:
+        fits.append(runs(tables, question, cuda))
+        if fits[-1].ok:
+            break
+    if not fits:
+        return None
+    best = min(fits, key=lambda fit: ("compatible", "unknown", "incompatible").index(fit.verdict))
+    reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
+    return retell(tables, best, reason, row)
+
+
+def _brought(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
+    """A copy of its own does no harm to another one; system software is not known to work with another one."""
+    label = question.labels.get(name, name)
+    spec = parse_specifier(version)
+    covers = {spec.cover(member) for member in question.versions[name]}
+    if covers & {"all", "some"}:
+        return conclude(tables, "compatible", f"{candidate.label} comes with {name} {version}", row)
+    reason = f"{candidate.label} comes with {name} {version} of its own"
+    if candidate.name in _SETS:
+        return conclude(tables, "unknown", f"{reason}; whether {label} works there is not documented", row)
+    return conclude(tables, "compatible", f"{reason}; {label} beside it does no harm", row)
+
+
+# One build of a component against everything else that was named.
 
 
 def judge_candidate(tables: Tables, question: Question, candidate: Candidate) -> list[Judgement]:

@@ -6,21 +6,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from envcheck.compat.cuda_rows import toolkits
-from envcheck.compat.question.candidates import release_candidates
-from envcheck.compat.question.decision import Decision, decide
-from envcheck.compat.question.families import work
-from envcheck.compat.question.forward import NAME as FORWARD
-from envcheck.compat.question.judgement import Judgement
-from envcheck.compat.question.names import canonical, scheme
-from envcheck.compat.question.question import Question
+from envcheck.compat.names import canonical, known_versions, rows_of, scheme
+from envcheck.compat.question.candidates import TORCH, release_candidates
+from envcheck.compat.question.decision import Decision, decide, work
+from envcheck.compat.question.hardware import NAME as FORWARD
+from envcheck.compat.question.question import Judgement, Question, readable
 from envcheck.compat.question.reading import read_question
-from envcheck.compat.question.rows import known_versions, rows_of
-from envcheck.compat.question.torch import NAME as TORCH
-from envcheck.compat.question.wording import readable
+from envcheck.compat.relations.driver_cuda import toolkits
+from envcheck.compat.relations.torch import builds, tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import Os, Tables
-from envcheck.compat.torch_builds import builds, tag_of
 from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 

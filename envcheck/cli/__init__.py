@@ -1,0 +1,1 @@
+"""The command line: options, verbs, and where a report goes."""

@@ -1,0 +1,138 @@
+"""What a verb is given to read: saved reports, pasted text, baselines."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+from envcheck.cli.options import components
+from envcheck.errors import UsageError
+from envcheck.pipeline.request import ALL_SCOPES, Request
+from envcheck.text.clean import brief
+from envcheck.text.streams import say
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+    from envcheck.collect.bench_plan import Bench
+    from envcheck.snapshot import Measurement
+
+_MOST = 64 << 20
+"""Bytes that are read of a file; of a longer one a byte more, so that it shows."""
+
+_SILENT_MS = 1000
+
+
+def read_input(name: str) -> bytes:
+    """The first 64 MiB and a byte of the file ``name``, or of stdin where it is ``-``; raise UsageError."""
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(_MOST + 1)
+        with os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY), "rb") as file:
+            _wait(file.fileno(), name)
+            return file.read(_MOST + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror or error}") from None
+
+
+def _wait(descriptor: int, name: str) -> None:
+    """Wait for the writer of a pipe, as long as the user does, who is told after a second."""
+    if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        ready = select.poll()
+        ready.register(descriptor, select.POLLIN)
+        if not ready.poll(_SILENT_MS):
+            say(brief(f"envcheck: waiting for what is written into the pipe {name}"))
+            ready.poll()
+    os.set_blocking(descriptor, True)
+
+
+def pasted_text(name: str) -> str:
+    """The text of the file ``name``, or of stdin where it is ``-``; raise UsageError where it is too long."""
+    content = read_input(name)
+    if len(content) > _MOST:
+        raise UsageError(
+            f"{_named(name)} has more than {_MOST >> 20} MiB: give the lines that tell the versions and those around "
+            f"the error, as in (head -n 2000 LOG; tail -n 2000 LOG) | envcheck explain -"
+        )
+    return content.decode("utf-8", "replace")
+
+
+def saved_report(name: str) -> Report:
+    """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, where it is none."""
+    from envcheck.redact import mask_secrets
+    from envcheck.report.read import read_report
+
+    try:
+        return mask_secrets(read_report(read_input(name)))
+    except UsageError as error:
+        named = _named(name)
+        raise UsageError(str(error) if named in str(error) else f"{named}: {error}") from None
+
+
+def _named(name: str) -> str:
+    return "stdin" if name == "-" else name
+
+
+def baseline(options: Namespace) -> tuple[Measurement, ...]:
+    """The figures of ``--baseline``; none where it was not given."""
+    name = getattr(options, "baseline", None)
+    if not name:
+        return ()
+    from envcheck.report.baseline import read
+
+    return read(read_input(name), name)
+
+
+# The Request that the options of a verb stand for.
+
+
+def judging_request(options: Namespace) -> Request:
+    """What ``check`` and ``explain`` ask; options that a verb does not have count as not given."""
+    from envcheck.collect.request import working_folder
+
+    unread: list[str] = []
+    return Request(
+        scopes=options.scope or ALL_SCOPES,
+        python=tuple(getattr(options, "python", None) or ()),
+        all_envs=getattr(options, "all_envs", False),
+        assume=components(options.assume, "--assume"),
+        require=components(options.require, "--require"),
+        only=tuple(options.only or ()),
+        skip=tuple(options.skip or ()),
+        fail_on=options.fail_on,
+        timeout=getattr(options, "timeout", None),
+        verify=getattr(options, "verify", False),
+        deep=getattr(options, "deep", False),
+        bench=_quick(options),
+        baseline=baseline(options),
+        force=getattr(options, "force", False),
+        overlays=overlays(options, unread),
+        overlays_unread=tuple(unread),
+        cwd=working_folder(),
+        variables=dict(os.environ),
+    )
+
+
+def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
+    """The folders of rows that are laid over the matrix; what cannot be read is said, and kept in ``unread``."""
+    from envcheck.compat.overlay import overlay_folders
+    from envcheck.text.clean import brief
+    from envcheck.text.streams import say
+
+    def tell(text: str) -> None:
+        say(brief(f"envcheck: {text}"))
+        if unread is not None:
+            unread.append(brief(text))
+
+    return overlay_folders(options.matrix, os.environ, unread=tell)
+
+
+def _quick(options: Namespace) -> Bench | None:
+    if not getattr(options, "bench", False):
+        return None
+    from envcheck.collect.bench_plan import Bench
+
+    return Bench(force=options.force)

@@ -1,0 +1,141 @@
+"""The command line: parse, call the verb, and end with an exit status whatever happened."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from envcheck.errors import EnvcheckError
+from envcheck.exitcode import ExitCode
+from envcheck.text import streams
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from typing import NoReturn
+
+_SELDOM = 100_000
+"""Objects made before those that refer to each other are looked for: imports and a report make none that is in the way,
+and thousands of others.
+"""
+
+
+def program() -> NoReturn:
+    """What the command ``envcheck`` runs."""
+    gc.set_threshold(_SELDOM)
+    status = main()
+    gc.freeze()  # else the interpreter's end looks once more through all there is, for a twentieth of a second
+    sys.exit(status)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``envcheck`` with ``argv`` (default: the process's own) and return its exit status."""
+    streams.prepare()
+    return streams.finish(_guarded(sys.argv[1:] if argv is None else argv))
+
+
+def _guarded(argv: Sequence[str]) -> int:
+    try:
+        _end_children_on_termination()
+        return _run(argv)
+    except EnvcheckError as error:
+        return _failed(f"envcheck: {error}", ExitCode.USAGE)
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except SystemExit as left:  # the parser leaves so after --help
+        return left.code if isinstance(left.code, int) else ExitCode.OK
+    except MemoryError:
+        return _failed("envcheck broke: out of memory (ulimit -v, or the limit of a container)", ExitCode.BROKEN)
+    except Exception as error:  # noqa: BLE001  whatever happened, it is told
+        if os.environ.get("ENVCHECK_DEBUG"):
+            _trace()
+        return _failed(
+            f"envcheck broke: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 shows where)", ExitCode.BROKEN
+        )
+
+
+def _failed(message: str, status: int) -> int:
+    """Say in one line what went wrong: it may quote a file or an option."""
+    from envcheck.text.clean import brief
+
+    streams.say(brief(message))
+    return status
+
+
+def _trace() -> None:
+    from traceback import format_exc
+
+    from envcheck.text.clean import clean
+
+    streams.say("\n".join(map(clean, format_exc().splitlines())))
+
+
+def _end_children_on_termination() -> None:
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+            signal.signal(number, interrupt)
+
+
+def _run(argv: Sequence[str]) -> int:
+    argv = argv or ["tui" if _application_here() else "check"]
+    if not _examines(argv):
+        return _run_verb(argv)
+    from envcheck.collect import early
+
+    early.begin()
+    try:
+        return _run_verb(argv)
+    finally:
+        early.end()
+
+
+def _examines(argv: Sequence[str]) -> bool:
+    """Whether this looks like a check of this machine: the options have not been parsed yet."""
+    others = ("-h", "--help", "--from", "--scope")
+    return argv[0] == "check" and not any(argument.startswith(others) for argument in argv)
+
+
+def _run_verb(argv: Sequence[str]) -> int:
+    from envcheck.cli.options import parse
+    from envcheck.cli.verbs import run_verb
+
+    options = parse(argv, os.environ)
+    if options.version:
+        return _version()
+    verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
+    if verb == "check" and not options.saved and not options.scope:
+        _tell_early(options)
+    return run_verb(verb, options)
+
+
+def _tell_early(options: Namespace) -> None:
+    from envcheck.collect import early
+    from envcheck.collect.request import probe_request, working_folder
+
+    python = options.python or ()
+    early.tell(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs))
+
+
+def _version() -> int:
+    from envcheck.cli.options import versions
+    from envcheck.compat.load import matrix_date
+
+    streams.tell(versions(matrix_date()) + "\n")
+    return ExitCode.OK
+
+
+def _application_here() -> bool:
+    """Whether a person sits in front of a terminal that can show more than lines, and there is an application."""
+    plain = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("CI"))
+    if plain or not sys.stdin.isatty() or not sys.stdout.isatty():
+        return False
+    from envcheck.cli.verbs.tui import why_not
+
+    return not why_not()

@@ -1,0 +1,96 @@
+"""What the values of options are read as; argparse turns an ArgumentTypeError into a sentence about the option."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from envcheck.errors import UsageError
+
+if TYPE_CHECKING:
+    from envcheck.checks import Scope
+
+SCOPES: tuple[Scope, ...] = ("node", "container", "env")
+_LONGEST_INDEX = 4
+_LONGEST_PORT, _LAST_PORT = 5, 65535
+
+
+def path(text: str) -> str:
+    """A path; an empty one is a variable of a script that was not set, and would ask for something else."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty path")
+    return text
+
+
+def seconds(text: str) -> float:
+    """A time above 0."""
+    number = 0.0
+    with suppress(ValueError):
+        number = float(text)
+    if not 0 < number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
+    return number
+
+
+def port(text: str) -> int:
+    """A TCP port, or 0."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PORT and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from 0 to {_LAST_PORT}")
+    return int(text)
+
+
+def indices(text: str) -> tuple[int, ...]:
+    """``0,2``: GPUs by nvidia-smi's numbers."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) <= _LONGEST_INDEX for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPU indices such as 0,2")
+    return tuple(map(int, parts))
+
+
+def scopes(text: str) -> frozenset[str]:
+    """``node,env``."""
+    names = frozenset(name.strip() for name in text.split(","))
+    wrong = sorted(names - set(SCOPES))
+    if wrong:
+        raise argparse.ArgumentTypeError(f"{wrong[0]!r} is not a scope; choose from {', '.join(SCOPES)}")
+    return names
+
+
+# An ``ENVCHECK_…`` variable for every option: what stands in for an option that is not given.
+
+
+_LIST_SEPARATOR = ";"
+"""Separates the values of a repeatable option in its variable."""
+
+
+def read_variables(verb: argparse.ArgumentParser, variables: Mapping[str, str]) -> None:
+    """Take defaults from ``ENVCHECK_…``; the values go through the same checks as on the command line."""
+    for action in verb._actions:  # noqa: SLF001 - argparse has no public list of its actions
+        name = next((option for option in action.option_strings if option.startswith("--")), None)
+        if name is None or name == "--help":
+            continue
+        variable = "ENVCHECK_" + name.removeprefix("--").replace("-", "_").upper()
+        text = variables.get(variable)
+        if text:
+            verb.set_defaults(**{action.dest: _from_variable(verb, action, variable, text)})
+
+
+def _from_variable(verb: argparse.ArgumentParser, action: argparse.Action, variable: str, text: str) -> object:
+    if action.nargs == 0:
+        if text.lower() not in ("1", "true", "yes", "0", "false", "no"):
+            raise UsageError(f"{variable}={text}: write 1 or 0")
+        on = text.lower() in ("1", "true", "yes")
+        if isinstance(action, argparse.BooleanOptionalAction):
+            return on
+        return action.const if on else verb.get_default(action.dest)
+    repeatable = isinstance(action, argparse._AppendAction)  # noqa: SLF001 - argparse has no public name for it
+    values = text.split(_LIST_SEPARATOR) if repeatable else [text]
+    if action.choices is not None and text not in action.choices:
+        raise UsageError(f"{variable}={text}: choose from {', '.join(map(str, action.choices))}")
+    try:
+        typed = [action.type(value) if callable(action.type) else value for value in values]
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{variable}={text}: {error}") from None
+    return typed if repeatable else typed[0]

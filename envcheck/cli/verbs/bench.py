@@ -1,0 +1,66 @@
+"""``envcheck bench``: measure the GPUs and their links, and judge the figures."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+
+from envcheck.cli.asking import baseline, overlays
+from envcheck.cli.page import deliver
+from envcheck.collect.bench_plan import Bench
+from envcheck.collect.request import working_folder
+from envcheck.compat.load import tables
+from envcheck.compat.performance.expected import quantities
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from envcheck.report import FORMATS
+from envcheck.report.baseline import save
+from envcheck.report.progress import progress
+from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.text.output import parse_targets, writable
+from envcheck.text.streams import say
+
+
+def run(options: Namespace) -> int:
+    """Print the figures and keep them where that was asked for; the exit status is the report's."""
+    targets = parse_targets(options.output, FORMATS)
+    if options.save_baseline:
+        writable(options.save_baseline, "--save-baseline")
+    request = _request(options)
+    with progress(sys.stderr, quiet=options.quiet, lines=True) as on_event:
+        report = session.check(request, on_event)
+    options.format = "speed" if options.format in (None, "text") and not options.verbose else options.format
+    status = deliver(report, options, targets)
+    if options.save_baseline and status == ExitCode.INTERRUPTED:
+        say(f"envcheck: interrupted, so {options.save_baseline} was not written")
+    elif options.save_baseline:
+        save(report, options.save_baseline)
+    return status
+
+
+def _request(options: Namespace) -> Request:
+    unread: list[str] = []
+    return Request(
+        python=tuple(options.python or ()),
+        only=tuple(MEASURED),
+        fail_on=options.fail_on,
+        timeout=options.timeout,
+        bench=Bench(full=options.full, only=_quantities(options.only), gpus=options.gpu or (), force=options.force),
+        baseline=baseline(options),
+        overlays=overlays(options, unread),
+        overlays_unread=tuple(unread),
+        cwd=working_folder(),
+        variables=dict(os.environ),
+    )
+
+
+def _quantities(names: Sequence[str] | None) -> tuple[str, ...]:
+    known = quantities(tables())
+    for name in names or ():
+        if name not in known:
+            raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")
+    return tuple(names or ())

@@ -1,0 +1,48 @@
+"""``envcheck check``: examine this machine, or a saved report, and judge it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from envcheck.cli.asking import judging_request, saved_report
+from envcheck.cli.page import deliver
+from envcheck.errors import UsageError
+from envcheck.pipeline import session
+from envcheck.report import FORMATS, get_ready
+from envcheck.report.progress import progress
+from envcheck.text.output import parse_targets
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+    from envcheck.snapshot import Snapshot
+
+
+def run(options: Namespace) -> int:
+    """Print the report; the exit status is the report's."""
+    targets = parse_targets(options.output, FORMATS)
+    request = judging_request(options)
+    for wanted in ("verify", "deep", "bench"):
+        if options.saved and getattr(options, wanted):
+            raise UsageError(f"--{wanted} examines what is here, and --from judges a saved report: give one of the two")
+    if options.saved and (options.python or options.all_envs):
+        raise UsageError("--python and --all-envs choose what is examined here, and --from judges a saved report")
+    if options.saved:
+        saved = saved_report(options.saved)
+        judged = session.judge(_snapshot_of(saved, options.saved), request)
+        report = msgspec.structs.replace(judged, created=saved.created)  # facts are as old as they are
+    else:
+        form = options.format or "text"
+        lasting = bool(options.verify or options.deep or options.bench)
+        with progress(sys.stderr, quiet=options.quiet, lines=lasting) as on_event:
+            report = session.check(request, on_event, meanwhile=lambda: get_ready(form))
+    return deliver(report, options, targets)
+
+
+def _snapshot_of(report: Report, name: str) -> Snapshot:
+    if report.snapshot is None:
+        raise UsageError(f"{name} holds no facts (it was written without its snapshot); save it with --format json")
+    return msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)

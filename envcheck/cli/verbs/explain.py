@@ -1,0 +1,26 @@
+"""``envcheck explain``: diagnose pasted text."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from envcheck.cli.asking import judging_request, pasted_text
+from envcheck.cli.page import deliver
+from envcheck.errors import UsageError
+from envcheck.importers import read_text
+from envcheck.pipeline import session
+from envcheck.report import FORMATS
+from envcheck.snapshot.merge import merge
+from envcheck.text.output import parse_targets
+
+
+def run(options: Namespace) -> int:
+    """Print the report on what the text tells; the exit status is the report's."""
+    targets = parse_targets(options.output, FORMATS)
+    request = judging_request(options)
+    if options.file == "-" and sys.stdin.isatty():
+        raise UsageError("nothing to explain: name a file, or pipe the text in (envcheck explain < output.txt)")
+    pasted = read_text(pasted_text(options.file))
+    snapshot = merge([pasted, session.gather_here(request)]) if options.here else pasted
+    return deliver(session.judge(snapshot, request), options, targets)

@@ -1,0 +1,31 @@
+"""``envcheck matrix refresh``: the rows that the wheels on a package index tell, made anew."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from contextlib import closing
+
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.text import streams
+from envcheck.text.clean import clean
+
+
+def run(options: Namespace) -> int:
+    """Change the rows and print what changed; raise UsageError where that cannot be: then nothing changed."""
+    try:
+        from envcheck.refresh.index import Index, index_address
+        from envcheck.refresh.run import refresh, report
+    except ModuleNotFoundError as error:
+        needed = "matrix refresh needs what the extra 'refresh' installs: pip install 'gpu-envcheck[refresh]'"
+        raise UsageError(f"{needed} ({error.name} is missing)") from None
+
+    def say(step: str) -> None:
+        if not options.quiet:
+            streams.say(f"reading {step}")
+
+    with closing(Index(index_address(options.index_url, os.environ))) as index:
+        done = refresh(index, options.matrix, tuple(options.only or ()), dry_run=options.dry_run, on_step=say)
+    streams.tell("".join(f"{clean(line)}\n" for line in report(done).splitlines()))
+    return ExitCode.OK

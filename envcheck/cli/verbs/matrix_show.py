@@ -1,0 +1,43 @@
+"""``envcheck matrix show``: what the matrix knows of a component."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from envcheck.cli.asking import overlays
+from envcheck.cli.page import page
+from envcheck.compat.load import tables
+from envcheck.compat.question.lookup import Page, look_up
+from envcheck.components import Component, parse_components
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.text.streams import tell
+
+
+def run(options: Namespace) -> int:
+    """Print what is known; the exit status says whether anything is. Raises UsageError for what names none."""
+    folders = overlays(options)
+    component = _one_component(options.component)
+    found = look_up(tables(folders), component)
+    if options.format == "json":
+        from envcheck.report import fit_json
+
+        tell(fit_json.render(found or Page(component=str(component))), syntax="json")
+    elif found is None:
+        tell(f"The matrix knows nothing of {component}.\n")
+    else:
+        from envcheck.report import matrix_page
+
+        tell(matrix_page.render(found, page(options), folders))
+    return ExitCode.OK if found else ExitCode.UNKNOWN
+
+
+def _one_component(text: str) -> Component:
+    """``NAME==VERSION``, or a name alone."""
+    if not any(sign in text for sign in "=<>~!"):
+        named = parse_components(f"{text}==0")
+        return named[0]._replace(bounds=())
+    found = parse_components(text)
+    if len(found) != 1:
+        raise UsageError(f"{text!r}: name one component")
+    return found[0]

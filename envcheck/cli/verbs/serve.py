@@ -1,0 +1,54 @@
+"""``envcheck serve``: the terminal application in a browser, for this machine alone."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from argparse import Namespace
+
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.text import streams
+
+
+def run(options: Namespace) -> int:
+    """Serve until Ctrl+C; raise UsageError for a host that others could reach, or where the extra is missing."""
+    host = _loopback(options.host)
+    if options.saved == "-":
+        raise UsageError("each visit reads the report anew, and stdin can be read once: name a file")
+    try:
+        from envcheck.tui.serve.server import Served
+    except ModuleNotFoundError as error:
+        needed = "serve needs what the extra 'serve' installs: pip install 'gpu-envcheck[serve]'"
+        raise UsageError(f"{needed} ({error.name} is missing)") from None
+    asyncio.run(Served(_arguments(options), host, options.port).run(_tell))
+    return ExitCode.OK
+
+
+def _loopback(host: str) -> str:
+    """The address of ``host``, if only this machine can reach it."""
+    try:
+        address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
+    except ValueError:
+        raise UsageError(f"--host {host}: write 127.0.0.1, ::1 or localhost") from None
+    if not address.is_loopback:
+        raise UsageError(
+            f"--host {host}: the application may do what you may, so it is served to this machine only "
+            "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
+        )
+    return str(address)
+
+
+def _arguments(options: Namespace) -> list[str]:
+    """What ``envcheck tui`` is given by each visit."""
+    given = [part for path in options.python or () for part in ("--python", path)]
+    for option, value in (("--from", options.saved), ("--baseline", options.baseline), ("--matrix", options.matrix)):
+        given += [option, value] if value else []
+    return [*given, "--ascii"] if options.ascii else given
+
+
+def _tell(address: str) -> None:
+    streams.tell(
+        f"envcheck is at {address} for the browsers of this machine; Ctrl+C ends it\n"
+        "Whoever has this address can use the application: keep it to yourself.\n"
+    )

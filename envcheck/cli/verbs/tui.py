@@ -1,0 +1,82 @@
+"""``envcheck tui``: the terminal application, and the page that it leaves behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from argparse import Namespace
+from types import FrameType
+
+from envcheck.cli.asking import baseline, overlays, saved_report
+from envcheck.cli.page import speaks_unicode
+from envcheck.collect.request import working_folder
+from envcheck.errors import UsageError
+from envcheck.exitcode import ExitCode
+from envcheck.pipeline.request import Request
+from envcheck.report import Options, render
+from envcheck.text.clean import clean
+from envcheck.text.streams import say, tell
+
+
+def why_not() -> str:
+    """Why there is no application here; empty where there is one."""
+    try:
+        import envcheck.tui.app  # noqa: F401 - only whether it can be had is asked
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
+def run(options: Namespace) -> int:
+    """Show the application until it is left; raise UsageError where there is none."""
+    if reason := why_not():
+        raise UsageError(f"the terminal application cannot be loaded ({reason}); envcheck check needs none")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
+        raise UsageError("envcheck tui needs a terminal; envcheck check needs none")
+    from envcheck.tui.app import EnvcheckApp
+
+    shown = Options(
+        color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"),  # Textual takes the variable away
+        ascii=options.ascii or not speaks_unicode(),
+        home=os.environ.get("HOME", ""),
+    )
+    saved = saved_report(options.saved) if options.saved else None
+    application = EnvcheckApp(_request(options), shown, saved=saved)
+    _end_with_the_terminal()
+    try:
+        report = application.run()
+    finally:
+        application.end_session()
+    if application.problem:
+        say(clean(f"envcheck: {application.problem}"))
+        return ExitCode.UNKNOWN
+    if report is not None:
+        tell(render(report, "text", shown))
+    return ExitCode.OK
+
+
+def _end_with_the_terminal() -> None:
+    """Without a terminal nothing is left to restore or to wait for, and its input never runs dry: end at once.
+
+    The processes beside the application end when their pipes do.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        if os.isatty(0):
+            signal.raise_signal(signal.SIGTERM)  # somebody's wish, and not the end of the terminal
+        else:
+            os._exit(ExitCode.INTERRUPTED)
+
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as under nohup
+        signal.signal(signal.SIGHUP, end)
+
+
+def _request(options: Namespace) -> Request:
+    return Request(
+        python=tuple(options.python or ()),
+        baseline=baseline(options),
+        overlays=overlays(options),
+        cwd=working_folder(),
+        variables=dict(os.environ),
+    )

@@ -1,0 +1,80 @@
+"""Where a child of envcheck finds third-party packages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def own_path() -> list[str]:
+    """The entries of ``sys.path`` that a child may import third-party packages from.
+
+    Not the working folder, which may hold anything; and what PYTHONPATH adds comes last, so that it cannot stand in
+    for what envcheck was installed with.
+    """
+    added = _of_pythonpath()
+    entries = [entry for entry in sys.path if Path(entry).is_absolute() and not _is_working_folder(entry)]
+    return sorted(entries, key=lambda entry: Path(entry).resolve() in added)
+
+
+def _of_pythonpath() -> frozenset[Path]:
+    entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    try:
+        return frozenset(Path(entry).resolve() for entry in entries)
+    except OSError:  # an entry is relative to a working folder that is gone
+        return frozenset()
+
+
+def _is_working_folder(entry: str) -> bool:
+    try:
+        return Path(entry).samefile(".") and not entry.endswith("-packages")
+    except OSError:
+        return False
+
+
+# What children are told: the request that every probe is handed, and the order that a child gets first.
+
+
+def probe_request(
+    *, cwd: str, variables: Mapping[str, str], python: Sequence[str] = (), all_envs: bool = False, root: str = "/"
+) -> dict[str, Any]:
+    """The request of docs/design.md, as JSON has it."""
+    return {
+        "root": root,
+        "cwd": cwd,
+        "python": list(python),
+        "all_envs": all_envs,
+        "own_prefix": sys.prefix,
+        "variables": dict(variables),
+    }
+
+
+def working_folder() -> str:
+    """The current folder; the root where it was removed."""
+    try:
+        return os.getcwd()  # noqa: PTH109  a check asks before it has use for pathlib
+    except OSError:
+        return "/"
+
+
+def order(
+    request: Mapping[str, Any],
+    folder: str,
+    path: Sequence[str],
+    alarm: int,
+    prepare: Sequence[str] = (),
+    *,
+    trial: bool = False,
+) -> dict[str, Any]:
+    """The first line of an order, as ``bootstrap.py`` describes it."""
+    return {
+        "request": request,
+        "folder": folder,
+        "path": path,
+        "trial": trial,
+        "alarm": alarm,
+        "prepare": prepare,
+    }

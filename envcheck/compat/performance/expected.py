@@ -1,0 +1,225 @@
+"""What a measured quantity should have been: its ceiling, the share of it that sound GPUs reach, and the share reached.
+
+    ceiling  = multiprocessors * SM clock (Hz) * operations per clock of one multiprocessor     (computations)
+             = bandwidth of the data sheet                                                      (memory, links)
+    share    = value / ceiling
+
+The clock of a ceiling is the highest that was seen during the run where the run was a burst, and the median where it
+was sustained: a long product at the default power limit runs at a lower clock, and should then use that one well.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from envcheck.compat.figures import Precision
+from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
+from envcheck.compat.performance.peaks import bandwidth, operations_per_clock
+from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow, Row, Tables
+from envcheck.snapshot import Gpu, Measurement
+from envcheck.sources import Source
+from envcheck.versions import ComputeCapability
+
+HEADROOM = 1.03
+"""A value above this many times its ceiling is an error of the measurement: clocks are sampled, not recorded."""
+WARN = 0.85
+"""Below the band it is a warning down to this share of the band's lower edge, and a failure below that."""
+
+Judgement: TypeAlias = Literal["pass", "warn", "fail", "above-ceiling"]
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What was to be expected of one measurement, and how it stands to that."""
+
+    ceiling: float
+    """In the measurement's unit."""
+    basis: str
+    """Where the ceiling comes from, in words: ``132 SMs at 1980 MHz``."""
+    low: float
+    high: float
+    """Shares of the ceiling between which sound GPUs lie."""
+    wide: bool
+    share: float
+    """Share of the ceiling that was reached."""
+    clock_share: float | None = None
+    """Median SM clock of the run over the data sheet's."""
+    at_clock: float | None = None
+    """Share of what the median clock allowed: what is left when the clock is not to blame."""
+    rows: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+
+    @property
+    def of_sheet(self) -> float | None:
+        """Share of what the data sheet's clock would have allowed."""
+        if self.at_clock is None or self.clock_share is None:
+            return None
+        return self.at_clock * self.clock_share
+
+    @property
+    def judgement(self) -> Judgement:
+        if self.share > HEADROOM:
+            return "above-ceiling"
+        if self.share >= self.low:
+            return "pass"
+        return "warn" if self.share >= WARN * self.low else "fail"
+
+
+_WITHOUT_CEILING = frozenset(
+    {
+        "atomics",
+        "both-directions",
+        "copy-latency",
+        "kernel-launch",
+        "l2-read",
+        "latency-device-memory",
+        "latency-l1",
+        "latency-l2",
+        "launch-and-sync",
+        "shared-memory-read",
+        "texture-fetch",
+    }
+)
+"""Quantities that are measured, and have no row of efficiencies."""
+
+
+def quantities(tables: Tables) -> frozenset[str]:
+    """The names of what can be measured."""
+    return frozenset(row.quantity for row in tables.efficiencies) | _WITHOUT_CEILING
+
+
+def expectation(tables: Tables, gpu: Gpu, measured: Measurement) -> Expectation | str:
+    """What was to be expected, or why nobody can say."""
+    capability = ComputeCapability.parse(gpu.compute_capability)
+    if capability is None:
+        return "the compute capability of the GPU is not known"
+    if measured.value is None:
+        return measured.missing or "it has no value"
+    model = (find_gpu_by_pci_id(tables, gpu.pci_device_id) if gpu.pci_device_id else None) or (
+        find_gpu(tables, gpu.name) if gpu.name else None
+    )
+    architecture = architecture_of(tables, capability)
+    band = _band(tables, measured, architecture.name if architecture else "")
+    if band is None:
+        return "no band is known for it: compare it with a baseline"
+    if len(set(measured.shape)) > 1:
+        return "bands are known for square products only: compare it with a baseline"
+    found = _ceiling(tables, gpu, model, capability, measured)
+    if isinstance(found, str):
+        return found
+    ceiling, basis, cited = found
+    share = measured.value / ceiling
+    clock = measured.conditions.sm_clock if measured.conditions else None
+    sheet_clock = model.clock if model else None
+    used = _clock(measured)
+    at_clock = share * used / clock.median if measured.precision and clock and clock.median and used else None
+    return Expectation(
+        ceiling=ceiling,
+        basis=basis,
+        low=band.low,
+        high=band.high,
+        wide=band.wide,
+        share=share,
+        clock_share=clock.median / sheet_clock if clock and sheet_clock else None,
+        at_clock=at_clock,
+        rows=tuple(row.id for row in (band, *cited)),
+        sources=tables.cite(band, *cited),
+    )
+
+
+_VECTOR_RATES = ("fp64", "fp32")
+"""Precisions whose operations per clock in the matrix are those of the vector units on every GPU."""
+
+Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
+
+
+def _ceiling(
+    tables: Tables, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+) -> Ceiling | str:
+    if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
+        return "the matrix has no rate of the vector units for it: compare it with a baseline"
+    if measured.precision is not None:
+        return _of_multiprocessors(tables, gpu, model, capability, measured)
+    if measured.name.startswith("device-memory-"):
+        return _of_memory(tables, gpu, model)
+    if measured.name in ("host-to-device", "device-to-host"):
+        return _of_pcie(tables, measured)
+    if measured.name == "peer-to-peer":
+        return _of_peer_link(model, measured)
+    return "it has no ceiling: compare it with a baseline"
+
+
+def _of_multiprocessors(
+    tables: Tables, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+) -> Ceiling | str:
+    rate, row = _rate(tables, model, capability, measured)
+    sms = gpu.sm_count or (model.sms if model else None)
+    clock = _clock(measured)
+    if rate is None or row is None:
+        return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
+    if not sms or not clock:
+        return "the number of multiprocessors or their clock is not known"
+    return sms * clock * rate, f"{sms} SMs at {clock / 1e6:.0f} MHz, {rate:.0f} operations per clock", (row,)
+
+
+def _rate(
+    tables: Tables, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+) -> tuple[float | None, RateRow | None]:
+    """Operations per clock; cuBLAS multiplies FP64 on tensor cores where there are such."""
+    try:
+        precision = msgspec.convert(measured.precision, Precision)
+    except msgspec.ValidationError:  # one that a newer envcheck measured
+        return None, None
+    if precision == "fp64" and measured.name != "fma":
+        rate, row = operations_per_clock(tables, model, capability, "fp64_tensor")
+        if rate is not None:
+            return rate, row
+    return operations_per_clock(tables, model, capability, precision)
+
+
+def _clock(measured: Measurement) -> float | None:
+    clock = measured.conditions.sm_clock if measured.conditions else None
+    if clock is None:
+        return None
+    return clock.median if measured.burst is False else clock.high
+
+
+def _of_memory(tables: Tables, gpu: Gpu, model: GpuRow | None) -> Ceiling | str:
+    top = bandwidth(tables, model)
+    if top is None or model is None:
+        return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
+    return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
+
+
+def _of_pcie(tables: Tables, measured: Measurement) -> Ceiling | str:
+    conditions = measured.conditions
+    generation, width = (conditions.pcie_generation, conditions.pcie_width) if conditions else (None, None)
+    row: LinkRow | None = next((link for link in tables.links if link.generation == generation), None)
+    if row is None or not width:
+        return "the generation or width of the PCI Express link is not known"
+    return row.lane * width, f"PCI Express {generation} x{width}", (row,)
+
+
+def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
+    if "NVLink" not in (measured.variant or ""):
+        return "copies between GPUs over PCI Express have no listed ceiling: compare them with a baseline"
+    if model is None or model.nvlink is None:
+        return "the NVLink bandwidth of this GPU is not listed"
+    ways = 2 if "both" in (measured.variant or "") else 1
+    return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
+
+
+def _band(tables: Tables, measured: Measurement, architecture: str) -> EfficiencyRow | None:
+    """The row of this architecture, precision and kind of run, else the one for any."""
+    run = "sustained" if measured.burst is False else "burst"
+    rows = [
+        row
+        for row in tables.efficiencies
+        if (row.quantity, row.method) == (measured.name, measured.method)
+        and row.architecture in ("", architecture)
+        and row.precision in ("", measured.precision)
+        and row.run in ("", run)
+    ]
+    return max(rows, key=lambda row: (bool(row.architecture), bool(row.precision), bool(row.run)), default=None)

@@ -1,0 +1,318 @@
+"""What releases of Python packages need of each other: by the matrix, and by the requirements that they declare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+
+from envcheck.compat.names import canonical, rows_of, scheme
+from envcheck.compat.question.candidates import release_candidates
+from envcheck.compat.question.question import Question
+from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
+from envcheck.compat.relations.torch import torch_row
+from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
+from envcheck.compat.tables import Machine, Os, ReleaseRow, Tables
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+_VERDICTS: dict[Cover, FitVerdict] = {"all": "compatible", "some": "unknown", "none": "incompatible"}
+_LONGEST = 1000
+_NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_SEPARATORS = re.compile(r"[-_.]+")
+_FOR_AN_EXTRA = re.compile(r";.*\bextra\s*==\s*[\"']")
+_WILD = re.compile(r"((?:>=|<=|>|<)\s*[0-9][0-9.]*)\.\*")
+_WHEELS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl"}
+"""Components that are distributions under another name, with the CUDA major behind it."""
+_NO_PACKAGES = frozenset(
+    {"cuda", "python", "tensorrt", "ubuntu", "jetpack", "glibc", "l4t", "gcc", "clang", "msvc", "nvcc"}
+)
+"""Components that no installer of Python packages brings."""
+
+
+def release_rows(
+    tables: Tables, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> tuple[ReleaseRow, ...]:
+    """The rows that hold for this release of a package (for its build, where the version has a local tag)."""
+    parsed = parse_version(version, scheme(canonical(name)))
+    if parsed is None:
+        return ()
+    question = Question({}, os=os, machine=machine)
+    found = release_candidates(tables, question, canonical(name), parsed)
+    if not found and parsed.local:
+        found = release_candidates(tables, question, canonical(name), parsed._replace(local=""))
+    return found[0].rows if found else ()
+
+
+def release_fits(
+    tables: Tables, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> Fit | None:
+    """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row speaks of the two.
+
+    A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
+    each other (two documents) leave it open.
+    """
+    if not any(_asks(row, other) for row in rows_of(tables, canonical(name))):
+        return None  # as for nearly all that are installed: no version need be read
+    met = parse_version(there, scheme(canonical(other)))
+    rows = [row for row in release_rows(tables, name, version, os, machine) if _asks(row, other)]
+    if met is None or not rows:
+        return None
+    covers = {_cover(_need(row, other), met) for row in rows}
+    cover: Cover = covers.pop() if len(covers) == 1 else "some"
+    wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
+    reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
+    return conclude(tables, _VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
+
+
+def _asks(row: ReleaseRow, other: str) -> bool:
+    return other in map(canonical, row.needs)
+
+
+def _need(row: ReleaseRow, other: str) -> str:
+    return next(spec for key, spec in row.needs.items() if canonical(key) == other)
+
+
+def _cover(spec: str, met: Version) -> Cover:
+    parsed = parse_specifier(spec)
+    found = parsed.cover(met)
+    return parsed.cover(met._replace(pre=False)) if met.pre and found == "none" else found
+
+
+# --- declared requirements ----------------------------------------------------------------------------------------
+
+
+def requirement_name(line: str) -> str:
+    """The normalised name of the distribution that a requirement line asks for."""
+    match = _NAME.match(line)
+    return normalised(match[1]) if match else ""
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as PyPI compares it."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+_STAND_IN = re.compile(
+    r"(?:(?:amd-)?(?P<cupy>cupy)|(?P<onnxruntime>onnxruntime)|(?P<triton>(?:pytorch-)?triton)|"
+    r"(?:intel-)?(?P<tensorflow>tensorflow|tf-nightly))(?:-(?:nightly|cpu|gpu|intel|directml|openvino|cuda\d+x?|aws|rocm).*)?|"
+    r"(?P<opencv>opencv)(?:-contrib)?-python(?:-headless)?|(?P<psycopg>psycopg2)-binary"
+)
+"""Distributions that fill the same package, each in the place of another."""
+
+
+@lru_cache(maxsize=30_000)  # asked of every distribution for each framework
+def stands_for(name: str) -> str:
+    """The package that a distribution fills."""
+    match = _STAND_IN.fullmatch(name)
+    return match.lastgroup or name if match else name
+
+
+def same_package(one: str, other: str) -> bool:
+    """Whether both fill one package: then either meets what asks for the other."""
+    return one == other or stands_for(one) == stands_for(other)
+
+
+def by_name(lines: Iterable[str]) -> dict[str, list[str]]:
+    """The lines by the distribution that they ask for."""
+    found: dict[str, list[str]] = {}
+    for line in lines:
+        found.setdefault(requirement_name(line), []).append(line)
+    return found
+
+
+def bounds_on(lines: Iterable[str], name: str, marks: Mapping[str, str]) -> str | None:
+    """The bounds that the lines set on ``name`` here (extras left out); None where they do not ask for it.
+
+    ``marks`` are the environment markers of PEP 508 that are known; a line whose marker needs another is left out.
+    """
+    found = [line for line in lines if requirement_name(line) == name]
+    holding = [asked for line in found if (asked := read_requirement(line)) and holds(asked, marks)]
+    return ",".join(filter(None, (str(asked.specifier) for asked in holding))) if holding else None
+
+
+@cache  # the same pairs are asked for again after each fix that is simulated
+def admits(bounds: str, there: str) -> bool | None:
+    """Whether bounds of PEP 440 admit a version; None where either cannot be read.
+
+    A pre-release is taken for the release that it leads to as well.
+    """
+    from packaging import version as pep440  # noqa: PLC0415 - few environments need it
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+    try:
+        wanted, version = SpecifierSet(bounds), pep440.Version(there)
+        if wanted.contains(version, prereleases=True):
+            return True
+        return version.is_prerelease and wanted.contains(version.base_version, prereleases=True)
+    except ValueError:  # no version, or one of more digits than Python reads
+        return None
+
+
+def same_minor(bounds: str, there: str) -> bool:
+    """Whether a version differs from one that the bounds pin only behind its second number."""
+    met = parse_version(there)
+    pins = [parse_version(pin) for pin in re.findall(r"==\s*([0-9][\w.]*)", bounds)]
+    return met is not None and any(pin is not None and pin.numbers[:2] == met.numbers[:2] for pin in pins)
+
+
+@cache
+def read_requirement(line: str) -> Requirement | None:
+    """A requirement line of metadata, in today's form or the old one: ``name (==1.2) ; marker``. None for what is none.
+
+    Every line is read here: what old releases wrote (``>=1.8.*``) is no longer PEP 440, and means ``>=1.8``.
+    """
+    from packaging.requirements import Requirement  # noqa: PLC0415 - few environments need it
+
+    if len(line) > _LONGEST:
+        return None
+    for text in (line, _WILD.sub(r"\1", line)):
+        try:
+            return Requirement(text)
+        except (ValueError, RecursionError):
+            continue
+    return None
+
+
+def pinned_by(line: str) -> str | None:
+    """The one version that a requirement line admits; None where it admits several, or holds for an extra alone."""
+    asked = read_requirement(line)
+    if asked is None or of_an_extra(line):
+        return None
+    pins = [each.version for each in asked.specifier if each.operator in ("==", "===") and "*" not in each.version]
+    return pins[0] if len(pins) == 1 else None
+
+
+def of_an_extra(line: str) -> bool:
+    """Whether a requirement line only holds for an extra."""
+    asked = read_requirement(line)
+    return asked is not None and asked.marker is not None and "extra" in _named(str(asked.marker))
+
+
+def held(lines: Iterable[str], marks: Mapping[str, str], extras: tuple[str, ...] = ("",)) -> Iterator[Requirement]:
+    """The requirements among the lines that hold here, for any of these extras (without one: the empty name)."""
+    known = frozenset(marks.items())
+    for line in lines:
+        asked = _held(line, known, extras)
+        if asked is not None:
+            yield asked
+
+
+@cache  # each fix that is simulated asks for all lines of an environment again
+def _held(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
+    if extras == ("",) and _FOR_AN_EXTRA.search(line) and " or " not in line:
+        return None  # as most lines; parsing one takes a tenth of a millisecond
+    asked = read_requirement(line)
+    return asked if asked is not None and any(holds(asked, dict(marks), extra) for extra in extras) else None
+
+
+def holds(asked: Requirement, marks: Mapping[str, str], extra: str = "") -> bool:
+    """Whether the marker of a requirement holds here, for this extra."""
+    if asked.marker is None:
+        return not extra
+    text = str(asked.marker)
+    if not _named(text) <= marks.keys() | {"extra"}:
+        return False
+    try:
+        return asked.marker.evaluate({"extra": extra, **marks})
+    except ValueError:  # a version of more digits than Python reads
+        return False
+
+
+@cache
+def _named(text: str) -> frozenset[str]:
+    """The variables of a marker."""
+    bare = re.sub(r"\"[^\"]*\"|'[^']*'", "", text)
+    return frozenset(re.findall(r"[a-z_]+", bare)) - {"and", "or", "in", "not"}
+
+
+@cache  # asked for each of hundreds of packages
+def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, str]:
+    """The markers that follow from a Python and its system."""
+    known: dict[str, Sequence[str]] = {
+        "linux": ("linux", "Linux", "posix"),
+        "windows": ("win32", "Windows", "nt"),
+        "macos": ("darwin", "Darwin", "posix"),
+    }
+    platform, system, name = known.get(os, known["linux"])
+    found = {"sys_platform": platform, "platform_system": system, "os_name": name}
+    found |= {"implementation_name": "cpython", "platform_python_implementation": "CPython"}
+    if machine:
+        found["platform_machine"] = machine
+    if python and (parsed := parse_version(python)) and len(parsed.numbers) > 1:
+        found |= {"python_version": ".".join(map(str, parsed.numbers[:2])), "python_full_version": python}
+    return found
+
+
+def release_for(
+    tables: Tables,
+    name: str,
+    other: str,
+    there: str,
+    os: Os = "linux",
+    machine: Machine = "x86_64",
+    *,
+    python: str | None = None,
+) -> str | None:
+    """The newest releases of ``name`` that are tied to release ``there`` of ``other``, as bounds: ``==0.20.1``.
+
+    With ``python``, those for that Python alone.
+    """
+    met = parse_version(there, scheme(canonical(other)))
+    if met is None:
+        return None
+    found = [
+        row.versions
+        for row in rows_of(tables, canonical(name))
+        if not row.build
+        and other in map(canonical, row.needs)
+        and _cover(_need(row, other), met) == "all"
+        and (not row.os or os in row.os or (os == "wsl" and "linux" in row.os))
+        and (not row.machine or machine in row.machine)
+        and "|" not in row.versions
+        and runs_on(row, python)
+    ]
+    return found[-1] if found else None
+
+
+def runs_on(row: ReleaseRow, python: str | None) -> bool:
+    """Whether a release has wheels for a Python, as far as both are known."""
+    met = parse_version(python or "", scheme("python"))
+    return met is None or "python" not in row.needs or parse_specifier(row.needs["python"]).cover(met) != "none"
+
+
+def needed_of(
+    tables: Tables, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> tuple[str, ...]:
+    """What a release requires by the matrix, as requirement lines; empty where no row tells."""
+    if name == "torch":
+        return _pins_of_torch(tables, version)
+    lines: dict[str, None] = {}
+    for row in release_rows(tables, name, version, os, machine):
+        major = (row.cuda or "").partition(".")[0]
+        for component, spec in row.needs.items():
+            wheel = _WHEELS.get(component)
+            if component in _NO_PACKAGES or component.startswith("driver-") or (wheel and not major) or "|" in spec:
+                continue
+            asked = f"{wheel}-cu{major}" if wheel else component
+            lines[f"{asked}{','.join(map(_bound, spec.split(',')))}"] = None
+    return tuple(lines)
+
+
+def _bound(text: str) -> str:
+    """A bound of the matrix, which compares by leading numbers, in PEP 440."""
+    bare = text if text[:1] in "=<>!~" else f"=={text}"
+    return f"{bare}.*" if bare.startswith("==") and bare.count(".") < 2 and not bare.endswith(".*") else bare
+
+
+def _pins_of_torch(tables: Tables, version: str) -> tuple[str, ...]:
+    """The pins of the default build, which are the matrix's; other builds pin the wheels of another CUDA major."""
+    row, local = torch_row(tables, version), version.partition("+")[2]
+    cuda = (row.default_cuda or "") if row else ""
+    if row is None or not cuda or (local and local != f"cu{cuda.replace('.', '')}"):
+        return ()
+    major = cuda.partition(".")[0]
+    pins = ((f"nvidia-cudnn-cu{major}", row.cudnn), (f"nvidia-nccl-cu{major}", row.nccl), ("triton", row.triton))
+    return tuple(f"{name}=={pin}" for name, pin in pins if pin)

@@ -1,0 +1,130 @@
+"""PyTorch and Python: whether a release has wheels for a CPython."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.fit import Fit, conclude
+from envcheck.compat.relations.gpu_code import read_targets, runs_natively
+from envcheck.compat.specifier import parse_version
+from envcheck.compat.tables import Machine, Os, Tables, TorchBuild, TorchRow
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+
+
+def torch_row(tables: Tables, version: str) -> TorchRow | None:
+    """The row of a release; a local version (``2.5.1+cu124``) does not matter. A pre-release or nightly has none."""
+    wanted = _release(version)
+    return next((row for row in tables.torch if row.version == wanted), None)
+
+
+def python_runs_torch(
+    tables: Tables, torch_version: str, python: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> Fit:
+    """Whether PyPI has a wheel of this release for ``python`` (``3.12`` or ``3.12.4``) on this system."""
+    row = torch_row(tables, torch_version)
+    asked, low = _minor(python), _minor(row.python_min) if row else None
+    newest = newest_python(row, os, machine) if row else None
+    high = _minor(newest)
+    if row is None or asked is None or low is None or high is None:
+        reason = f"the matrix does not know which Pythons torch {torch_version} has wheels for"
+        return conclude(tables, "unknown", reason, row)
+    span = f"torch {row.version} has wheels for CPython {row.python_min} to {newest}"
+    if low <= asked <= high or ".".join(map(str, asked)) in row.python_also:
+        return conclude(tables, "compatible", span, row)
+    change = f"Python {newest}" if asked > high else f"Python {row.python_min}"
+    return conclude(tables, "incompatible", f"{span}, not for {python}", row, change=change)
+
+
+def newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
+    """The newest CPython with a wheel of this release on a system."""
+    if os == "windows":
+        return row.python_max_windows or row.python_max
+    if machine == "aarch64":
+        return row.python_max_aarch64 or row.python_max
+    return row.python_max
+
+
+def _release(version: str) -> str | None:
+    parsed = parse_version(version)
+    if parsed is None or parsed.pre or parsed.post is not None:
+        return None
+    return ".".join(str(part) for part in (*parsed.numbers, 0, 0)[:3])
+
+
+def _minor(python: str | None) -> tuple[int, ...] | None:
+    parsed = parse_version(python or "")
+    return parsed.numbers[:2] if parsed and len(parsed.numbers) > 1 else None
+
+
+# PyTorch's builds: which there are, and which of them fit a machine.
+
+
+def build_of(
+    tables: Tables, version: str, cuda: CudaVersion, os: Os = "linux", machine: Machine = "x86_64"
+) -> TorchBuild | None:
+    """The build of a release for ``cuda`` on this system."""
+    row = torch_row(tables, version)
+    return next((build for build in builds(row, os, machine) if build.cuda == str(cuda)), None) if row else None
+
+
+def builds(row: TorchRow, os: Os = "linux", machine: Machine = "x86_64") -> tuple[TorchBuild, ...]:
+    """The CUDA builds of a release for a system, newest CUDA first."""
+    kind = "linux" if os == "wsl" else os
+    fitting = [build for build in row.builds if (build.os, build.machine) == (kind, machine)]
+    return tuple(sorted(fitting, key=lambda build: CudaVersion.parse(build.cuda) or CudaVersion(0, 0), reverse=True))
+
+
+def targets_of(build: TorchBuild) -> tuple[CodeTarget, ...]:
+    """What the build holds GPU code for."""
+    return read_targets(build.targets)
+
+
+def tag_of(cuda: str) -> str:
+    """The local tag of a build for ``cuda``: ``cu124``, or ``cpu`` for none."""
+    return "cu" + cuda.replace(".", "") if cuda else "cpu"
+
+
+def builds_that_fit(
+    tables: Tables,
+    version: str | None,
+    gpus: Sequence[ComputeCapability],
+    driver: DriverRelease | None,
+    os: Os = "linux",
+    python: str | None = None,
+    machine: Machine = "x86_64",
+) -> list[tuple[TorchRow, TorchBuild]]:
+    """The builds that the driver runs and that hold native code for every GPU, newest release first, then newest CUDA.
+
+    Only what is known to fit is listed; what would need PTX to be compiled is left out. ``version`` limits it to one
+    release, ``python`` to releases with a wheel for it; no ``driver`` leaves the driver out of the question, as no
+    ``gpus`` does the GPUs.
+    """
+    rows = tables.torch if version is None else [row for row in (torch_row(tables, version),) if row]
+    newest_first = sorted(rows, key=_age, reverse=True)
+    installable = [
+        row for row in newest_first if python is None or python_runs_torch(tables, row.version, python, os, machine).ok
+    ]
+    return [
+        (row, build)
+        for row in installable
+        for build in builds(row, os, machine)
+        if _driver_fits(tables, build, driver, os) and _code_fits(tables, build, gpus)
+    ]
+
+
+def _driver_fits(tables: Tables, build: TorchBuild, driver: DriverRelease | None, os: Os) -> bool:
+    cuda = CudaVersion.parse(build.cuda)
+    if cuda is None:
+        return False
+    return driver is None or driver_runs_cuda(tables, driver, cuda, os).ok
+
+
+def _code_fits(tables: Tables, build: TorchBuild, gpus: Sequence[ComputeCapability]) -> bool:
+    targets = targets_of(build)
+    return all(any(runs_natively(tables, target, gpu) for target in targets) for gpu in gpus)
+
+
+def _age(row: TorchRow) -> tuple[int, ...]:
+    version = parse_version(row.version)
+    return version.numbers if version else ()

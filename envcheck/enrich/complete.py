@@ -1,0 +1,97 @@
+"""Add to a Snapshot what follows from the matrix. An observation is never overwritten; what is added says so.
+
+An added field has ``inferred <row id>`` in its record's ``read``, or ``inferred local version`` where the version of a
+package told (``2.5.1+cu124``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
+from envcheck.compat.relations.driver_cuda import branch_of
+from envcheck.compat.relations.gpu_driver import architecture_of
+from envcheck.compat.tables import Os, Tables
+from envcheck.enrich.torch import infer_torch
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
+from envcheck.versions import ComputeCapability, DriverRelease
+
+R = TypeVar("R", bound=Record)
+
+
+def complete(snapshot: Snapshot, tables: Tables) -> Snapshot:
+    """The Snapshot with what is known of its GPUs, driver and frameworks filled in."""
+    platform = snapshot.platform or Platform()
+    driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
+    return msgspec.structs.replace(
+        snapshot,
+        driver=_driver(driver, tables, driver_os(platform)) if driver else None,
+        gpus=_listing(gpus, [_gpu(gpu, tables) for gpu in gpus.items]) if gpus else None,
+        environments=(
+            _listing(environments, [_environment(item, tables, platform) for item in environments.items])
+            if environments
+            else None
+        ),
+    )
+
+
+def driver_os(platform: Platform | None) -> Os:
+    """The system whose driver releases count here: WSL has Windows'. Linux when nobody said."""
+    if platform is None:
+        return "linux"
+    if platform.wsl:
+        return "wsl"
+    return platform.os or "linux"
+
+
+def _driver(driver: Driver, tables: Tables, os: Os) -> Driver:
+    release = DriverRelease.parse(driver.release)
+    row = branch_of(tables, release, os) if release else None
+    return _add(driver, {"cuda": row.cuda}, row.id) if row else driver
+
+
+def _gpu(gpu: Gpu, tables: Tables) -> Gpu:
+    if gpu.name:
+        model = find_gpu(tables, gpu.name)
+    else:
+        model = find_gpu_by_pci_id(tables, gpu.pci_device_id) if gpu.pci_device_id else None
+    if model is not None:
+        gpu = _add(gpu, {"name": model.name, "compute_capability": model.compute_capability}, model.id)
+    capability = ComputeCapability.parse(gpu.compute_capability)
+    architecture = architecture_of(tables, capability) if capability else None
+    return _add(gpu, {"architecture": architecture.name}, architecture.id) if architecture else gpu
+
+
+def _environment(environment: Environment, tables: Tables, platform: Platform) -> Environment:
+    if environment.frameworks is None:
+        return environment
+    items = [_framework(item, environment, tables, platform) for item in environment.frameworks.items]
+    return msgspec.structs.replace(environment, frameworks=_listing(environment.frameworks, items))
+
+
+def _framework(framework: Framework, environment: Environment, tables: Tables, platform: Platform) -> Framework:
+    if framework.name != "torch" or framework.version is None:
+        return framework
+    for inference in infer_torch(framework, environment, platform, tables):
+        framework = _add(framework, inference.values, inference.why)
+    return framework
+
+
+def _add(record: R, values: dict[str, Any], why: str) -> R:
+    """Fill the fields of ``record`` that nobody observed."""
+    refused = getattr(record, "not_supported", ())
+    new = {
+        name: value
+        for name, value in values.items()
+        if value is not None and getattr(record, name) is None and name not in refused
+    }
+    if not new:
+        return record
+    read = {**record.read, **dict.fromkeys(new, f"inferred {why}")}
+    return msgspec.structs.replace(record, **new, read=read)
+
+
+def _listing(listing: Listing[Any], items: list[Any]) -> Listing[Any]:
+    return msgspec.structs.replace(listing, items=tuple(items))

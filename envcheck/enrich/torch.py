@@ -1,0 +1,103 @@
+"""What the version of an installed PyTorch, and where it was installed from, tell about its build."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from packaging.version import Version
+
+from envcheck.compat.relations.torch import build_of, torch_row
+from envcheck.compat.tables import Machine, Os, Tables, TorchRow
+from envcheck.snapshot import Distribution, Environment, Framework, Platform
+from envcheck.versions import CudaVersion
+
+
+class Inference(NamedTuple):
+    """Values of a framework's fields, and the row (or other knowledge) that gives them."""
+
+    values: dict[str, Any]
+    why: str
+
+
+def infer_torch(framework: Framework, environment: Environment, platform: Platform, tables: Tables) -> list[Inference]:
+    """Everything that can be concluded about this PyTorch, in the order in which it is to be filled in."""
+    local = _from_local_version(framework.version or "")
+    row = torch_row(tables, framework.version or "")
+    from_conda = _is_conda(environment)
+    if row is None or from_conda:
+        return [local] if local else []
+    found = [local] if local else []
+    if local is None and not _told(framework) and _installed_by_pip(environment):
+        default = _default_wheel(row, platform)
+        found += [default] if default else []
+    cuda = framework.cuda or next((item.values["cuda"] for item in found if "cuda" in item.values), None)
+    build = _of_build(tables, row, cuda, platform)
+    return [*found, build] if build else found
+
+
+def _from_local_version(version: str) -> Inference | None:
+    """``+cu124``, ``+cpu`` and ``+rocm6.2`` say what a build is for."""
+    try:
+        local = Version(version).local or ""
+    except ValueError:  # no version, or one of more digits than Python reads
+        return None
+    why = "local version"
+    if local == "cpu":
+        return Inference({"cpu_only": True}, why)
+    if local.startswith("rocm"):
+        return Inference({"hip": local.removeprefix("rocm") or None, "cpu_only": False}, why)
+    cuda = CudaVersion.from_tag(local) if local.startswith("cu") else None
+    return Inference({"cuda": str(cuda), "cpu_only": False}, why) if cuda else None
+
+
+def _told(framework: Framework) -> bool:
+    """Whether something already says what the build is for."""
+    return framework.cuda is not None or framework.hip is not None or framework.cpu_only is not None
+
+
+def _distribution(environment: Environment) -> Distribution | None:
+    return next((item for item in environment.distributions or () if item.name == "torch"), None)
+
+
+def _is_conda(environment: Environment) -> bool:
+    """Conda's builds have GPU code of their own, which no row describes."""
+    distribution = _distribution(environment)
+    if distribution is None or distribution.channel is None:
+        return environment.manager == "conda"
+    return distribution.channel == "conda"
+
+
+def _installed_by_pip(environment: Environment) -> bool:
+    distribution = _distribution(environment)
+    return distribution is not None and not distribution.editable and not _is_conda(environment)
+
+
+def _default_wheel(row: TorchRow, platform: Platform) -> Inference | None:
+    """What the wheel on PyPI for this system holds; a system that is not known tells nothing."""
+    if platform.os == "windows":
+        return Inference({"cpu_only": True}, row.id)
+    if platform.os != "linux":
+        return None
+    if platform.machine == "x86_64" and row.default_cuda:
+        return Inference({"cuda": row.default_cuda, "cpu_only": False}, row.id)
+    # Wheels made for Jetson have plain versions too.
+    if platform.machine == "aarch64" and platform.tegra_release == "" and row.default_cuda_aarch64 is not None:
+        cuda = row.default_cuda_aarch64
+        return Inference({"cuda": cuda, "cpu_only": False} if cuda else {"cpu_only": True}, row.id)
+    return None
+
+
+def _of_build(tables: Tables, row: TorchRow, cuda_text: str | None, platform: Platform) -> Inference | None:
+    """The GPU code of the build, and the pins of the default one."""
+    cuda = CudaVersion.parse(cuda_text)
+    if cuda is None or platform.os == "macos":
+        return None
+    os: Os = "windows" if platform.os == "windows" else "linux"
+    machine: Machine = "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
+    build = build_of(tables, row.version, cuda, os, machine)
+    if build is None:
+        return None
+    values: dict[str, Any] = {"gpu_code": build.targets or None}
+    if (os, machine, build.cuda) == ("linux", "x86_64", row.default_cuda):
+        values |= {"cudnn": row.cudnn, "nccl": row.nccl}
+    return Inference(values, row.id)

@@ -1,0 +1,122 @@
+"""What only the whole paste can tell, once its pieces are merged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from envcheck.importers.kit.paste import SOURCE
+from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot
+
+NAMED = "named "
+"""How the label of a GPU begins that a message names without saying which one it is."""
+
+STATED = "stated "
+"""How the label of a GPU begins of which only people write."""
+
+_TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
+"""Distributions that hold torch, the pip one first (conda's have another name)."""
+
+_BUILT_FOR_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
+_BUILT_WITH_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
+_BUILT_WITH_CUDNN = re.compile(r"cudnn([0-9][0-9.]{0,12})")
+
+
+def assemble(merged: Snapshot) -> Snapshot:
+    """Give the environment the framework that its packages hold, and settle which GPUs the messages spoke of."""
+    environments, gpus = merged.environments, merged.gpus
+    if environments is not None:
+        items = tuple(_with_torch(found) for found in environments.items)
+        kept = tuple(found for found in items if found != _EMPTY)
+        environments = Listing(items=kept, complete=environments.complete) if kept else None
+    if gpus is not None:
+        gpus = _settled(gpus)
+    return msgspec.structs.replace(merged, environments=environments, gpus=gpus)
+
+
+_EMPTY = Environment(source=SOURCE, key=SOURCE, why=SOURCE, judged=True)
+
+
+# --- torch, from the packages -------------------------------------------------------------------------------------
+
+
+def _with_torch(found: Environment) -> Environment:
+    listed = _listed_torch(found.distributions or ())
+    if listed is None:
+        return found
+    frameworks = found.frameworks or Listing()
+    said = next((framework for framework in frameworks.items if framework.name == "torch"), None)
+    torch = _filled(said, listed) if said else listed
+    others = tuple(framework for framework in frameworks.items if framework is not said)
+    return msgspec.structs.replace(found, frameworks=Listing(items=(torch, *others), complete=frameworks.complete))
+
+
+def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
+    """PyTorch as the package lists describe it: pip's entry, else conda's, whose build string says more."""
+    holding = [found for name in _TORCH for found in distributions if found.name == name]
+    if not holding:
+        return None
+    first = holding[0]
+    build = next((found.build for found in holding if found.build and found.version == first.version), None) or ""
+    cuda, cudnn = _BUILT_WITH_CUDA.search(build), _BUILT_WITH_CUDNN.search(build)
+    for_cpu = "+cpu" in first.version or bool(_BUILT_FOR_CPU.search(build))
+    return Framework(
+        source=SOURCE,
+        name="torch",
+        version=first.version,
+        cuda=f"{cuda[1]}.{cuda[2]}" if cuda else None,
+        cudnn=cudnn[1].rstrip(".") if cudnn else None,
+        cpu_only=True if for_cpu else False if cuda else None,
+    )
+
+
+def _filled(said: Framework, listed: Framework) -> Framework:
+    """What torch said of itself; where it did not say its version, or the list has the same one, the list adds."""
+    if said.version and listed.version and said.version.partition("+")[0] != listed.version.partition("+")[0]:
+        return said
+    gaps = {
+        name: getattr(listed, name)
+        for name in ("version", "cuda", "cudnn", "cpu_only")
+        if getattr(said, name) is None and getattr(listed, name) is not None
+    }
+    if said.cuda and gaps.get("cpu_only"):
+        del gaps["cpu_only"]
+    return msgspec.structs.replace(said, **gaps)
+
+
+# --- GPUs known by name -------------------------------------------------------------------------------------------
+
+
+def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
+    """Put what was said of a GPU by name into the listed GPUs of that name.
+
+    A GPU that no list holds stays, unless the list is complete; one that people wrote of counts only where nothing
+    else names any.
+    """
+    named = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED)]
+    stated = [gpu for gpu in listing.items if (gpu.label or "").startswith(STATED)]
+    listed = [gpu for gpu in listing.items if gpu not in named and gpu not in stated]
+    if not listed and not named:
+        return listing
+    if len(listed) == 1 and listing.complete and listed[0].name is None:
+        listed = [_with_name(listed[0], (*named, *stated))]
+    for gpu in named:
+        same = [place for place, other in enumerate(listed) if _bare(other.name) == _bare(gpu.name)]
+        for place in same:
+            capability = listed[place].compute_capability or gpu.compute_capability
+            listed[place] = msgspec.structs.replace(listed[place], compute_capability=capability)
+        if not same and not (listing.complete and listed):
+            listed.append(gpu)
+    return Listing(items=tuple(listed), complete=listing.complete)
+
+
+def _with_name(only: Gpu, others: Sequence[Gpu]) -> Gpu:
+    """The only GPU of a machine, whose name the list has cut, by the one name that the rest of the text gives."""
+    names = {gpu.name for gpu in others}
+    return msgspec.structs.replace(only, name=names.pop()) if len(names) == 1 else only
+
+
+def _bare(name: str | None) -> str:
+    return re.sub(r"^(?:nvidia |geforce |tesla )+", "", (name or "?").lower())

@@ -1,0 +1,59 @@
+"""Lines of ``nvidia-smi -L`` (which collect_env quotes): ``GPU 0: NVIDIA H100 (UUID: GPU-…)`` and their MIG devices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from envcheck.importers.kit.paste import SOURCE
+from envcheck.snapshot import Gpu, Listing, Mig, MigInstance
+
+_GPU = re.compile(r"GPU ([0-9]{1,3}): ?(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?")
+_MIG = re.compile(r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?")
+MOST_GPUS = 1024
+"""A text that lists more is no machine's."""
+
+
+def label(index: int) -> str:
+    """Identity of a GPU of which a text gives only nvidia-smi's index."""
+    return f"pasted-{index}"
+
+
+def is_gpu_line(line: str) -> bool:
+    """Whether it is a line of ``nvidia-smi -L``."""
+    line = line.strip()
+    return bool(_GPU.match(line) or _MIG.match(line))
+
+
+def listing(lines: Iterable[str]) -> Listing[Gpu] | None:
+    """The GPUs that the lines name, or None when they name none."""
+    gpus: dict[int, Gpu] = {}
+    last: int | None = None
+    for line in lines:
+        gpu, instance = _GPU.match(line.strip()), _MIG.match(line.strip())
+        if gpu and len(gpus) < MOST_GPUS:
+            last = int(gpu[1])
+            gpus.setdefault(last, _gpu(last, gpu[2].strip(), gpu[3]))
+        elif instance and last is not None:
+            gpus[last] = _with_instance(gpus[last], MigInstance(source=SOURCE, uuid=instance[3], name=instance[1]))
+    return by_index(gpus)
+
+
+def by_index(gpus: Mapping[int, Gpu]) -> Listing[Gpu] | None:
+    """The GPUs by nvidia-smi's index, or None where there are none; complete when they are numbered from 0 on."""
+    if not gpus:
+        return None
+    return Listing(items=tuple(gpus.values()), complete=sorted(gpus) == list(range(len(gpus))))
+
+
+def _gpu(index: int, name: str, uuid: str | None) -> Gpu:
+    return Gpu(source=SOURCE, label=label(index), index=index, name=name, uuid=uuid)
+
+
+def _with_instance(gpu: Gpu, instance: MigInstance) -> Gpu:
+    known = gpu.mig.instances or () if gpu.mig else ()
+    if len(known) >= 8 or (instance.uuid and instance.uuid in {other.uuid for other in known}):
+        return gpu
+    return msgspec.structs.replace(gpu, mig=Mig(source=SOURCE, enabled=True, instances=(*known, instance)))

@@ -1,0 +1,109 @@
+"""Names of operating systems, as tools print them, to a Platform."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from envcheck.importers.kit.paste import SOURCE
+from envcheck.snapshot import Platform
+
+_Os = Literal["linux", "windows", "macos"]
+
+_DISTRIBUTIONS = (
+    ("ubuntu", "ubuntu"),
+    ("debian", "debian"),
+    ("centos", "centos"),
+    ("red hat enterprise linux", "rhel"),
+    ("rhel", "rhel"),
+    ("rocky linux", "rocky"),
+    ("almalinux", "almalinux"),
+    ("oracle linux", "ol"),
+    ("fedora", "fedora"),
+    ("amazon linux", "amzn"),
+    ("suse linux enterprise", "sles"),
+    ("opensuse leap", "opensuse-leap"),
+    ("opensuse tumbleweed", "opensuse-tumbleweed"),
+    ("arch linux", "arch"),
+    ("manjaro", "manjaro"),
+    ("endeavouros", "endeavouros"),
+    ("gentoo", "gentoo"),
+    ("nixos", "nixos"),
+    ("pop!_os", "pop"),
+    ("linux mint", "linuxmint"),
+    ("kali", "kali"),
+    ("alpine linux", "alpine"),
+    ("tencentos", "tencentos"),
+    ("alibaba cloud linux", "alinux"),
+    ("cbl-mariner", "mariner"),
+    ("microsoft azure linux", "azurelinux"),
+)
+"""How a distribution's title begins, and its ``ID`` in os-release."""
+
+_WINDOWS = re.compile(r"^(?:microsoft\s+|майкрософт\s+)?windows\b", re.IGNORECASE)
+_MACOS = re.compile(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
+_MACHINE = re.compile(r"\((x86_64|amd64|aarch64|arm64|ppc64le|i[3-6]86)\)\s*$", re.IGNORECASE)
+_VERSION = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,4}){0,2})\b")
+_KERNEL = re.compile(r"Linux-(\S+?)-(x86_64|aarch64|ppc64le|i[3-6]86|armv[0-9]l)(?:-|$)")
+_WSL = re.compile(r"microsoft|\bwsl", re.IGNORECASE)
+
+
+def from_title(title: str) -> Platform | None:
+    """``Ubuntu 22.04.3 LTS (x86_64)`` or ``Microsoft Windows 11 Pro``; None when it names no system that is known."""
+    title = re.split("[,;]", title.strip()[:200])[0].strip()
+    machine = _MACHINE.search(title)
+    named = title[: machine.start()].strip() if machine else title
+    distribution = _distribution(named)
+    os = _os(named, distribution)
+    if os is None:
+        return None
+    version = _VERSION.search(named) if distribution else None
+    return Platform(
+        source=SOURCE,
+        os=os,
+        distribution=distribution,
+        distribution_version=_release(version[1], distribution) if version else None,
+        distribution_title=named if os == "linux" and distribution else None,
+        machine=machine[1].lower().replace("amd64", "x86_64") if machine else None,
+    )
+
+
+def from_python_platform(text: str) -> Platform | None:
+    """``Linux-5.15.0-84-generic-x86_64-with-glibc2.35``, as Python's ``platform.platform()`` gives it.
+
+    The C library in it is what the interpreter was linked with, not the system's, and is left out.
+    """
+    text = text.strip()[:300]
+    if _WINDOWS.match(text):
+        return Platform(source=SOURCE, os="windows")
+    if _MACOS.match(text) or text.startswith("Darwin"):
+        return Platform(source=SOURCE, os="macos")
+    if not text.startswith("Linux"):
+        return None
+    found = _KERNEL.match(text)
+    kernel = found[1] if found else None
+    return Platform(
+        source=SOURCE,
+        os="linux",
+        kernel_release=kernel,
+        machine=found[2] if found else None,
+        wsl=True if kernel and _WSL.search(kernel) else None,
+    )
+
+
+def _distribution(title: str) -> str | None:
+    lowered = title.lower()
+    return next((name for start, name in _DISTRIBUTIONS if lowered.startswith(start)), None)
+
+
+def _os(title: str, distribution: str | None) -> _Os | None:
+    if distribution or re.search(r"\bLinux\b", title, re.IGNORECASE):
+        return "linux"
+    if _WINDOWS.match(title):
+        return "windows"
+    return "macos" if _MACOS.match(title) else None
+
+
+def _release(version: str, distribution: str | None) -> str:
+    """``VERSION_ID`` of os-release: Ubuntu's title has a point release that its id has not."""
+    return ".".join(version.split(".")[:2]) if distribution == "ubuntu" else version

@@ -1,0 +1,1 @@
+"""The full report of nvidia-smi, as XML or as text."""

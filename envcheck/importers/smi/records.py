@@ -1,0 +1,291 @@
+"""The parts of a ``<gpu>`` element of nvidia-smi's XML: memory, errors, clocks, power, link, fabric, processes."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from envcheck.importers.kit.paste import SOURCE
+from envcheck.importers.smi.fields import Fields, among, flag, quantity, whole, word
+from envcheck.importers.smi.xml import Element
+from envcheck.snapshot import (
+    Clocks,
+    Ecc,
+    GpuFabric,
+    Memory,
+    Mig,
+    MigInstance,
+    Pcie,
+    Power,
+    Process,
+    Record,
+    RowRemap,
+    Temperature,
+    Throttle,
+)
+
+R = TypeVar("R", bound=Record)
+
+_REASONS = {
+    "gpu_idle": "gpu_idle",
+    "applications_clocks_setting": "applications_clocks_setting",
+    "sw_power_cap": "sw_power_cap",
+    "hw_slowdown": "hw_slowdown",
+    "sync_boost": "sync_boost",
+    "sw_thermal_slowdown": "sw_thermal_slowdown",
+    "hw_thermal_slowdown": "hw_thermal_slowdown",
+    "hw_power_brake_slowdown": "hw_power_brake_slowdown",
+    "display_clocks_setting": "display_clock_setting",
+    "sw_therm_slowdown": "sw_thermal_slowdown",
+    "hw_therm_slowdown": "hw_thermal_slowdown",
+    "hw_power_brake": "hw_power_brake_slowdown",
+}
+"""The ends of nvidia-smi's element names (flags, then time counters), and the Snapshot's names."""
+_PROCESS_KINDS = {"c": "compute", "g": "graphics"}
+_MOST_PROCESSES = 4096
+
+
+def _unless_empty(record: R) -> R | None:
+    """The record, or None when nothing of it was read."""
+    return None if record == type(record)(source=SOURCE) else record
+
+
+def memory(fields: Fields, field: str, path: str) -> Memory | None:
+    read_bytes: dict[str, Any] = {
+        name: fields.value(f"{field}.{name}", whole, f"{path}/{name}") for name in ("total", "reserved", "used", "free")
+    }
+    return _unless_empty(Memory(source=SOURCE, **read_bytes))
+
+
+def ecc(fields: Fields) -> Ecc | None:
+    value = fields.value
+    retired = _sum(
+        value("ecc.retired_pages", whole, "retired_pages/multiple_single_bit_retirement/retired_count"),
+        value("ecc.retired_pages", whole, "retired_pages/double_bit_retirement/retired_count"),
+    )
+    ecc = Ecc(
+        source=SOURCE,
+        enabled=value("ecc.enabled", flag, "ecc_mode/current_ecc"),
+        pending=value("ecc.pending", flag, "ecc_mode/pending_ecc"),
+        volatile_corrected=_ecc_errors(fields, "volatile", "corrected"),
+        volatile_uncorrected=_ecc_errors(fields, "volatile", "uncorrected"),
+        aggregate_corrected=_ecc_errors(fields, "aggregate", "corrected"),
+        aggregate_uncorrected=_ecc_errors(fields, "aggregate", "uncorrected"),
+        retired_pages=retired,
+        retirement_pending=value(
+            "ecc.retirement_pending", flag, "retired_pages/pending_retirement", "retired_pages/pending_blacklist"
+        ),
+    )
+    return _unless_empty(ecc)
+
+
+_ECC_ELEMENTS = {
+    "corrected": (("sram_correctable",), ("dram_correctable",)),
+    "uncorrected": (
+        ("sram_uncorrectable",),
+        ("sram_uncorrectable_parity",),
+        ("sram_uncorrectable_secded",),
+        ("dram_uncorrectable",),
+    ),
+}
+_ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
+"""The oldest formats gave a total for each kind."""
+
+
+def _ecc_errors(fields: Fields, counted: str, kind: str) -> int | None:
+    field, base = f"ecc.{counted}_{kind}", f"ecc_errors/{counted}"
+    total = fields.value(field, whole, f"{base}/{_ECC_TOTALS[kind]}")
+    if total is not None:
+        return total
+    parts = [fields.value(field, whole, *(f"{base}/{name}" for name in names)) for names in _ECC_ELEMENTS[kind]]
+    return _sum(*parts)
+
+
+def _sum(*counts: int | None) -> int | None:
+    """The sum of the counts that there are; None when there are none."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def row_remap(fields: Fields) -> RowRemap | None:
+    if fields.group("row_remap", "remapped_rows") is None:
+        return None
+    base = "remapped_rows/remapped_row"
+    remap = RowRemap(
+        source=SOURCE,
+        corrected=fields.value("row_remap.corrected", whole, f"{base}_corr"),
+        uncorrected=fields.value("row_remap.uncorrected", whole, f"{base}_unc"),
+        pending=fields.value("row_remap.pending", flag, f"{base}_pending"),
+        failed=fields.value("row_remap.failed", flag, f"{base}_failure"),
+    )
+    return _unless_empty(remap)
+
+
+def mig(fields: Fields) -> Mig | None:
+    enabled = fields.value("mig.enabled", flag, "mig_mode/current_mig")
+    pending = fields.value("mig.pending", flag, "mig_mode/pending_mig")
+    listed = fields.group("mig", "mig_devices")
+    if enabled is None:
+        return None
+    instances = tuple(_instance(element) for element in listed.all("mig_device")) if listed else None
+    return Mig(source=SOURCE, enabled=enabled, pending=pending, instances=instances)
+
+
+def _instance(element: Element) -> MigInstance:
+    fields = Fields(element)
+    return MigInstance(
+        source=SOURCE,
+        uuid=fields.value("uuid", word, "uuid"),
+        memory=fields.value("memory", whole, "fb_memory_usage/total"),
+        sm_count=fields.value("sm_count", whole, "device_attributes/shared/multiprocessor_count"),
+    )
+
+
+def clocks(fields: Fields) -> Clocks | None:
+    value = fields.value
+    clocks = Clocks(
+        source=SOURCE,
+        sm=value("clocks.sm", quantity, "clocks/sm_clock"),
+        sm_max=value("clocks.sm_max", quantity, "max_clocks/sm_clock"),
+        memory=value("clocks.memory", quantity, "clocks/mem_clock"),
+        memory_max=value("clocks.memory_max", quantity, "max_clocks/mem_clock"),
+        sm_application=value("clocks.sm_application", quantity, "applications_clocks/graphics_clock"),
+        sm_application_default=value(
+            "clocks.sm_application_default", quantity, "default_applications_clocks/graphics_clock"
+        ),
+    )
+    return _unless_empty(clocks)
+
+
+def power(fields: Fields) -> Power | None:
+    def watts(field: str, *names: str) -> float | None:
+        paths = [f"{section}/{name}" for section in ("gpu_power_readings", "power_readings") for name in names]
+        return fields.value(f"power.{field}", quantity, *paths)
+
+    power = Power(
+        source=SOURCE,
+        draw=watts("draw", "power_draw", "average_power_draw", "instant_power_draw"),
+        limit=watts("limit", "enforced_power_limit", "current_power_limit", "power_limit"),
+        limit_default=watts("limit_default", "default_power_limit"),
+        limit_min=watts("limit_min", "min_power_limit"),
+        limit_max=watts("limit_max", "max_power_limit"),
+    )
+    return _unless_empty(power)
+
+
+def temperature(fields: Fields) -> Temperature | None:
+    """Temperatures; the ``tlimit`` elements of newer GPUs are distances to a limit and not read."""
+    value, base = fields.value, "temperature/"
+    temperature = Temperature(
+        source=SOURCE,
+        gpu=value("temperature.gpu", quantity, f"{base}gpu_temp"),
+        memory=value("temperature.memory", quantity, f"{base}memory_temp"),
+        slowdown=value("temperature.slowdown", quantity, f"{base}gpu_temp_slow_threshold"),
+        shutdown=value("temperature.shutdown", quantity, f"{base}gpu_temp_max_threshold"),
+        gpu_max=value("temperature.gpu_max", quantity, f"{base}gpu_temp_max_gpu_threshold"),
+    )
+    return _unless_empty(temperature)
+
+
+def throttle(fields: Fields) -> Throttle | None:
+    element = fields.group("throttle", "clocks_event_reasons") or fields.group("throttle", "clocks_throttle_reasons")
+    counters = fields.group("throttle.seconds", "clocks_event_reasons_counters")
+    if element is None:
+        return None
+    stated = [(_reason(child.name), flag(child.text)) for child in element.children]
+    known = any(active is not None for _, active in stated)
+    times = {
+        reason: seconds
+        for child in (counters.children if counters else ())
+        if (reason := _reason(child.name)) and (seconds := quantity(child.text)) is not None
+    }
+    return Throttle(
+        source=SOURCE,
+        reasons=tuple(reason for reason, active in stated if reason and active) if known else None,
+        seconds=times or None,
+    )
+
+
+def _reason(name: str) -> str | None:
+    for start in ("clocks_event_reasons_counters_", "clocks_event_reason_", "clocks_throttle_reason_"):
+        if name.startswith(start):
+            return _REASONS.get(name.removeprefix(start))
+    return None
+
+
+def pcie(fields: Fields) -> Pcie | None:
+    def number(field: str, *paths: str) -> int | None:
+        return fields.value(f"pcie.{field}", whole, *(f"pci/{path}" for path in paths))
+
+    generation, width = "pci_gpu_link_info/pcie_gen", "pci_gpu_link_info/link_widths"
+    pcie = Pcie(
+        source=SOURCE,
+        generation=number("generation", f"{generation}/current_link_gen"),
+        generation_max=number("generation_max", f"{generation}/max_link_gen"),
+        generation_device_max=number("generation_device_max", f"{generation}/max_device_link_gen"),
+        width=number("width", f"{width}/current_link_width"),
+        width_max=number("width_max", f"{width}/max_link_width"),
+        replays=number("replays", "replay_counter"),
+        upstream_generation_max=number("upstream_generation_max", f"{generation}/max_host_link_gen"),
+    )
+    return _unless_empty(pcie)
+
+
+_FABRIC_STATES = {
+    "n/a": "not_supported",
+    "not supported": "not_supported",
+    "not started": "not_started",
+    "in progress": "in_progress",
+    "completed": "completed",
+}
+
+
+def fabric(fields: Fields) -> GpuFabric | None:
+    """The fabric state; "N/A" is a GPU without one, or a guest that is not shown it."""
+    element = fields.group("fabric", "fabric")
+    state = fields.value("fabric.state", among(_FABRIC_STATES), "fabric/state")
+    if element is None or state is None:
+        return None
+    status = fields.value("fabric.status_name", word, "fabric/status") if state != "not_supported" else None
+    return GpuFabric(
+        source=SOURCE,
+        state=state,  # type: ignore[arg-type]  # a value of _FABRIC_STATES
+        status=0 if status and status.lower() == "success" else None,
+        status_name=status,
+        health=_fabric_health(element),
+    )
+
+
+_HEALTH = {
+    ("bandwidth", "degraded"): "degraded_bandwidth",
+    ("route_recovery_in_progress", "true"): "route_recovery",
+    ("route_unhealthy", "true"): "route_unhealthy",
+    ("access_timeout_recovery", "true"): "access_timeout_recovery",
+    ("partition_assigned", "false"): "partition_not_assigned",
+}
+
+
+def _fabric_health(element: Element) -> tuple[str, ...]:
+    """The conditions that stand for a fault."""
+    health = element.at("health")
+    if health is None:
+        return ()
+    found = [_HEALTH.get((child.name, child.text.lower())) for child in health.children]
+    wrong = health.at("incorrect_configuration")
+    configuration = word(wrong.text) if wrong else None
+    if configuration and configuration.lower() not in ("none", "false"):
+        found.append(configuration.lower().replace(" ", "_"))
+    return tuple(condition for condition in found if condition)
+
+
+def processes(fields: Fields) -> tuple[Process, ...] | None:
+    element = fields.group("processes", "processes")
+    if element is None:
+        return None
+    found = []
+    for entry in element.all("process_info")[:_MOST_PROCESSES]:
+        inner = Fields(entry)
+        pid = inner.value("pid", whole, "pid")
+        if pid is not None:
+            kind: Any = inner.value("kind", among(_PROCESS_KINDS), "type")
+            found.append(Process(source=SOURCE, pid=pid, kind=kind, memory=inner.value("memory", whole, "used_memory")))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""From a request to a report: gather, merge, enrich, judge, conclude."""

@@ -1,0 +1,216 @@
+"""``--assume``: put stated components in the place of what was observed.
+
+Assuming a GPU or a driver means another machine than this one: every observation of this machine's GPUs, driver,
+kernel and fabric is dropped, and nobody looks at them. Of the variables those stay that frameworks and libraries read:
+they come with the image or the job, as do files that a variable has the loader take for the driver's libraries. What is
+not assumed then stays unknown, and rules that need it are skipped.
+Assuming a distribution replaces it in the judged environment and leaves the rest of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Literal, get_args
+
+import msgspec
+
+from envcheck.checks import ASSUMED, ASSUMPTION, Check, Evidence, Status, Subject
+from envcheck.compat.tables import Tables
+from envcheck.components import Component
+from envcheck.errors import UsageError
+from envcheck.snapshot import (
+    Distribution,
+    Driver,
+    Environment,
+    Framework,
+    Gpu,
+    Kernel,
+    KernelModule,
+    Listing,
+    Platform,
+    Snapshot,
+    Variables,
+)
+
+SOURCE = "assumed"
+
+Os = Literal["linux", "windows", "macos"]
+Flavour = Literal["open", "proprietary"]
+
+_MACHINE = frozenset({"gpu", "gpus", "driver", "kernel-module"})
+_PLATFORM = frozenset({"os", "machine"})
+_FRAMEWORKS = frozenset({"torch"})
+_NOT_ASSUMABLE = frozenset({"cuda", "nvcc", "cudnn", "nccl", "tensorrt", "gcc", "jetpack", "l4t"})
+_MOST_GPUS = 1024
+_OF_THE_JOB = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+"""Variables that lead the loader to libraries."""
+
+
+def assumes_machine(components: Sequence[Component]) -> bool:
+    """Whether the GPUs and the driver of this machine are out of the question."""
+    return any(component.name in _MACHINE for component in components)
+
+
+def assume(observed: Snapshot, components: Sequence[Component], of_software: Collection[str] = ()) -> Snapshot:
+    """``observed`` with the ``components`` in place; raise UsageError for one that cannot be assumed.
+
+    ``of_software`` are the names of the variables that say nothing about the machine.
+    """
+    stated = {component.name: _value(component) for component in components}
+    snapshot = observed
+    if assumes_machine(components):
+        snapshot = msgspec.structs.replace(
+            snapshot,
+            kernel=_kernel(stated),
+            driver=_driver(stated, observed.driver),
+            gpus=_gpus(stated),
+            fabric=None,
+            variables=_kept(observed.variables, of_software),
+        )
+    if _PLATFORM & stated.keys():
+        snapshot = msgspec.structs.replace(snapshot, platform=_platform(snapshot.platform, stated))
+    software = {name: value for name, value in stated.items() if name not in _MACHINE | _PLATFORM}
+    return _with_software(snapshot, software) if software else snapshot
+
+
+def _kept(variables: Variables | None, of_software: Collection[str]) -> Variables | None:
+    if variables is None:
+        return None
+    values = {name: value for name, value in variables.values.items() if name in of_software or name in _OF_THE_JOB}
+    shown = "\n".join(values.values())
+    paths = tuple(each for each in variables.paths or () if each.path in shown)
+    return msgspec.structs.replace(variables, values=values, complete=False, paths=paths)
+
+
+def _value(component: Component) -> str:
+    value = component.exact
+    if value is None:
+        raise UsageError(f"--assume {component}: an assumption is exact; write {component.name}==VERSION")
+    if component.name in _NOT_ASSUMABLE:
+        raise UsageError(
+            f"--assume {component}: assume gpu, gpus, driver, kernel-module, os, machine, python or a distribution "
+            f"by its PyPI name (torch==2.5.1+cu124)"
+        )
+    return value
+
+
+def _kernel(stated: dict[str, str]) -> Kernel | None:
+    flavour = stated.get("kernel-module")
+    if flavour is None:
+        return None
+    if flavour not in get_args(Flavour):
+        raise UsageError(f"--assume kernel-module=={flavour}: it is open or proprietary")
+    module = KernelModule(source=SOURCE, loaded=True, flavour="open" if flavour == "open" else "proprietary")
+    return Kernel(source=SOURCE, nvidia=module)
+
+
+def _driver(stated: dict[str, str], observed: Driver | None) -> Driver | None:
+    """The stated driver, and of the files here those that no driver has and that a variable leads to on any machine."""
+    release, listing = stated.get("driver"), observed.libraries if observed else None
+    kept = tuple(
+        library
+        for library in (listing.items if listing else ())
+        if library.found_by in _OF_THE_JOB and (library.refused or library.kind == "stub")
+    )
+    if not release and not kept:
+        return None
+    libraries = Listing(items=kept, complete=False) if kept else None
+    return Driver(source=SOURCE, installed=True if release else None, release=release, libraries=libraries)
+
+
+def _gpus(stated: dict[str, str]) -> Listing[Gpu] | None:
+    name = stated.get("gpu")
+    if name is None and "gpus" not in stated:
+        return None
+    count = stated.get("gpus", "1")
+    if not re.fullmatch("[0-9]{1,4}", count) or int(count) > _MOST_GPUS:
+        raise UsageError(f"--assume gpus=={count}: write a number of GPUs from 0 to {_MOST_GPUS}")
+    items = tuple(_gpu(number, name) for number in range(int(count)))
+    return Listing(items=items, complete=True)
+
+
+def _gpu(number: int, name: str | None) -> Gpu:
+    label = f"{SOURCE}-{number}"
+    if name and name.lower().startswith("sm_"):
+        digits = name[3:].rstrip("af")
+        return Gpu(source=SOURCE, label=label, name=name.lower(), compute_capability=f"{digits[:-1]}.{digits[-1:]}")
+    return Gpu(source=SOURCE, label=label, name=name)
+
+
+def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:
+    changed: dict[str, str] = {}
+    if "os" in stated:
+        if stated["os"].lower() not in get_args(Os):
+            raise UsageError(f"--assume os=={stated['os']}: it is linux, windows or macos")
+        changed["os"] = stated["os"].lower()
+    if "machine" in stated:
+        changed["machine"] = stated["machine"]
+    base = observed or Platform(source=SOURCE)
+    return msgspec.structs.replace(base, **changed, read={**base.read, **dict.fromkeys(changed, SOURCE)})
+
+
+def _with_software(snapshot: Snapshot, software: dict[str, str]) -> Snapshot:
+    listing = snapshot.environments or Listing(items=(), complete=False)
+    judged = next((env for env in listing.items if env.judged), None)
+    base = judged or Environment(source=SOURCE, key=SOURCE, why="--assume", judged=True)
+    others = tuple(env for env in listing.items if env is not judged)
+    items = (_environment(base, software), *others)
+    return msgspec.structs.replace(snapshot, environments=Listing(items=items, complete=listing.complete))
+
+
+def _environment(base: Environment, software: dict[str, str]) -> Environment:
+    packages = {name: version for name, version in software.items() if name != "python"}
+    kept = tuple(found for found in base.distributions or () if found.name not in packages)
+    stated = tuple(Distribution(source=SOURCE, name=name, version=version) for name, version in packages.items())
+    frameworks = base.frameworks or Listing()
+    replaced = tuple(found for found in frameworks.items if found.name not in packages)
+    assumed = tuple(
+        Framework(source=SOURCE, name=name, version=version)
+        for name, version in packages.items()
+        if name in _FRAMEWORKS
+    )
+    return msgspec.structs.replace(
+        base,
+        python=software.get("python", base.python),
+        distributions=stated + kept,
+        frameworks=Listing(items=assumed + replaced, complete=frameworks.complete),
+        problem=None if "python" in software else base.problem,
+    )
+
+
+# Whether the GPU and the driver that ``--assume`` states fit together, asked as ``envcheck matrix check`` does.
+
+
+_ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
+
+
+def held_together(tables: Tables, assumed: Sequence[Component]) -> tuple[Check, ...]:
+    """One check where both are stated; none where they do not fit, which a rule says better."""
+    asked = [component for component in assumed if component.name in _ASKED]
+    if not {"gpu", "driver"} <= {component.name for component in asked}:
+        return ()
+    from envcheck.compat.question.asking import ask  # noqa: PLC0415 - few assume anything
+
+    answer = ask(tables, asked)
+    if answer.verdict == "incompatible":
+        return ()
+    known = answer.verdict == "compatible"
+    status: Status = "pass" if known else "unknown"
+    reasons = [reason for reason in answer.reasons if reason.verdict == answer.verdict]
+    key = ", ".join(map(str, asked))
+    evidence = [Evidence(what=part.name, value=part.exact or "", source=ASSUMED) for part in asked]
+    return (
+        Check(
+            id=f"{ASSUMPTION}@{key}",
+            rule=ASSUMPTION,
+            scope="node",
+            layer="driver",
+            subject=Subject(key=key),
+            status=status,
+            title="The assumed driver supports the assumed GPU" if known else "Whether driver and GPU fit is not known",
+            message="; ".join(reason.message for reason in reasons),
+            evidence=(*evidence, Evidence(what="matrix", value=answer.verdict, source="matrix")),
+            sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources)),
+        ),
+    )

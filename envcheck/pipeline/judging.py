@@ -1,0 +1,98 @@
+"""Complete the facts, hold every rule against them, and conclude: facts in, Report out."""
+
+from __future__ import annotations
+
+import time
+from importlib import import_module
+
+import msgspec
+
+from envcheck import __version__
+from envcheck.checks import Report, Tool
+from envcheck.compat.gpu_names import find_gpu
+from envcheck.compat.load import matrix_date, tables
+from envcheck.compat.names import is_known
+from envcheck.enrich.complete import complete
+from envcheck.enrich.loads import join_loads, observed_loads
+from envcheck.errors import UsageError
+from envcheck.events import Judged, OnEvent
+from envcheck.exitcode import ExitCode
+from envcheck.pipeline.assume import assume, held_together
+from envcheck.pipeline.request import Request
+from envcheck.pipeline.require import require, validate
+from envcheck.pipeline.verdict import conclude
+from envcheck.rules.api import Rule
+from envcheck.rules.catalog import all_rules, find_rule
+from envcheck.rules.engine.evaluate import evaluate, framework_importance
+from envcheck.rules.packages.unreadable import without_false_absence
+from envcheck.snapshot import Snapshot
+
+
+def get_ready(request: Request) -> None:
+    """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
+    all_rules()
+    known = tables(request.overlays)
+    find_gpu(known, "")  # this and the next put all names into an index
+    is_known(known, "")
+    import_module("packaging.requirements")  # rules parse what distributions require
+    if request.assume:
+        import_module("envcheck.compat.question.asking")  # whether what is assumed fits together
+
+
+def judge(
+    snapshot: Snapshot,
+    request: Request,
+    on_event: OnEvent,
+    *,
+    started: float,
+    interrupted: bool = False,
+) -> Report:
+    """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before."""
+    check_request(request)
+    knowledge = tables(request.overlays)
+    if request.assume:
+        snapshot = assume(snapshot, request.assume, {row.name for row in knowledge.variables})
+    snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
+    if request.baseline:
+        snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
+    rules = _chosen_rules(request)
+    found = without_false_absence(evaluate(snapshot, knowledge, rules, request.scopes), snapshot)
+    if any(fix.changes for check in found if check.status in ("fail", "warn") for fix in check.fixes):
+        from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
+
+        found = offer(found, snapshot, knowledge, all_rules())
+    held = require(snapshot, knowledge, request.require)
+    report = conclude(
+        snapshot,
+        (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),
+        [rule for rule in rules if rule.is_put_in(request.scopes)],
+        tool=Tool(version=__version__, matrix=matrix_date()),
+        fail_on=request.fail_on,
+        assumed={component.name: component.exact or "" for component in request.assume},
+        importance=framework_importance(snapshot, knowledge),
+        duration=time.monotonic() - started,
+    )
+    report = msgspec.structs.replace(report, overlays=request.overlays, overlays_unread=request.overlays_unread)
+    if interrupted:
+        report = msgspec.structs.replace(report, exit_code=ExitCode.INTERRUPTED)
+    on_event(Judged(report))
+    return report
+
+
+def check_request(request: Request) -> None:
+    """Raise UsageError where ``request`` asks for a rule that does not exist, or for what can never be judged."""
+    validate(request.require)
+    for name in (*request.only, *request.skip):
+        if find_rule(name) is None:
+            raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
+    asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
+    if not request.require and not any(rule.is_put_in(request.scopes) for rule in asked):
+        raise UsageError("no rule is left to be put: what --only names, --skip or --scope takes away; drop one of them")
+
+
+def _chosen_rules(request: Request) -> list[Rule]:
+    return [
+        rule
+        for rule in all_rules()
+        if (not request.only or rule.name in request.only or rule.always) and rule.name not in request.skip
+    ]

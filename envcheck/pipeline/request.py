@@ -1,0 +1,54 @@
+"""What is asked of a session. It imports nothing of what carries it out, so that asking is quick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from envcheck.checks import Scope
+    from envcheck.collect.bench_plan import Bench
+    from envcheck.components import Component
+    from envcheck.pipeline.verdict import FailOn
+    from envcheck.snapshot import Measurement
+
+ALL_SCOPES: frozenset[Scope] = frozenset({"node", "container", "env"})
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be checked, and how."""
+
+    scopes: frozenset[Scope] = ALL_SCOPES
+    python: tuple[str, ...] = ()
+    """Interpreters or environment folders to examine; empty: choose as documented."""
+    all_envs: bool = False
+    """Whether to examine every environment in the known places too; the judged one stays the first."""
+    assume: tuple[Component, ...] = ()
+    require: tuple[Component, ...] = ()
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    """Names of rules."""
+    fail_on: FailOn = "fail"
+    timeout: float | None = None
+    """Seconds for the whole run."""
+    probes: tuple[str, ...] = ()
+    """Names of the only probes to run; empty: all. The others leave no row."""
+    verify: bool = False
+    """Also hash every file that the frameworks of the judged environment and what they require installed."""
+    deep: bool = False
+    """Also import each framework of the judged environment and let it compute on the GPU: starts its interpreter."""
+    bench: Bench | None = None
+    """What is to be measured, if anything."""
+    baseline: tuple[Measurement, ...] = ()
+    """Figures to compare the measured ones with."""
+    force: bool = False
+    """Try things also on a GPU that is at work."""
+    overlays: tuple[str, ...] = ()
+    """Folders of rows that are laid over the matrix; the last outranks."""
+    overlays_unread: tuple[str, ...] = ()
+    """Why rows of the configuration folder are left out."""
+    cwd: str = "."
+    variables: Mapping[str, str] = {}
+    root: str = "/"

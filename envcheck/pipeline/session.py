@@ -1,0 +1,146 @@
+"""Gather, merge, complete, judge, report: the only orchestration, called by every front end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from envcheck.checks import Report
+from envcheck.collect.catalog import ProbeSpec, all_probes
+from envcheck.collect.gather import gather
+from envcheck.collect.request import probe_request
+from envcheck.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
+from envcheck.pipeline.ahead import Ahead, Work
+from envcheck.pipeline.assume import assumes_machine
+from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
+from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
+from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot.merge import merge
+
+if TYPE_CHECKING:
+    from envcheck.collect.trials import Deep
+
+_ABOUT_SOFTWARE = frozenset({"platform", "environments", "toolkits", "libraries", "variables", "driver.libraries"})
+"""Sections of which something stays this machine's own when its GPUs and driver are assumed."""
+
+_BY_READING = ("file", "driver", "verify")
+"""Kinds of probes that read what is here, and try nothing."""
+
+
+def check(
+    request: Request,
+    on_event: OnEvent = ignore,
+    should_stop: Callable[[], bool] = lambda: False,
+    meanwhile: Work = lambda: None,
+) -> Report:
+    """Examine this machine and judge it; raise UsageError when the request cannot be carried out.
+
+    Soon after ``should_stop`` says so every child is ended, and what came in until then is judged. ``meanwhile`` runs
+    in a thread of its own while probes do.
+    """
+    started = time.monotonic()
+    stopped: list[Interrupted] = []
+
+    head_start = Ahead(lambda: _get_ready(request), meanwhile)
+
+    def watched(event: Event) -> None:
+        if isinstance(event, Interrupted):
+            stopped.append(event)
+        if isinstance(event, ProbeStarted):
+            head_start.begin()  # not before: it would hold up the start of the first child
+        on_event(event)
+
+    try:
+        snapshot = gather_here(request, watched, should_stop)
+    finally:
+        head_start.wait()
+    return judge(snapshot, request, on_event, started=started, interrupted=bool(stopped))
+
+
+def gather_here(
+    request: Request, on_event: OnEvent = ignore, should_stop: Callable[[], bool] = lambda: False
+) -> Snapshot:
+    """Examine this machine; every probe, also one that was not started, leaves its row in ``runs``."""
+    _validate(request)
+    specs, left_out = _plan(request)
+    parts = gather(
+        specs,
+        probe_request(
+            root=request.root,
+            cwd=request.cwd,
+            variables=request.variables,
+            python=request.python,
+            all_envs=request.all_envs,
+        ),
+        scopes=request.scopes,
+        on_event=on_event,
+        deadline_s=request.timeout,
+        should_stop=should_stop,
+        verify=request.verify or request.deep,
+        deep=_deep(request),
+        bench=request.bench,
+    )
+    return merge([*parts, Snapshot(runs=left_out)])
+
+
+def _deep(request: Request) -> Deep | None:
+    if not request.deep:
+        return None
+    from envcheck.collect.trials import Deep  # noqa: PLC0415  most checks try nothing, and start faster without it
+
+    return Deep(force=request.force)
+
+
+def judge(
+    snapshot: Snapshot,
+    request: Request,
+    on_event: OnEvent = ignore,
+    *,
+    started: float | None = None,
+    interrupted: bool = False,
+) -> Report:
+    """Judge facts that were gathered before, here or elsewhere (a saved report, pasted text)."""
+    from envcheck.pipeline import judging  # noqa: PLC0415  it brings every rule; until facts are there, nothing waits for it
+
+    started = time.monotonic() if started is None else started
+    return judging.judge(snapshot, request, on_event, started=started, interrupted=interrupted)
+
+
+def _get_ready(request: Request) -> None:
+    from envcheck.pipeline import judging  # noqa: PLC0415  as above
+
+    judging.get_ready(request)
+
+
+def _validate(request: Request) -> None:
+    if request.require or request.only or request.skip:
+        from envcheck.pipeline import judging  # noqa: PLC0415  as above
+
+        judging.check_request(request)
+
+
+def _plan(request: Request) -> tuple[list[ProbeSpec], tuple[ProbeRun, ...]]:
+    """The probes that may look, and a row for each that may not because something else is assumed."""
+    # What is read comes before what is tried: where both tell of one thing, the record keeps the source that was read.
+    asked = [spec for spec in all_probes() if not request.probes or spec.name in request.probes]
+    order = sorted(asked, key=lambda spec: spec.kind not in _BY_READING)
+    reasons = {spec: _assumed_away(spec, request) for spec in order}
+    kept = [spec for spec, reason in reasons.items() if not reason]
+    return kept, tuple(
+        ProbeRun(name=spec.name, title=spec.title, status="skipped", detail=reason, fills=spec.fills)
+        for spec, reason in reasons.items()
+        if reason
+    )
+
+
+def _assumed_away(spec: ProbeSpec, request: Request) -> str:
+    """Why what ``spec`` would find is not what is asked about: it tries what is here, and that is not assumed."""
+    if not request.assume:
+        return ""
+    if assumes_machine(request.assume):
+        software = _ABOUT_SOFTWARE.intersection(spec.fills)
+        by_reading = spec.kind in _BY_READING
+        return "" if software and by_reading else "not assumed (--assume describes another machine)"
+    tried = (spec.kind == "deep" and request.deep) or (spec.kind == "bench" and request.bench is not None)
+    return "not assumed (--assume describes another environment)" if tried else ""

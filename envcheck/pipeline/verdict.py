@@ -1,0 +1,191 @@
+"""From checks to a report: the verdict, the root cause, the headline, what to ask next, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from typing import Literal
+
+import msgspec
+
+from envcheck.checks import (
+    ASSUMPTION,
+    LAYERS,
+    LONGEST_HEADLINE,
+    STATUSES,
+    Check,
+    Report,
+    Summary,
+    Tool,
+    Verdict,
+    shortened,
+)
+from envcheck.exitcode import ExitCode
+from envcheck.rules.api import Rule
+from envcheck.rules.engine.cause import Importance, primary
+from envcheck.rules.facts.driver import release_in
+from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
+from envcheck.rules.facts.measurements import headline as measured_headline
+from envcheck.rules.facts.measurements import nothing_measured, only_measured
+from envcheck.snapshot import Framework, Snapshot
+
+FailOn = Literal["fail", "warn"]
+
+_MOST_NAMED = 3
+_MACHINE = frozenset({"driver", "gpu", "gpus", "kernel"})
+"""The roots of facts that only a machine with a GPU and driver can supply."""
+
+
+def conclude(  # noqa: PLR0913
+    snapshot: Snapshot,
+    checks: Sequence[Check],
+    rules: Iterable[Rule],
+    *,
+    tool: Tool,
+    fail_on: FailOn = "fail",
+    assumed: dict[str, str] | None = None,
+    importance: Importance | None = None,
+    duration: float = 0.0,
+) -> Report:
+    """Build the report on ``checks``; ``rules`` are those that were put, ``importance`` ranks the frameworks."""
+    put = tuple(rules)
+    required = frozenset(rule.name for rule in put if rule.required)
+    ordered = tuple(sorted(checks, key=lambda check: (STATUSES.index(check.status), bool(check.explained_by))))
+    needs_machine = any(rule.scope == "node" for rule in put)
+    decision = verdict(ordered, required, needs_machine=needs_machine)
+    cause = primary(ordered, importance, frozenset(rule.name for rule in put if rule.symptom))
+    slim = msgspec.structs.replace(snapshot, runs=(), measurements=())
+    return Report(
+        tool=tool,
+        created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        duration_s=round(duration, 3),
+        host=snapshot.platform.host if snapshot.platform else None,
+        headline=_headline(
+            decision, cause, ordered, required, snapshot, importance=importance or {}, needs_machine=needs_machine
+        ),
+        exit_code=exit_code(decision, fail_on),
+        verdict=decision,
+        primary=cause.rule if cause else None,
+        primary_check=cause.id if cause else None,
+        summary=Summary.of(ordered),
+        assumed=assumed or {},
+        ask=_ask(ordered, required),
+        checks=ordered,
+        measurements=snapshot.measurements,
+        snapshot=slim,
+        probes=snapshot.runs,
+    )
+
+
+def verdict(checks: Sequence[Check], required: frozenset[str], *, needs_machine: bool = True) -> Verdict:
+    """Fail if any fail, else warn if any, else unknown if a required check is unknown or none passed, else pass.
+
+    Where the machine itself is out of scope (``needs_machine`` is False), a required check that only lacks a fact of
+    the machine does not count: it is enough that something was checked and nothing found.
+    """
+    counted = [check for check in checks if not check.ignored]
+    statuses = {check.status for check in counted}
+    if "fail" in statuses:
+        return "fail"
+    if "warn" in statuses:
+        return "warn"
+    decisive = {
+        check.status
+        for check in counted
+        if (not required or _decides(check, required)) and (needs_machine or not _lacks_a_machine(check))
+    }
+    passed = decisive & {"pass", "note"} or (not needs_machine and statuses & {"pass", "note"})
+    return "pass" if passed and "unknown" not in decisive else "unknown"
+
+
+def _decides(check: Check, required: frozenset[str]) -> bool:
+    """Whether the verdict waits for it; what was assumed without being held against anything settles nothing."""
+    if check.rule == ASSUMPTION or check.layer == "request":
+        return True
+    return check.rule in required and not (check.status == "pass" and check.only_assumed)
+
+
+def _lacks_a_machine(check: Check) -> bool:
+    """Whether the check is open for want of a GPU or driver alone."""
+    roots = {missing.fact.partition(".")[0] for missing in check.missing}
+    return check.status in ("unknown", "skipped") and bool(roots) and roots <= _MACHINE
+
+
+def exit_code(decision: Verdict, fail_on: FailOn) -> ExitCode:
+    """The exit status that the verdict means under ``--fail-on``."""
+    if decision == "unknown":
+        return ExitCode.UNKNOWN
+    bad = ("fail",) if fail_on == "fail" else ("fail", "warn")
+    return ExitCode.FOUND if decision in bad else ExitCode.OK
+
+
+def _headline(
+    decision: Verdict,
+    cause: Check | None,
+    checks: Sequence[Check],
+    required: frozenset[str],
+    snapshot: Snapshot,
+    *,
+    importance: Importance,
+    needs_machine: bool,
+) -> str:
+    if cause is not None:
+        text = cause.title
+    elif decision == "unknown":
+        open_questions = [
+            check for check in checks if _decides(check, required) and check.status in ("unknown", "skipped")
+        ]
+        why = open_questions[0].message if open_questions else nothing_measured(snapshot.runs)
+        text = f"no verdict: {why or 'nothing could be checked'}"
+    elif only_measured(checks):
+        text = measured_headline(checks)
+    elif not needs_machine and (compared := _not_compared(snapshot, importance)):
+        text = compared
+    elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
+        text = f"GPU, driver and frameworks fit{_how_far_tried(_frameworks(snapshot))}"
+    elif any(_decides(check, required) and check.status == "pass" for check in checks):
+        text = "GPU and driver fit; no framework was judged"
+    else:
+        text = "Environment is consistent"
+    return shortened(text, LONGEST_HEADLINE)
+
+
+def _not_compared(snapshot: Snapshot, importance: Importance) -> str:
+    """The headline where the machine is out of scope and a GPU or driver to compare with was not found; else empty."""
+    gpu = any(gpu.compute_capability for gpu in (snapshot.gpus.items if snapshot.gpus else ()))
+    driver = release_in(snapshot) is not None
+    if gpu and driver:
+        return ""
+    chosen = {key.rpartition(":")[2] for key, weight in importance.items() if weight < LEAST_IMPORTANT}
+    leading = [found for found in _frameworks(snapshot) if found.name in chosen]
+    if leading and all(found.cpu_only for found in leading):
+        names = ", ".join(found.name for found in leading)
+        return f"Environment is consistent; {names} {'is a CPU build' if len(leading) == 1 else 'are CPU builds'}"
+    absent = " or ".join(what for what, known in (("GPU", gpu), ("driver", driver)) if not known)
+    return f"Environment is consistent; not compared with a {absent}"
+
+
+def _how_far_tried(frameworks: Sequence[Framework]) -> str:
+    """What goes behind "they fit": that they ran, which of them ran, or that it is so on paper."""
+    worked = [found for found in frameworks if found.trial and found.trial.ran_on_gpu is not None]
+    ran = [found.name for found in worked if found.trial and found.trial.ran_on_gpu]
+    if not ran:
+        return " on paper"
+    if len(ran) == sum(not found.cpu_only for found in worked):
+        return ", and ran"
+    return f"; {len(ran)} of {len(worked)} ran" if len(ran) > _MOST_NAMED else f"; {', '.join(ran)} ran"
+
+
+def _frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:
+    """Those of the environment that the verdict is about."""
+    environments = snapshot.environments.items if snapshot.environments else ()
+    judged = next((found for found in environments if found.judged), None)
+    return judged.frameworks.items if judged and judged.frameworks else ()
+
+
+def _ask(checks: Sequence[Check], required: frozenset[str]) -> tuple[str, ...]:
+    """The facts that would settle what is still open, required checks first."""
+    pending = [check for check in checks if check.status in ("unknown", "skipped") and not check.explained_by]
+    pending.sort(key=lambda check: (check.status != "unknown", check.rule not in required, LAYERS.index(check.layer)))
+    facts = dict.fromkeys(missing.fact for check in pending for missing in check.missing)
+    return tuple(facts)[:10]

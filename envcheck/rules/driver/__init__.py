@@ -1,0 +1,1 @@
+"""Rules about the driver: its libraries, its kernel module, and whether it starts CUDA."""

@@ -1,0 +1,260 @@
+"""NVIDIA's kernel module: loaded, built for the running kernel, accepted by it, and not shut out by another driver."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import (
+    called,
+    doubted_inside_wsl,
+    driver_of,
+    may_have_gpus,
+    on_plain_host,
+    own_kind_of_driver,
+)
+from envcheck.rules.fixes import driver
+from envcheck.rules.messages.observed import kernel_messages, quoted
+from envcheck.snapshot import Gpu, Kernel, KernelModule, Snapshot
+
+_RIVALS = ("nouveau", "nova")
+
+_IN_WSL = doubted_inside_wsl(
+    "nvidia-smi does not reach the driver inside WSL: this has several causes",
+    "Inside WSL no kernel module is loaded; Windows may not pass the GPU through. Update the driver in Windows and WSL "
+    "itself (wsl --update), then restart it (wsl --shutdown).",
+)
+
+
+def _kernel(facts: Facts) -> Kernel:
+    return facts.snapshot.kernel or Kernel()
+
+
+def _module(facts: Facts) -> KernelModule:
+    return _kernel(facts).nvidia or KernelModule()
+
+
+def _concerns_module(_subject: Snapshot, facts: Facts) -> bool:
+    """Whether this system is to load the module: it has a GPU of its own, and the driver's libraries."""
+    return own_kind_of_driver(facts) and may_have_gpus(facts) and driver_of(facts).installed is not False
+
+
+def _not_loaded_here(subject: Snapshot, facts: Facts) -> bool:
+    """As above, on a system whose kernel is its own to look into (a container's /lib/modules is not its kernel's)."""
+    return _concerns_module(subject, facts) and on_plain_host(facts) and _module(facts).loaded is False
+
+
+def _taken(facts: Facts) -> tuple[Gpu, ...]:
+    """The GPUs that nouveau or nova drives."""
+    return tuple(gpu for gpu in facts.own_gpus if (gpu.kernel_driver or "").lower().startswith(_RIVALS))
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    needs=("kernel.nvidia.loaded",),
+    arises=_concerns_module,
+    remedy=driver.load_module,
+    doubt=_IN_WSL,
+    explains=("container-without-gpu", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
+)
+def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The NVIDIA kernel module is not loaded.
+
+    What it checks
+        Whether the kernel has loaded the nvidia module (/proc/modules, /proc/driver/nvidia), on a
+        system that has an NVIDIA GPU and the driver's libraries. Inside WSL and on a Jetson there
+        is no such module: what nvidia-smi says in a text from inside WSL does not prove it missing.
+
+    Why it matters
+        The libraries reach the GPU only through the module. Without it nvidia-smi cannot
+        communicate with the driver, and CUDA finds no device.
+
+    How to fix
+        `sudo modprobe nvidia` loads it or says why it cannot: no module for this kernel, a
+        signature that Secure Boot rejects, or a GPU that nouveau holds (rules of their own). A file
+        in /etc/modprobe.d may forbid it.
+
+    Sources
+        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+    """
+    module = _module(facts)
+    if module.loaded:
+        return passed(_described(module), seen("kernel module", module, "loaded"), decided_by="driver-answered")
+    evidence = [seen("nvidia module loaded", module, "loaded")]
+    if module.blacklisted_by:
+        evidence.append(seen("loading forbidden by", module, "blacklisted_by"))
+    if snapshot.driver and snapshot.driver.nvml and snapshot.driver.nvml.code:
+        answer = snapshot.driver.nvml
+        evidence.append(Evidence(what=answer.call, value=f"{answer.code} {answer.name}".strip(), source="nvml"))
+    return Outcome(
+        status="fail",
+        title="The NVIDIA kernel module is not loaded",
+        message="The driver's libraries are installed, but the module that reaches the GPU is not in the kernel.",
+        evidence=tuple(evidence),
+        decided_by="driver-answered",
+    )
+
+
+def _described(module: KernelModule) -> str:
+    words = ("Kernel module", module.version, "loaded", f"({module.flavour})" if module.flavour else None)
+    return " ".join(word for word in words if word)
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    needs=("kernel.nvidia.built",),
+    arises=_not_loaded_here,
+    remedy=driver.build_module,
+    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
+)
+def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The NVIDIA kernel module was not built for the running kernel.
+
+    What it checks
+        When the module is not loaded: whether the running kernel's folder in /lib/modules holds one.
+
+    Why it matters
+        A kernel module fits one kernel only. After a kernel update the module must be built anew
+        (DKMS and akmods do so if the kernel's headers are there and the driver supports the
+        kernel); until then the driver cannot start.
+
+    How to fix
+        Install the headers of the running kernel and have the module built (`dkms autoinstall`,
+        `akmods --force`), or start the kernel for which it was built. If the build fails, the
+        driver is too old for the kernel: use a newer driver or an older kernel.
+
+    Sources
+        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+    """
+    module, platform = _module(facts), snapshot.platform
+    release = (platform.kernel_release if platform else None) or "the running kernel"
+    if module.built:
+        return passed(f"A kernel module is built for {release}", seen("module file", module, "file"))
+    evidence = [seen("module built for the running kernel", module, "built")]
+    if module.built_for:
+        evidence.append(
+            Evidence(what="built for", value=", ".join(module.built_for), source=module.source_of("built_for"))
+        )
+    if platform and platform.kernel_release:
+        evidence.append(seen("running kernel", platform, "kernel_release"))
+    other = f" There is one for {', '.join(module.built_for)}." if module.built_for else ""
+    return Outcome(
+        status="fail",
+        title="There is no NVIDIA kernel module for the running kernel",
+        message=f"The folder of {release} holds no nvidia module.{other}",
+        evidence=tuple(evidence),
+        decided_by="driver-answered",
+    )
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    needs=("kernel.nouveau_loaded",),
+    arises=_concerns_module,
+    remedy=driver.free_from_nouveau,
+    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
+)
+def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The kernel's own driver (nouveau or nova) holds the GPU.
+
+    What it checks
+        Whether nouveau, or its successor nova, is loaded or bound to a GPU while NVIDIA's module is
+        not. An old display card that nouveau drives beside GPUs on NVIDIA's driver is only noted.
+
+    Why it matters
+        A GPU has one kernel driver. While nouveau or nova holds it, NVIDIA's module cannot take it,
+        and CUDA works through NVIDIA's module only.
+
+    How to fix
+        Forbid both in a file of /etc/modprobe.d, rebuild the initial ramdisk (they are loaded from
+        there), and restart.
+
+    Sources
+        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+    """
+    kernel, taken = _kernel(facts), _taken(facts)
+    messages = kernel_messages("nouveau-loaded", facts.snapshot)
+    known = all(gpu.kernel_driver is not None for gpu in facts.own_gpus) and bool(facts.own_gpus)
+    loaded = [name for name in _RIVALS if getattr(kernel, f"{name}_loaded")]
+    evidence = (
+        *(seen(f"{name} loaded", kernel, f"{name}_loaded") for name in loaded),
+        *(Evidence(what=called(gpu), value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in taken),
+        *(quoted(message) for message in messages),
+    )
+    if _module(facts).loaded:
+        return _beside_nvidia(taken, evidence)
+    if not loaded or (known and not taken):
+        return passed("Neither nouveau nor nova holds a GPU")
+    return Outcome(
+        status="fail",
+        title=f"The kernel's {' and '.join(loaded)} driver holds the GPU",
+        message="NVIDIA's module cannot take a GPU that another kernel driver holds.",
+        evidence=evidence,
+        decided_by="driver-answered",
+    )
+
+
+def _beside_nvidia(taken: tuple[Gpu, ...], evidence: tuple[Evidence, ...]) -> Outcome | None:
+    if not taken:
+        return None
+    names = ", ".join(called(gpu) for gpu in taken)
+    text = f"{names} is driven by the kernel's own driver, so CUDA does not see it; the others are NVIDIA's."
+    return Outcome(status="note", title="One GPU is not driven by NVIDIA's driver", message=text, evidence=evidence)
+
+
+def _may_be_rejected(subject: Snapshot, facts: Facts) -> bool:
+    """Whether the module is there, unhindered by anything else, and still not loaded."""
+    return _not_loaded_here(subject, facts) and _module(facts).built is True
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    needs=("kernel.secure_boot",),
+    arises=_may_be_rejected,
+    remedy=driver.trust_module,
+    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
+)
+def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """Secure Boot keeps the NVIDIA kernel module from loading.
+
+    What it checks
+        Whether Secure Boot is on while a module that was built for the running kernel is not
+        loaded, and whether the kernel log says that its signature was rejected. Without such a line
+        (the log often needs root) the conclusion is a likely one.
+
+    Why it matters
+        With Secure Boot the kernel loads only modules that are signed by a key the firmware trusts.
+        A module that was built on this machine is signed by a key of this machine, which must be
+        enrolled first.
+
+    How to fix
+        Enrol the key (`mokutil --import`, then confirm it on the console at the next start), use
+        the distribution's signed modules, or switch Secure Boot off. `sudo modprobe nvidia` says
+        "Key was rejected by service" while the key is not trusted.
+
+    Sources
+        Kernel module signing: https://docs.kernel.org/admin-guide/module-signing.html
+        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+    """
+    kernel, module = _kernel(facts), _module(facts)
+    messages = kernel_messages("secure-boot-blocks-module", facts.snapshot)
+    if not kernel.secure_boot:
+        return passed("Secure Boot does not stand in the way", seen("Secure Boot", kernel, "secure_boot"))
+    hindered = module.blacklisted_by or kernel.nouveau_loaded or kernel.nova_loaded or _taken(facts)
+    if not messages and hindered:
+        return None
+    return Outcome(
+        status="fail",
+        title=f"Secure Boot {'keeps' if messages else 'probably keeps'} the NVIDIA kernel module from loading",
+        message="The module is built for the running kernel, Secure Boot is on, and the module is not loaded.",
+        evidence=(
+            seen("Secure Boot", kernel, "secure_boot"),
+            seen("module built", module, "built"),
+            *(quoted(message) for message in messages),
+        ),
+        decided_by="driver-answered" if messages else "inferred",
+        confidence="high" if messages else "medium",
+    )

@@ -1,0 +1,1 @@
+"""Rules held against a Snapshot: outcomes, causes, pages, and fixes that were simulated."""

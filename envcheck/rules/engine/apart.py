@@ -1,0 +1,88 @@
+"""What is left where two frameworks cannot share an environment: one each, or a release that fits with the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from envcheck.checks import Check, Fix
+from envcheck.compat.names import rows_of
+from envcheck.compat.question.package_needs import runs_on
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.driver import runs
+from envcheck.rules.facts.frameworks import leads, of
+from envcheck.rules.fixes.commands import create_command, fill_command, uvs_prefix
+from envcheck.rules.fixes.frameworks import same_version
+from envcheck.rules.fixes.install import How, in_steps, install, uninstall
+from envcheck.snapshot import Framework
+from envcheck.versions import CudaVersion
+
+_PLAIN = re.compile(r"[=<>!~0-9.,*]+")
+_CUDA_WHEEL = re.compile(r"nvidia-(?:cudnn|cublas)\b|jax-cuda\d+-plugin")
+_EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
+_NEWER = 4
+"""Newer releases that are tried."""
+
+
+def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
+    """Move one framework into an environment of its own: best the one that the finding is about."""
+    environment = facts.environment
+    if environment is None or not environment.prefix or environment.externally_managed:
+        return
+    for framework in _concerned(facts, check, others):
+        place, uv = f"{environment.prefix.rstrip('/')}-{framework.name}", uvs_prefix(environment) is not None
+        interpreter = environment.executable or "python3"
+        create = create_command(place, uv=uv, python=environment.python or "", interpreter=interpreter)
+        wanted = f"{framework.name}{_gpu_extra(framework)}{same_version(framework)}"
+        alone = f"{framework.name} in an environment of its own, since in one environment {why}"
+        yield in_steps(
+            (
+                Fix(text=f"Keep {alone}: create it", command=create),
+                Fix(text=f"Install {wanted} there", command=fill_command(place, wanted, uv=uv)),
+                uninstall(facts, (framework.name,), f"Remove {framework.name} from {environment.prefix}"),
+            )
+        )
+
+
+def newer_releases(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
+    """Newer releases of either framework, which may share what the other needs."""
+    environment = facts.environment
+    for framework in _concerned(facts, check, others):
+        there = parse_version(framework.version or "")
+        rows = [row for row in rows_of(facts.tables, framework.name) if row.name == framework.name and not row.build]
+        newest = [
+            row
+            for row in reversed(rows)
+            if there and _PLAIN.fullmatch(row.versions) and _starts(row.versions) > there.numbers
+        ]
+        for row in newest[:_NEWER]:
+            cuda = CudaVersion.parse(row.cuda)
+            python = environment.python if environment else None
+            if (cuda and not runs(facts, cuda)) or not runs_on(row, python):
+                continue
+            wanted = f"{framework.name}{_gpu_extra(framework)}{_pep440(row.versions)}"
+            yield install(facts, (wanted,), f"Install a release of {framework.name} that fits with the rest", How())
+
+
+def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
+    environment = facts.environment
+    by_name = {each.name: each for each in of(environment)} if environment else {}
+    subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
+    names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
+    return [by_name[name] for name in names if leads(by_name[name], facts.tables) and by_name[name].version]
+
+
+def _gpu_extra(framework: Framework) -> str:
+    """The extra that brings CUDA's libraries: ``[and-cuda]``."""
+    found = (match[1] for line in framework.requires if _CUDA_WHEEL.match(line) and (match := _EXTRA.search(line)))
+    extra = next(found, None)
+    return f"[{extra}]" if extra else ""
+
+
+def _starts(versions: str) -> tuple[int, ...]:
+    return parse_specifier(versions).bounds[0].numbers
+
+
+def _pep440(versions: str) -> str:
+    return versions if re.match(r"[=<>!~]", versions) else f"=={versions}"

@@ -1,0 +1,197 @@
+"""Tell causes from consequences: which finding explains which, and which one is the root cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from envcheck.checks import LAYERS, Check, Layer, Subject
+from envcheck.rules.api import Rule
+from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
+from envcheck.rules.facts.trials import SAID_HERE
+
+Importance = Mapping[str, int]
+"""Key of a framework's subject → how much people came for it, from 0; of several alike, the first in order."""
+
+_BAD = ("fail", "warn")
+_OBSERVED = ("driver-answered", "framework-ran", "measured")
+_MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "fabric", "container"})
+_LONGEST_CHAIN = 16
+
+
+def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
+    """Set ``explained_by`` on every check that another one accounts for; what explains a failure is a failure."""
+    by_name = {rule.name: rule for rule in rules}
+    causes = sorted((check for check in found if check.status in _BAD), key=_rank)
+    told = [_told_elsewhere(check, causes, by_name) for check in found]
+    explained = [_explained(check, causes, by_name) for check in told]
+    return _raised([_accounted(check, causes, by_name) for check in explained])
+
+
+def primary(
+    found: Sequence[Check], importance: Importance | None = None, symptoms: frozenset[str] = frozenset()
+) -> Check | None:
+    """The root cause among what nothing explains; ``symptoms`` are names of rules that tell what somebody sees.
+
+    A failure comes before a warning; what ails the machine, before what ails software; what stops a framework that
+    people came for, before what stops its helpers; what names a fault, before a symptom; what stops many, before what
+    stops one; what was observed, before what was inferred; the lowest layer first.
+    """
+    open_findings = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
+    return min(
+        open_findings,
+        key=lambda check: _order(check, found, importance or {}, symptom=check.rule in symptoms),
+        default=None,
+    )
+
+
+def _rank(check: Check) -> tuple[int, bool, int, str]:
+    return (_BAD.index(check.status), check.decided_by not in _OBSERVED, LAYERS.index(check.layer), check.id)
+
+
+def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symptom: bool) -> tuple[Any, ...]:
+    stopped = {check.subject.key for check in found if _follows(check, cause, found) and check.status in _BAD}
+    stopped &= importance.keys()
+    concerned = stopped | set(_concerned(cause) or ((cause.subject.key,) if cause.subject.kind == "framework" else ()))
+    weight = min((importance.get(key, LEAST_IMPORTANT) for key in concerned), default=0)
+    others = len(stopped - {cause.subject.key})
+    places = {key: place for place, key in enumerate(importance)}
+    first = min((places[key] for key in concerned if key in places), default=0)
+    status, *rest, name = _rank(cause)
+    return (status, not _ails_the_machine(cause), weight, symptom, -others, *rest, first, name)
+
+
+def _ails_the_machine(check: Check) -> bool:
+    return check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
+
+
+def _follows(check: Check, cause: Check, found: Sequence[Check]) -> bool:
+    """Whether ``cause`` explains ``check``, in one step or several."""
+    by_id = {each.id: each for each in found} if check.explained_by else {}
+    following: Check | None = check
+    for _ in range(_LONGEST_CHAIN):
+        if following is None or not following.explained_by:
+            return False
+        if following.explained_by == cause.id:
+            return True
+        following = by_id.get(following.explained_by)
+    return False
+
+
+def _concerned(cause: Check) -> tuple[str, ...]:
+    """Keys of the frameworks that a finding names."""
+    return tuple(f"{cause.subject.environment}:{name}" for name in cause.frameworks)
+
+
+def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
+    """Causes that are no milder than what they explain: a headline of theirs would promise too much."""
+    by_id = {check.id: check for check in found}
+    failing: set[str] = set()
+    for check in found:
+        following = by_id.get(check.explained_by or "") if check.status == "fail" else None
+        while following is not None and following.id not in failing:
+            failing.add(following.id)
+            following = by_id.get(following.explained_by or "")
+    return tuple(
+        msgspec.structs.replace(check, status="fail") if check.id in failing and check.status == "warn" else check
+        for check in found
+    )
+
+
+def _told_elsewhere(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+    """A finding with the one of another rule that tells the same and more: of each package that it names."""
+    rule = rules.get(check.rule)
+    if rule is None or not rule.told_by or check.status not in _BAD:
+        return check
+    packages = {found.what.partition("==")[0] for found in check.evidence if "==" in found.what}
+    named = packages or {found.value.partition(": ")[0] for found in check.evidence}
+    for cause in causes:
+        if cause.rule in rule.told_by and named and named <= _words(cause):
+            return msgspec.structs.replace(check, explained_by=cause.id)
+    return check
+
+
+def _words(check: Check) -> set[str]:
+    texts = (check.title, check.message, *(text for found in check.evidence for text in (found.what, found.value)))
+    return {word.partition("==")[0].strip(".,;:()") for text in texts for word in text.split()}
+
+
+def _explained(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+    rule = rules.get(check.rule)
+    if rule is None or check.explained_by or check.status not in ("fail", "warn", "unknown"):
+        return check
+    for cause in causes:
+        if cause.rule not in rule.told_by and _follows_from(check, cause, rules[cause.rule]):
+            return msgspec.structs.replace(check, explained_by=cause.id)
+    return check
+
+
+def _follows_from(check: Check, cause: Check, rule: Rule) -> bool:
+    """Whether a finding is a consequence of one of this rule."""
+    if rule.explains_all:
+        return check.rule != rule.name and check.subject.environment == cause.subject.environment
+    listed = check.rule in rule.explains or (cause.status == "fail" and check.rule in rule.explains_failing)
+    return listed and _reaches(cause, check)
+
+
+_CUDA_STARTS = frozenset({"gpu-init-failed", "no-gpu-visible"})
+
+
+def _accounted(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
+    """A symptom with the finding that accounts for it: one that its own error names, else the nearest."""
+    rule = rules.get(check.rule)
+    if rule is None or not rule.symptom or check.explained_by or check.status not in ("fail", "warn", "unknown"):
+        return check
+    found = [cause for cause in causes if cause.rule in rules and _accounts(cause, rules[cause.rule], check)]
+    nearest = min(
+        found, key=lambda cause: (not _said_by(cause, check), _distance(cause.subject), _rank(cause)), default=None
+    )
+    return msgspec.structs.replace(check, explained_by=nearest.id) if nearest else check
+
+
+def _accounts(cause: Check, rule: Rule, symptom: Check) -> bool:
+    if rule.symptom or cause.decided_by == "measured":
+        return False
+    beside = cause.subject.environment is not None and cause.subject.environment == symptom.subject.environment
+    if _said_by(cause, symptom) and (beside or _reaches(cause, symptom)):
+        return True  # also where it is a finding about another package that the framework takes its libraries from
+    if not _reaches(cause, symptom):
+        return False
+    if cause.subject.kind in ("machine", "gpu"):
+        return bool(_CUDA_STARTS & {rule.name, *rule.explains})
+    return cause.status == "fail"
+
+
+def _said_by(cause: Check, symptom: Check) -> bool:
+    """Whether the framework that the symptom is about itself named the cause."""
+    name = symptom.subject.key.rpartition(":")[2]
+    return any(found.what == f"{SAID_HERE} {name}" for found in cause.evidence)
+
+
+def _distance(subject: Subject) -> int:
+    return ("framework", "environment", "gpu", "machine").index(subject.kind)
+
+
+def _reaches(cause: Check, consequence: Check) -> bool:
+    """Whether what ails ``cause`` can ail ``consequence``; what ails some frameworks ails no others, nor all."""
+    concerned = set(_concerned(cause))
+    if cause.subject.kind == "framework":
+        concerned.add(cause.subject.key)
+    if concerned and consequence.subject.kind == "framework":
+        return consequence.subject.key in concerned
+    if concerned and consequence.subject.kind == "environment":
+        return bool(consequence.frameworks) and concerned >= set(_concerned(consequence))
+    return _related(cause.subject, consequence.subject)
+
+
+def _related(cause: Subject, consequence: Subject) -> bool:
+    """Whether what ails ``cause`` can ail ``consequence``: the machine all, a GPU or environment what is in it."""
+    if "machine" in (cause.kind, consequence.kind) or cause.key == consequence.key:
+        return True
+    if cause.kind == consequence.kind == "gpu":
+        return cause.pci_bus_id is not None and cause.pci_bus_id == consequence.pci_bus_id
+    if cause.kind == "gpu":
+        return consequence.kind in ("environment", "framework")
+    return cause.kind == "environment" and consequence.environment == cause.environment

@@ -1,0 +1,293 @@
+"""Put every rule to every subject: a Snapshot and the matrix in, checks out. Pure.
+
+What a rule concludes comes from facts. Error lines that were met speak for themselves: the rule that they name has
+found its problem, on whatever subject it concluded that, else on the machine. Errors of a framework that was tried
+here are about that framework.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from envcheck import checks
+from envcheck.checks import Check, Layer, Scope, Source, shortened
+from envcheck.compat.families import row_of
+from envcheck.compat.tables import Tables
+from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
+from envcheck.rules.engine.cause import explain
+from envcheck.rules.engine.pages import pages
+from envcheck.rules.facts.frameworks import gives_the_gpu, importance, leads, of, place_of
+from envcheck.rules.facts.measurements import measured_as
+from envcheck.rules.facts.needs import lookup, refused, unanswered
+from envcheck.rules.messages.observed import Met, problems_met
+from envcheck.rules.packages.numpy import does_not_work_with_numpy
+from envcheck.rules.trials.errors import MetInTrial, problems_met_in_trials
+from envcheck.snapshot import Environment, Gpu, Snapshot
+
+_BAD = ("fail", "warn")
+_NUMPY_RULE = "numpy-abi-mismatch"
+_REMEDIED = "torch"
+"""The framework that a rule's general remedy is about, where it is about one."""
+_MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
+
+
+def evaluate(snapshot: Snapshot, tables: Tables, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
+    """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes."""
+    facts = Facts(snapshot, tables)
+    chosen = [rule for rule in rules if rule.is_put_in(scopes)]
+    found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
+    return explain(_without_yielding(_heed_errors(found, chosen, facts), chosen), chosen)
+
+
+def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
+    environment = facts.environment
+    if rule.per == "measurement":
+        yield from _measurements(facts)
+    elif rule.per == "machine":
+        yield facts.snapshot
+    elif rule.per == "gpu":
+        yield from facts.own_gpus
+    elif environment is not None and rule.per == "environment":
+        yield environment
+    elif environment is not None and environment.frameworks is not None:
+        for framework in environment.frameworks.items:
+            yield FrameworkSubject(environment, framework)
+
+
+def _measurements(facts: Facts) -> Iterator[MeasurementSubject]:
+    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
+    for measurement in facts.snapshot.measurements:
+        if measurement.gpu in by_uuid:
+            yield MeasurementSubject(by_uuid[measurement.gpu], measurement)
+
+
+def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
+    if rule.arises is not None and not rule.arises(subject, facts):
+        return None
+    proven = rule.proof(subject, facts) if rule.proof else None
+    if proven is not None:
+        return _check(rule, subject, proven, facts)
+    for need in rule.needs:
+        if refused(need, subject):
+            return None
+        if lookup(need, subject, facts.snapshot) is None:
+            return _check(rule, subject, unanswered(need, rule.title, facts.snapshot), facts)
+    found = rule.function(subject, facts)
+    return _check(rule, subject, found, facts) if found else None
+
+
+def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -> list[Check]:
+    """Let the error lines that were met decide the rules that they name."""
+    by_name = {rule.name: rule for rule in rules}
+    heeded = list(found)
+    for met in problems_met(facts.snapshot, facts.tables):
+        rule = by_name.get(met.line.problem)
+        if rule is not None:
+            heeded = _with_met(heeded, rule, met, facts)
+    for said in problems_met_in_trials(facts):
+        rule = by_name.get(said.line.problem)
+        if rule is not None:
+            heeded = _with_trial(heeded, rule, said, facts)
+    return heeded
+
+
+def _without_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]:
+    """Without what a rule says beside a finding that it yields to: a remark must not deny a failure."""
+    yielding = {rule.name: rule.yields_to for rule in rules if rule.yields_to}
+    bad = {(check.rule, check.subject.key) for check in found if check.status in _BAD}
+    return [
+        check
+        for check in found
+        if not any(
+            (name, key) in bad for name in yielding.get(check.rule, ()) for key in (check.subject.key, "machine")
+        )
+    ]
+
+
+def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Facts) -> list[Check]:
+    """Confirm what the rule found about the framework that said so; else the rule has found it now.
+
+    What is wrong with the machine is asked of the machine itself: a framework's word is only taken where that knows of
+    nothing that is wrong. What a package on top of frameworks lacks is no failure of the whole.
+    """
+    subject = _meant(rule, said.subject, facts)
+    about_machine = isinstance(subject, Snapshot)
+    whole = about_machine or leads(said.subject.framework, facts.tables)
+    line = said.line if whole else said.line._replace(status="warn")
+    met = Met(line, said.evidence)
+    outcome = _said(rule, met, facts)
+    if isinstance(subject, Environment):
+        outcome = msgspec.structs.replace(outcome, frameworks=(said.subject.framework.name,))
+    check = _check(rule, subject, outcome, facts)
+    if isinstance(subject, Environment):
+        title = does_not_work_with_numpy(said.subject) if rule.name == _NUMPY_RULE else None
+        check = msgspec.structs.replace(check, title=title or check.title)
+    if rule.per == "framework" and said.subject.framework.name != _REMEDIED:
+        check = msgspec.structs.replace(check, fixes=())
+    same = [other for other in found if other.rule == rule.name and (about_machine or other.id == check.id)]
+    if any(other.status in _BAD for other in same):
+        name = said.subject.framework.name
+        confirmed = {other.id: _with_framework(_confirmed(other, met, raised=True), name) for other in same}
+        return [confirmed.get(other.id, other) for other in found]
+    if about_machine and any(_fails_below(other) for other in found):
+        return list(found)
+    known = _known_by_its_file(found, rule, said)
+    if known is not None:
+        told = msgspec.structs.replace(_confirmed(known, met), status=known.status)
+        return [told if other is known else other for other in found if other not in same or other is known]
+    return [*(other for other in found if other not in same), check]
+
+
+_LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")
+_CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
+"""What families of problems that are not named for their library call it, by how the names of their rules begin."""
+
+
+def _library_called(start: str) -> str | None:
+    row = row_of(start)
+    return f"lib{start}" if row and row.kind != "driver" and row.name.lower() == start else _CALLED.get(start)
+
+
+def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> Check | None:
+    """A finding from files about a library that the words are about too: it names the file, and what finds it."""
+    if rule.layer != "library":
+        return None
+    environment, framework = said.subject.environment, said.subject.framework
+    family = {framework.name, framework.extends}
+    family |= {each.name for each in of(environment) if each.extends in family - {None}}
+    keys = {f"{environment.key}:{name}" for name in family}
+    text = " ".join(line.value for line in said.evidence)
+    words = {word.lower() for word in _LIBRARY.findall(text)}
+    words |= {_library_called(rule.name.partition("-")[0])} - {None}
+    for check in sorted(found, key=lambda each: each.status != "fail"):
+        if check.status not in _BAD or check.layer != "library" or check.subject.environment != environment.key:
+            continue
+        if any(line.source == "trial" and len(check.evidence) == 1 for line in check.evidence):
+            continue
+        shown = " ".join((check.title, check.message, *(f"{line.what} {line.value}" for line in check.evidence)))
+        same_file = any(path in text for path in re.findall(r"/[^\s,()]+\.so[.\d]*", shown))
+        about = check.subject.key in keys and any(word in shown.lower() for word in words)
+        if about or (same_file and check.rule == rule.name):
+            return check
+    return None
+
+
+def _with_framework(check: Check, name: str) -> Check:
+    """A finding about some of an environment's frameworks concerns the one that said so, too."""
+    if not check.frameworks or name in check.frameworks:
+        return check
+    return msgspec.structs.replace(check, frameworks=(*check.frameworks, name))
+
+
+def _meant(rule: Rule, subject: FrameworkSubject, facts: Facts) -> Subject:
+    if rule.per == "framework":
+        return subject
+    return subject.environment if rule.per == "environment" else facts.snapshot
+
+
+def _fails_below(check: Check) -> bool:
+    return check.status == "fail" and check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
+
+
+def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> list[Check]:
+    """Confirm what the rule found; where it found nothing, its inferences yield to a finding about the machine."""
+    if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
+        return [_confirmed(check, met) if check.rule == rule.name else check for check in found]
+    check = _check(rule, facts.snapshot, _said(rule, met, facts), facts)
+    return [*(other for other in found if other.rule != rule.name), check]
+
+
+def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
+    """What the lines alone prove: the problem, unless the rule knows of other causes on a machine like this."""
+    instead = rule.doubt(facts) if rule.doubt else None
+    if instead is not None:
+        return msgspec.structs.replace(instead, evidence=met.evidence, decided_by=met.line.said_by)
+    return Outcome(status=met.line.status, title=rule.title, evidence=met.evidence, decided_by=met.line.said_by)
+
+
+def _confirmed(check: Check, met: Met, *, raised: bool = False) -> Check:
+    """With the lines as evidence; of the lines' own status if it was a guess, or when ``raised`` is asked for."""
+    if check.status not in _BAD:
+        return check
+    return msgspec.structs.replace(
+        check,
+        status=met.line.status if raised or check.confidence == "weak" else check.status,
+        evidence=(*met.evidence, *check.evidence),
+        decided_by=met.line.said_by,
+        confidence="high",
+    )
+
+
+def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Check:
+    bad, telling = outcome.status in ("fail", "warn"), outcome.status in ("fail", "warn", "note")
+    described = describe(subject)
+    about = (subject.framework.name,) if isinstance(subject, FrameworkSubject) else outcome.frameworks
+    facts = msgspec.structs.replace(facts, about=about)
+    return Check(
+        id=f"{rule.name}@{described.key}",
+        rule=rule.name,
+        scope=rule.scope,
+        layer=rule.layer,
+        subject=described,
+        frameworks=outcome.frameworks or (_with_its_base(subject) if bad else ()),
+        status=outcome.status,
+        title=shortened(outcome.title),
+        message=outcome.message,
+        evidence=outcome.evidence,
+        decided_by=outcome.decided_by,
+        confidence=outcome.confidence,
+        missing=outcome.missing,
+        fixes=outcome.fixes or (rule.remedy(facts) if bad and rule.remedy else ()),
+        action=outcome.action,
+        sources=_with_a_page(outcome.sources, pages(rule, subject, facts.tables)) if telling else outcome.sources,
+    )
+
+
+def _with_its_base(subject: Subject) -> tuple[str, ...]:
+    """A plug-in by which alone a framework uses the GPU, and that framework: what ails the one ails the other."""
+    if not isinstance(subject, FrameworkSubject) or not gives_the_gpu(subject):
+        return ()
+    return tuple(filter(None, (subject.framework.name, subject.framework.extends)))
+
+
+def _with_a_page(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[Source, ...]:
+    """What the outcome cites, and the rule's own pages where that has no page to open (a package's metadata)."""
+    readable = any(source.address.startswith("https://") for source in cited)
+    return cited if readable else (*cited, *own)
+
+
+def framework_importance(snapshot: Snapshot, tables: Tables) -> dict[str, int]:
+    """How much people came for each framework of the judged environment, by the key of its subject."""
+    environment = Facts(snapshot, tables).environment
+    if environment is None or environment.frameworks is None:
+        return {}
+    items = sorted(environment.frameworks.items, key=lambda each: (importance(each, tables), place_of(each, tables)))
+    return {f"{environment.key}:{each.name}": importance(each, tables) for each in items}
+
+
+def describe(subject: Subject) -> checks.Subject:
+    """The subject as the report names it."""
+    if isinstance(subject, Gpu):
+        return checks.Subject(
+            kind="gpu",
+            key=subject.key,
+            index=subject.index,
+            uuid=subject.uuid,
+            pci_bus_id=subject.pci_bus_id,
+        )
+    if isinstance(subject, Environment):
+        return checks.Subject(kind="environment", key=subject.key, path=subject.prefix, environment=subject.key)
+    if isinstance(subject, MeasurementSubject):
+        gpu = describe(subject.gpu)
+        return msgspec.structs.replace(gpu, key=f"{gpu.key}:{measured_as(subject.measurement)}")
+    if isinstance(subject, FrameworkSubject):
+        return checks.Subject(
+            kind="framework",
+            key=f"{subject.environment.key}:{subject.framework.name}",
+            path=subject.framework.path,
+            environment=subject.environment.key,
+        )
+    return checks.Subject()

@@ -1,0 +1,213 @@
+"""Which fixes are offered: those after which, by the same rules, the finding is gone and nothing else is worse.
+
+Each way that changes packages is simulated, on top of the ways that were chosen for the findings before it: following
+one page from top to bottom must not bring an earlier finding back. Where no way is left, the answer is two
+environments, or a release of one framework that fits with the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from envcheck.checks import Changes, Check, Fix, Scope, ways
+from envcheck.compat.question.package_needs import requirement_name
+from envcheck.compat.tables import Tables
+from envcheck.rules.api import Facts, Rule
+from envcheck.rules.engine.apart import newer_releases, two_environments
+from envcheck.rules.engine.cause import primary
+from envcheck.rules.engine.evaluate import evaluate
+from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
+from envcheck.snapshot import Snapshot
+
+_BAD = ("fail", "warn")
+_SCOPES: frozenset[Scope] = frozenset({"env"})
+_MOST = 80
+"""Ways that are simulated for one report."""
+_MOST_JUDGED = 4000
+"""Frameworks that are judged again in all of these."""
+_LEAST = 4
+_NAMED = 4
+
+Way = tuple[Fix, ...]
+Key = tuple[str, str]
+
+
+class Judged(NamedTuple):
+    """An environment after some changes, by all rules and all requirements."""
+
+    bad: dict[Key, int]
+    """How bad each finding is: 0 for a failure, 1 for a warning."""
+    checks: dict[Key, Check]
+    broken: frozenset[tuple[str, str]]
+    after: Simulated
+
+
+class Tried(NamedTuple):
+    """A way, and what it leads to."""
+
+    way: Way
+    judged: Judged
+    before: Simulated
+    remains: bool
+    worse: tuple[Check, ...]
+    broken: tuple[tuple[str, str], ...]
+
+    @property
+    def clean(self) -> bool:
+        return not (self.remains or self.worse or self.broken)
+
+    @property
+    def serves(self) -> bool:
+        """Whether it ends in a working environment; a requirement that no rule takes for a fault is a risk."""
+        return not (self.remains or self.worse or self.judged.after.impossible)
+
+
+def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Tables, rules: Iterable[Rule]) -> tuple[Check, ...]:
+    """The checks with the fixes that hold, by all ``rules`` about environments, whichever were asked for."""
+    page = _Page(snapshot, tables, tuple(rules))
+    root = primary(checks)
+    found = [check for check in checks if check.status in _BAD]
+    found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
+    mended = {id(check): page.with_fixes(check) for check in found}
+    return tuple(mended.get(id(check), check) for check in checks)
+
+
+class _Page:
+    """The findings of one report, in the order in which they are followed."""
+
+    def __init__(self, snapshot: Snapshot, tables: Tables, rules: Sequence[Rule]) -> None:
+        self._snapshot = untried(snapshot)
+        self._tables = tables
+        self._rules = rules
+        self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, _frameworks(self._snapshot))))
+        self._steps: tuple[Changes, ...] = ()
+        """The changes of the ways that were chosen so far."""
+        self._before = self._judged(())
+        self._now = self._before
+
+    def with_fixes(self, check: Check) -> Check:
+        alternatives = ways(check.fixes)
+        if not any(fix.changes for way in alternatives for fix in way):
+            return check
+        tried = [self._try(check, way) if _changes(way) else None for way in alternatives]
+        told = self._chosen(check, alternatives, tried)
+        return msgspec.structs.replace(check, fixes=tuple(fix for way in told for fix in way))
+
+    def _chosen(self, check: Check, alternatives: Sequence[Way], tried: Sequence[Tried | None]) -> list[Way]:
+        """The ways that hold, in their order; those that leave a requirement unmet after the others."""
+        pairs = list(zip(alternatives, tried, strict=True))
+        gone = _key(check) in self._before.bad and _key(check) not in self._now.bad
+        if gone and not any(each and each.clean for each in tried):
+            unchanging = [way for way, each in pairs if each is None]
+            return [(Fix(text="Follow the fix of the finding above first, then check again"),), *unchanging]
+        kept = [(way, each) for way, each in pairs if each is None or each.serves]
+        if any(each for _, each in kept):
+            kept.sort(key=lambda pair: pair[1] is not None and not pair[1].clean)
+            first = kept[0][1]
+            if first is not None:
+                self._follow(first)
+            return [_with_risk(each) if each else way for way, each in kept]
+        return [*(way for way, _ in kept), *self._instead(check, [each for each in tried if each is not None])]
+
+    def _instead(self, check: Check, tried: Sequence[Tried]) -> list[Way]:
+        """What remains where every way breaks something or leaves the finding."""
+        facts = Facts(self._now.after.snapshot, self._tables)
+        least = min(tried, key=lambda each: (each.remains, len(each.worse), len(each.broken)))
+        why = _conflict(least)
+        keys = (other.subject.key.rpartition(":")[2] for each in tried for other in each.worse)
+        others = list(dict.fromkeys((*keys, *(owner for each in tried for owner, _ in each.broken))))
+        if not why:
+            return [(Fix(text="No command is known to fix this here: install what you need into a new environment"),)]
+        apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]
+        newer = [self._try(check, way) for way in newer_releases(facts, check, others)]
+        good = [each for each in (*apart, *newer) if each.serves]
+        if not good:
+            return [(Fix(text=f"No change of packages fixes this here: {why}. Keep what contradicts itself apart"),)]
+        self._follow(good[0])
+        return [_with_risk(each) for each in good[:2]]
+
+    def _follow(self, tried: Tried) -> None:
+        self._steps = (*self._steps, *_changes(tried.way))
+        self._now = tried.judged
+
+    def _try(self, check: Check, way: Way) -> Tried:
+        now, key = self._now, _key(check)
+        self._left -= 1
+        if self._left < 0:
+            return Tried(way, now, now.after, remains=False, worse=(), broken=())
+        after = self._judged((*self._steps, *_changes(way)))
+        worse = [after.checks[other] for other, bad in after.bad.items() if bad < now.bad.get(other, len(_BAD))]
+        return Tried(
+            way,
+            after,
+            now.after,
+            remains=key in after.bad and key in self._before.bad,
+            worse=tuple(other for other in worse if _key(other) != key),
+            broken=tuple(sorted(after.broken - now.broken)),
+        )
+
+    def _judged(self, steps: Sequence[Changes]) -> Judged:
+        after = simulate(self._snapshot, steps, self._tables) if steps else Simulated(self._snapshot, (), ())
+        checks = {_key(check): check for check in evaluate(after.snapshot, self._tables, self._rules, _SCOPES)}
+        facts = Facts(after.snapshot, self._tables)
+        bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
+        return Judged(bad, checks, requirements_broken(facts.environment, facts.marks), after)
+
+
+def _frameworks(snapshot: Snapshot) -> int:
+    environments = snapshot.environments.items if snapshot.environments else ()
+    return sum(len(each.frameworks.items) for each in environments if each.frameworks)
+
+
+def _key(check: Check) -> Key:
+    return check.rule, check.subject.key
+
+
+def _changes(way: Way) -> tuple[Changes, ...]:
+    return tuple(fix.changes for fix in way if fix.changes is not None)
+
+
+def _conflict(tried: Tried) -> str:
+    """What speaks against a way, in a few words."""
+    said = [check.title for check in tried.worse[:2]] or [
+        f"{owner} requires {asked}" for owner, asked in tried.broken[:2]
+    ]
+    said += [f"no release meets {asked}" for asked in tried.judged.after.impossible]
+    return f"then {' and '.join(said)}" if said else ""
+
+
+def _with_risk(tried: Tried) -> Way:
+    """The way, with what it changes beside what it names."""
+    moved = [each for each in tried.judged.after.moved if each not in tried.before.moved]
+    said = [*_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
+    unknown = [name for name in tried.judged.after.unknown if name in _installed_by(tried.way)]
+    if unknown:
+        said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{_more(unknown)}")
+    last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
+    risk = "; ".join(filter(None, (tried.way[last].risk, *said)))
+    return tuple(
+        msgspec.structs.replace(fix, risk=risk) if place == last and risk != fix.risk else fix
+        for place, fix in enumerate(tried.way)
+    )
+
+
+def _installed_by(way: Way) -> set[str]:
+    return {requirement_name(line) for change in _changes(way) for line in change.installs}
+
+
+def _moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
+    changed = [f"{name} {before} to {_release(after)}" for name, before, after in moved if before and before != after]
+    added = [name for name, before, _ in moved if not before]
+    said = [f"changes {', '.join(changed[:_NAMED])}{_more(changed)}"] if changed else []
+    return [*said, *([f"adds {', '.join(added[:_NAMED])}{_more(added)}"] if added else [])]
+
+
+def _more(names: Sequence[str]) -> str:
+    return f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+
+
+def _release(version: str) -> str:
+    return version.replace(".999", ".x") if version else "the newest release"

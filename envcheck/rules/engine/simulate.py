@@ -1,0 +1,394 @@
+"""What an environment would be after a fix: the Snapshot with packages removed and installed as an installer would.
+
+Nothing is downloaded: what a release requires is taken from the metadata of the installed one where that is the same
+release, else from the matrix. A version that only an index could tell stays unknown (an empty text), and nothing is
+concluded from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from envcheck.checks import Changes
+from envcheck.compat.question.package_needs import (
+    admits,
+    held,
+    needed_of,
+    normalised,
+    read_requirement,
+    requirement_name,
+    same_package,
+)
+from envcheck.compat.tables import Tables
+from envcheck.enrich.complete import complete
+from envcheck.enrich.loads import join_loads
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.frameworks import machine
+from envcheck.rules.facts.library_names import family_of_wheel, name_of, serves, wheels_of_extra
+from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Shipped, Snapshot
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+SOURCE = "simulated"
+_TOOLKIT = "cuda-toolkit"
+_MOST = 400
+"""Requirements that are followed for one fix."""
+
+
+class Simulated(NamedTuple):
+    """An environment after a fix."""
+
+    snapshot: Snapshot
+    moved: tuple[tuple[str, str, str], ...]
+    """Other packages that change with it: name, version before (empty: added), version after (empty: not known)."""
+    unknown: tuple[str, ...]
+    """Packages of which only the index knows what will be installed."""
+    impossible: tuple[str, ...] = ()
+    """Requirements that no release can meet."""
+
+
+def simulate(snapshot: Snapshot, steps: Sequence[Changes], tables: Tables) -> Simulated:
+    """``snapshot`` (complete and joined) after these steps."""
+    facts = Facts(snapshot, tables)
+    environment = facts.environment
+    if environment is None or snapshot.environments is None:
+        return Simulated(snapshot, (), ())
+    installer = _Installer(environment, facts)
+    for step in steps:
+        installer.take(step)
+    changed = installer.environment()
+    items = tuple(changed if item is environment else item for item in snapshot.environments.items)
+    told = msgspec.structs.replace(
+        snapshot,
+        environments=msgspec.structs.replace(snapshot.environments, items=items),
+        libraries=_libraries(snapshot.libraries, installer) if snapshot.libraries else None,
+    )
+    return Simulated(
+        join_loads(complete(told, tables)), installer.moved(), tuple(installer.unknown), tuple(installer.impossible)
+    )
+
+
+def untried(snapshot: Snapshot) -> Snapshot:
+    """The same without what was seen while programs ran: that says nothing about a changed environment."""
+    if snapshot.environments is None:
+        return msgspec.structs.replace(snapshot, observed_errors=())
+    items = tuple(
+        item if item.frameworks is None else msgspec.structs.replace(item, frameworks=_untried(item.frameworks))
+        for item in snapshot.environments.items
+    )
+    environments = msgspec.structs.replace(snapshot.environments, items=items)
+    return msgspec.structs.replace(snapshot, environments=environments, observed_errors=())
+
+
+def _untried(frameworks: Listing[Framework]) -> Listing[Framework]:
+    items = tuple(
+        each if each.trial is None else msgspec.structs.replace(each, trial=None) for each in frameworks.items
+    )
+    return msgspec.structs.replace(frameworks, items=items)
+
+
+def requirements_broken(environment: Environment | None, marks: Mapping[str, str]) -> frozenset[tuple[str, str]]:
+    """Requirements that are not met, by all metadata that was read: who asks, and the name and bounds asked for."""
+    if environment is None:
+        return frozenset()
+    there = {each.name: each for each in environment.distributions or ()}
+    found = set()
+    for each in there.values():
+        for asked in _asked(each, marks):
+            name = normalised(asked.name)
+            other = there.get(name)
+            met = any(same_package(name, known) for known in there) if other is None else None
+            bounds = str(asked.specifier)
+            if (other is None and not met) or (other is not None and bounds and admits(bounds, other.version) is False):
+                found.add((each.name, f"{name}{bounds}"))
+    return frozenset(found)
+
+
+def _asked(
+    distribution: Distribution, marks: Mapping[str, str], extras: tuple[str, ...] = ("",)
+) -> Iterator[Requirement]:
+    """What it requires here. Conda's specifications are of another language, and conda holds to them itself."""
+    return held(() if distribution.channel == "conda" else distribution.requires or (), marks, extras)
+
+
+class _Installer:
+    """Removes and installs as pip does: what is there and admitted stays, all else becomes the newest admitted."""
+
+    def __init__(self, environment: Environment, facts: Facts) -> None:
+        self.before = environment
+        self.facts = facts
+        self.marks = facts.marks
+        self.there: dict[str, Distribution] = {}
+        for each in environment.distributions or ():
+            self.there.setdefault(each.name, each)
+        self.known = dict(self.there)
+        self.removed: set[str] = set()
+        self.fresh: set[str] = set()
+        """Names that were installed anew, whatever their version."""
+        self.asked_for: set[str] = set()
+        self.unknown: dict[str, None] = {}
+        self.impossible: dict[str, None] = {}
+        self.left = _MOST
+
+    def take(self, step: Changes) -> None:
+        for name in map(normalised, step.removes):
+            self.there.pop(name, None)
+            self.removed.add(name)
+        for line in step.installs:
+            asked = read_requirement(line)
+            if asked is not None:
+                self.asked_for.add(normalised(asked.name))
+                self._install(asked, again=step.again, alone=step.alone, newest=step.newest)
+
+    def _install(self, asked: Requirement, *, again: bool, alone: bool, newest: bool = False) -> None:
+        name, bounds = normalised(asked.name), str(asked.specifier)
+        there = self.there.get(name)
+        fits = there is not None and (not bounds or admits(bounds, there.version) is not False)
+        self.left -= 1
+        if self.left < 0:
+            return
+        if there is None or not fits or newest:
+            version = newest_admitted(bounds) if newest else self._version(name, bounds)
+            if version is None:
+                self.impossible[f"{name}{bounds}"] = None
+                return
+            there = Distribution(
+                source=SOURCE, name=name, version=version, channel="pip", requires=self._requires(name, version)
+            )
+            self.there[name] = there
+            self.fresh.add(name)
+            if not version and name != _TOOLKIT:
+                self.unknown[name] = None
+        elif again:
+            self.fresh.add(name)
+        elif not asked.extras:
+            return
+        if not alone:
+            self._take_toolkit(asked)
+            for further in _asked(there, self.marks, ("", *sorted(asked.extras))):
+                if normalised(further.name) != name:
+                    self._install(further, again=False, alone=False)
+
+    def _take_toolkit(self, asked: Requirement) -> None:
+        """The wheels that the extras of the toolkit's distribution bring."""
+        major = newest_admitted(str(asked.specifier)) if normalised(asked.name) == _TOOLKIT else None
+        for extra in sorted(asked.extras) if major else ():
+            for name in wheels_of_extra(extra, (major or "").partition(".")[0]):
+                held = self.there.get(name)
+                if held is None:
+                    self.there[name] = Distribution(source=SOURCE, name=name, version="", channel="pip")
+                    self.fresh.add(name)
+                    self.asked_for.add(name)
+
+    def _version(self, name: str, bounds: str) -> str | None:
+        """What will be installed: the pinned release, the one that was there where it is admitted, else the newest that
+        the bounds can mean; None where they contradict themselves.
+        """
+        before = self.known.get(name)
+        if before is not None and bounds and "==" in bounds and admits(bounds, before.version):
+            return before.version
+        return newest_admitted(bounds)
+
+    def _requires(self, name: str, version: str) -> tuple[str, ...] | None:
+        """What a release requires: by its metadata where it is the one that was there, else by the matrix."""
+        before = self.known.get(name)
+        if before is not None and before.version.partition("+")[0] == version.partition("+")[0]:
+            return before.requires
+        facts = self.facts
+        lines = needed_of(facts.tables, name, version, facts.driver_os, machine(facts)) if version else ()
+        # The matrix relates releases; only of torch it tells the pins. All else is asked for where it is there.
+        asked = (line for line in lines if name == "torch" or requirement_name(line) in self.there)
+        return tuple(asked) or None
+
+    def moved(self) -> tuple[tuple[str, str, str], ...]:
+        """What changes beside what was asked for."""
+        names = [name for name in self.fresh if name not in self.asked_for]
+        was = {name: self.known[name].version if name in self.known else "" for name in names}
+        return tuple((name, was[name], self.there[name].version) for name in sorted(names))
+
+    def environment(self) -> Environment:
+        before = self.before
+        kept = [each for each in before.distributions or () if self._stays(each)]
+        names = {each.name for each in kept}
+        added = [each for name, each in self.there.items() if name not in names]
+        frameworks = before.frameworks
+        changed = self.fresh | self.removed
+        return msgspec.structs.replace(
+            before,
+            distributions=(*kept, *added),
+            damaged=tuple(each for each in before.damaged or () if not self._is_replaced(each.path, each.name))
+            if before.damaged is not None
+            else None,
+            shipped=self._repaired(before.shipped),
+            verified=self._repaired(before.verified),
+            frameworks=msgspec.structs.replace(frameworks, items=tuple(self._frameworks(frameworks.items)))
+            if frameworks and changed
+            else frameworks,
+        )
+
+    def _repaired(self, compared: Shipped | None) -> Shipped | None:
+        """Without the files of packages that were installed again or removed."""
+        changed = self.fresh | self.removed
+        if compared is None or not changed:
+            return compared
+        damaged = tuple(each for each in compared.damaged if normalised(each.package) not in changed)
+        return msgspec.structs.replace(compared, damaged=damaged)
+
+    def _stays(self, distribution: Distribution) -> bool:
+        now = self.there.get(distribution.name)
+        if now is None:
+            return False
+        replaced = distribution.name in self.fresh | self.removed
+        return now is distribution if replaced else True
+
+    def _is_replaced(self, path: str, name: str | None) -> bool:
+        owner = next((each.name for each in self.known.values() if each.path == path), name)
+        return owner in self.fresh | self.removed
+
+    def _frameworks(self, frameworks: Iterable[Framework]) -> Iterator[Framework]:
+        told = set()
+        for each in frameworks:
+            now = self._now(each)
+            if now is not None and now.name not in told:
+                told.add(now.name)
+                yield now
+        for name in self.fresh - told:
+            if name in _FRAMEWORKS or any(same_package(name, each.name) for each in frameworks):
+                yield self._new(name, None)
+
+    def _now(self, framework: Framework) -> Framework | None:
+        """The framework after the change; None where its package is gone."""
+        name = framework.name
+        if name not in self.known:  # no distribution of that name: what is there of it stays as it is
+            lost = name in self.fresh and not framework.led_by
+            return self._new(name, framework) if lost else self._with_libraries(framework)
+        if name not in self.there:
+            return None
+        if name not in self.fresh:
+            return self._with_libraries(framework)
+        before, after = self.known[name].version, self.there[name].version
+        if before.partition("+")[0] != after.partition("+")[0] or (framework.version or before) != before:
+            return self._new(name, framework)
+        binaries = framework.binaries or None  # none of them there: nobody has looked since
+        whole = msgspec.structs.replace(framework, incomplete=False, problem=None, binaries=binaries)
+        return self._with_libraries(whole, own=True)
+
+    def _new(self, name: str, old: Framework | None) -> Framework:
+        """Another release: of it nothing is known but what the matrix tells."""
+        distribution = self.there[name]
+        return Framework(
+            source=SOURCE,
+            name=name,
+            version=distribution.version or None,
+            path=(old.path if old else None) or f"{SOURCE}/{name}",
+            extends=old.extends if old else None,
+            requires=distribution.requires or (),
+        )
+
+    def _with_libraries(self, framework: Framework, *, own: bool = False) -> Framework:
+        """The framework with the libraries that it would be given now; with its own files whole where ``own``."""
+        if framework.extends in self.fresh:
+            framework = msgspec.structs.replace(framework, unresolved=None)
+        if framework.loads is None:
+            return framework
+        return msgspec.structs.replace(framework, loads=tuple(self._load(load, own=own) for load in framework.loads))
+
+    def _load(self, load: Load, *, own: bool) -> Load:
+        name = name_of(load.name)
+        owner = (load.owner or "").partition("==")[0]
+        if name is None:
+            return msgspec.structs.replace(load, refused=None) if own and load.refused else load
+        wheels = [
+            each for each in self.there.values() if each.name in self.fresh and serves(each, name, self.facts.tables)
+        ]
+        if wheels:
+            wheel = wheels[0]
+            family = family_of_wheel(wheel.name)
+            version = wheel.version if family == name.family or name.family.startswith("cudnn") else None
+            found = f"{SOURCE}/{wheel.name}/{load.name}"
+            if load.path is None or load.refused or owner == wheel.name:
+                return msgspec.structs.replace(
+                    load,
+                    path=found,
+                    found_by="preloaded",
+                    version=version,
+                    owner=_pinned(wheel),
+                    missing_symbols=None,
+                    refused=None,
+                    unfound=(),
+                )
+        if owner and owner in self.fresh | self.removed and not wheels:
+            return msgspec.structs.replace(load, path=None, version=None, owner=None, refused=None)
+        return load
+
+
+_FRAMEWORKS = frozenset({"torch", "jax", "jaxlib", "tensorflow"})
+"""What becomes a framework of its own where it was not installed before."""
+
+
+def _pinned(distribution: Distribution) -> str:
+    return f"{distribution.name}=={distribution.version}"
+
+
+def _libraries(libraries: Listing[Library], installer: _Installer) -> Listing[Library]:
+    """The copies on disk: those of removed and replaced packages go, or are whole again."""
+    key, found = installer.before.key, []
+    for library in libraries.items:
+        owner = (library.owner or "").partition("==")[0]
+        claims = tuple(each for each in library.claimed_by if each.partition("==")[0] not in installer.removed)
+        if library.environment != key or not {owner, *(each.partition("==")[0] for each in library.claimed_by)} & (
+            installer.fresh | installer.removed
+        ):
+            found.append(library)
+        elif owner in installer.there and owner in installer.fresh:
+            now = installer.there[owner]
+            found.append(
+                msgspec.structs.replace(
+                    library,
+                    owner=_pinned(now),
+                    declared=now.version or None,
+                    on_disk=None if now.version != installer.known.get(owner, now).version else library.on_disk,
+                    loaded=None,
+                    altered=False,
+                    claimed_by=claims if len(claims) > 1 else (),
+                )
+            )
+    return msgspec.structs.replace(libraries, items=tuple(found))
+
+
+def newest_admitted(bounds: str) -> str | None:
+    """The newest release that bounds of PEP 440 can mean: the pinned one, or one just below the upper bound.
+
+    Empty where there is no upper bound, and only the index knows; None where no release is within the bounds.
+    """
+    asked = read_requirement(f"x{bounds}") if bounds else None
+    if asked is None:
+        return ""
+    tops = []
+    for each in asked.specifier:
+        version = each.version
+        if each.operator in ("==", "==="):
+            tops.append(f"{version.removesuffix('.*')}.999" if version.endswith(".*") else version)
+        elif each.operator == "<=":
+            tops.append(version)
+        elif each.operator == "<":
+            tops.append(_below(version))
+        elif each.operator == "~=":
+            tops.append(f"{version.rpartition('.')[0]}.999")
+    fitting = [top for top in tops if top and admits(bounds, top)]
+    return fitting[0] if fitting else None if tops else ""
+
+
+def _below(version: str) -> str:
+    """A version just below: ``1.999`` of ``2`` and of ``2.0``."""
+    numbers = [int(part) for part in version.split(".") if part.isdecimal()]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    if not numbers:
+        return ""
+    numbers[-1] -= 1
+    return ".".join(map(str, (*numbers, 999)))

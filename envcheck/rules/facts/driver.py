@@ -1,0 +1,66 @@
+"""The driver as the relations need it: its release, the CUDA that it speaks, and what it runs."""
+
+from __future__ import annotations
+
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda, driver_speaks, minimum_driver
+from envcheck.rules.api import Facts
+from envcheck.snapshot import DriverLibrary, Snapshot
+from envcheck.versions import CudaVersion, DriverRelease
+
+
+def release_text(facts: Facts) -> str | None:
+    """The driver's release: of the one that runs, else of the kernel module, else of the libraries on disk."""
+    return release_in(facts.snapshot)
+
+
+def release_in(snapshot: Snapshot) -> str | None:
+    """The same of a Snapshot. Of libraries on disk, libcuda says which release programs would be given."""
+    driver, kernel = snapshot.driver, snapshot.kernel
+    if driver and driver.release:
+        return driver.release
+    if kernel and kernel.nvidia and kernel.nvidia.version:
+        return kernel.nvidia.version
+    library = library_on_disk(snapshot)
+    return library.version if library else None
+
+
+def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
+    """The driver library that tells a release, libcuda before others."""
+    driver = snapshot.driver
+    libraries = driver.libraries.items if driver and driver.libraries else ()
+    known = [library for library in libraries if library.kind == "driver" and library.version and not library.refused]
+    return next((library for library in known if "/libcuda.so" in library.path), known[0] if known else None)
+
+
+def release(facts: Facts) -> DriverRelease | None:
+    return DriverRelease.parse(release_text(facts))
+
+
+def speaks(facts: Facts) -> CudaVersion | None:
+    """The newest CUDA that the driver speaks: as it said itself, else by its branch."""
+    driver = facts.snapshot.driver
+    said = CudaVersion.parse(driver.cuda if driver else None)
+    number = release(facts)
+    return said or (driver_speaks(facts.tables, number, facts.driver_os) if number else None)
+
+
+def speaks_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
+    """Whether the driver is as new as ``cuda``; None when what it speaks is not known."""
+    spoken = speaks(facts)
+    return None if spoken is None else spoken >= cuda
+
+
+def runs(facts: Facts, cuda: CudaVersion) -> bool:
+    """Whether the driver is known to run what was built with ``cuda``, or is not known at all."""
+    number = release(facts)
+    said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
+    if number is not None:
+        return driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok
+    return said is None or said >= cuda or _needs_no_more(cuda, said, facts)
+
+
+def _needs_no_more(cuda: CudaVersion, spoken: CudaVersion, facts: Facts) -> bool:
+    """Whether ``cuda`` asks for no newer driver than the one that a driver is which speaks ``spoken``."""
+    needed, present = (minimum_driver(facts.tables, version, facts.driver_os) for version in (cuda, spoken))
+    least, own = (DriverRelease.parse(each.driver) if each else None for each in (needed, present))
+    return least is not None and own is not None and least <= own

@@ -1,0 +1,205 @@
+"""What rules ask of the libraries that a framework loads: which are missing and why, which copies there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from envcheck.checks import Evidence, Status
+from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.facts.frameworks import extended, gives_the_gpu, others_on_cuda
+from envcheck.rules.facts.library_names import LibraryName, is_required, name_of
+from envcheck.rules.facts.machine import may_have_gpus
+from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.snapshot import Framework, Library, Load
+
+_NEEDS_FOR_GPU = ("tensorflow", "tf-nightly", "jax-cuda", "onnxruntime")
+"""How the names of frameworks begin that compute on the CPU, without an error, when one of these is missing."""
+_WHOLE = frozenset({"cudart", "cublas", "cublasLt", "cudnn", "cufft", "cusolver", "cusparse"})
+_SHOWN = 8
+
+VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
+"""What puts other copies before a framework's own."""
+
+
+def followed(subject: FrameworkSubject, _facts: Facts) -> bool:
+    """Whether somebody followed what a build for CUDA loads; of an extension, where what it extends is there and whole:
+    that one loads most of it, and what it lacks itself is another rule's matter.
+    """
+    framework = subject.framework
+    base = extended(subject)
+    if framework.extends is not None and (base is None or base.incomplete or _cannot_be_loaded(base)):
+        return False
+    return framework.loads is not None and not framework.cpu_only and not framework.hip
+
+
+def _cannot_be_loaded(framework: Framework) -> bool:
+    return any(not load.optional and bool(load.refused) for load in framework.loads or ())
+
+
+def name_in(load: Load) -> LibraryName | None:
+    """The library of CUDA that is asked for; None for any other."""
+    return name_of(load.name)
+
+
+def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:
+    """What it asks for of these families and is given, each file once."""
+    found = {
+        load.path: load for load in framework.loads or () if load.path and not load.refused and _is(load, families)
+    }
+    return tuple(found.values())
+
+
+def _is(load: Load, families: tuple[str, ...]) -> bool:
+    name = name_in(load)
+    return name is not None and name.family in families
+
+
+def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
+    """What it loads and the framework that it extends does not, or loads from elsewhere: of that one the other's checks
+    speak.
+    """
+    base = extended(subject)
+    known = {(load.name, load.path) for load in (base.loads if base else None) or ()}
+    loads = (load for load in subject.framework.loads or () if (load.name, load.path) not in known)
+    return tuple(load for load in loads if not families or _is(load, families))
+
+
+def missing(subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
+    """The libraries of CUDA that it cannot do without and would not be given; none where it ran on the GPU."""
+    framework = subject.framework
+    if ran_on_gpu(framework):
+        return ()
+    needed = (load for load in own_loads(subject) if load.path is None or load.refused)
+    found = {load.name: load for load in needed if _is_spoken_of(load) and _matters(load, framework, facts)}
+    return tuple(found.values())
+
+
+def _is_spoken_of(load: Load) -> bool:
+    """A library of CUDA, or one of the framework's own that is there and cannot be loaded."""
+    return name_in(load) is not None or (load.refused is not None and not load.optional)
+
+
+def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
+    if not load.optional:
+        return True
+    name = name_in(load)
+    if name is not None and is_required(framework, name.family, facts):
+        return True  # it comes with the framework, which opens it late: cuSOLVER of PyTorch
+    whole = framework.name.startswith(_NEEDS_FOR_GPU) and bool(framework.cuda or framework.name.startswith("jax-cuda"))
+    return whole and name is not None and name.family in _WHOLE and may_have_gpus(facts)
+
+
+def are_opened_late(found: Iterable[Load], framework: Framework) -> bool:
+    """Whether it works until it first calls one of these; others leave the GPU without an error."""
+    return all(load.optional for load in found) and not framework.name.startswith(_NEEDS_FOR_GPU)
+
+
+def why_missing(load: Load, facts: Facts) -> str:
+    """The name of the rule that speaks of a missing library."""
+    if load.unfound or load.refused:
+        return "library-not-found"
+    name = name_in(load)
+    if name is None:
+        return ""
+    others = [library for library in copies(facts) if _other_major(library, name)]
+    if name.kind == "cudnn":
+        return "cudnn-major-mismatch" if others else "cudnn-missing"
+    if name.kind in ("tensorrt", "nccl"):
+        return f"{name.kind}-missing"
+    return "cuda-major-mismatch" if others and _of_no_such_cuda(name, facts) else "cuda-library-missing"
+
+
+def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
+    """What is missing, as far as this rule speaks of it."""
+    return tuple(load for load in missing(subject, facts) if why_missing(load, facts) == rule)
+
+
+def _other_major(library: Library, wanted: LibraryName) -> bool:
+    name = name_of(library.soname or library.path)
+    same = name is not None and (name.family == wanted.family or name.kind == wanted.kind == "cudnn")
+    other = name is not None and not f"{name.number}.".startswith(f"{wanted.number}.")
+    return same and other and bool(wanted.number) and not library.stub  # a name without one is of any major
+
+
+def _of_no_such_cuda(wanted: LibraryName, facts: Facts) -> bool:
+    """Whether no copy of CUDA's libraries is of a major that has the wanted one."""
+    majors = {str(major) for major in cuda_majors(facts.tables, wanted.family, wanted.number)}
+    there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
+    return not majors & there
+
+
+def others_of(load: Load, facts: Facts) -> tuple[Library, ...]:
+    """Copies of another major of a library that is missing."""
+    name = name_in(load)
+    return tuple(library for library in copies(facts) if name and _other_major(library, name))[:_SHOWN]
+
+
+def copies(facts: Facts) -> tuple[Library, ...]:
+    """The copies of CUDA's libraries that were found on this system."""
+    return facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+
+
+def copy_at(path: str | None, facts: Facts) -> Library | None:
+    """The copy in this file."""
+    return next((library for library in copies(facts) if library.path == path), None) if path else None
+
+
+def version_at(path: str, facts: Facts) -> str | None:
+    """The version of a copy: what it answered or holds, else what its package states."""
+    library = copy_at(path, facts)
+    if library is None:
+        return None
+    return library.loaded or longer(library.on_disk, library.declared) or library.declared
+
+
+def longer(own: str | None, stated: str | None) -> str | None:
+    """A file's own version, in the longer form of its package where that is the same."""
+    return stated if own and stated and stated.startswith(f"{own}.") else own
+
+
+def weight(subject: FrameworkSubject, facts: Facts) -> Status:
+    """How much it matters that a framework misses a library: less where others use the GPU beside it."""
+    framework = subject.framework
+    if any(
+        not load.optional for load in framework.loads or () if load.refused or (load.path is None and name_in(load))
+    ):
+        if framework.extends is None:
+            return "fail"
+        if not gives_the_gpu(subject):
+            return "warn"
+    return "warn" if others_on_cuda(subject, facts.tables) else "fail"
+
+
+def asked(loads: Iterable[Load]) -> tuple[Evidence, ...]:
+    """Who asks for what, and what was found instead."""
+    return tuple(
+        Evidence(
+            what=f"{load.name} is needed by {load.needed_by}",
+            value=_what_there_is(load),
+            source=load.source or f"elf {load.needed_by}",
+        )
+        for load in tuple(loads)[:_SHOWN]
+    )
+
+
+def _what_there_is(load: Load) -> str:
+    if load.refused:
+        return f"{load.path}: {load.refused}"
+    if load.path is None:
+        return "not on the loader's search path"
+    how = f" by {load.found_by}" if load.found_by else ""
+    version = f" ({load.version})" if load.version else ""
+    return f"{load.path}{version}, found{how}"
+
+
+def held(libraries: Iterable[Library]) -> tuple[Evidence, ...]:
+    """Copies of a library, with what is known of each."""
+    return tuple(
+        Evidence(
+            what=f"{library.family} {library.on_disk or library.declared or 'of unknown version'}",
+            value=f"{library.path} of {library.owner}" if library.owner else library.path,
+            source=library.source,
+        )
+        for library in tuple(libraries)[:_SHOWN]
+    )

@@ -1,0 +1,185 @@
+"""Names of CUDA's libraries, as files and lines of text have them: ``libcublas.so.12``, ``cudnn_ops64_9.dll``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from envcheck.compat.families import SPOKEN_OF, files_of, row_of
+from envcheck.compat.load import tables
+from envcheck.compat.question.package_needs import holds, normalised, read_requirement
+from envcheck.compat.relations.libraries import cuda_majors, same_major
+from envcheck.compat.tables import FamilyRow, Tables
+from envcheck.rules.api import Facts
+from envcheck.snapshot import Distribution, Framework
+
+_MOST = 8
+
+
+class LibraryName(NamedTuple):
+    """What the name of a library says."""
+
+    file: str
+    """``libcublas.so.12``."""
+    family: str
+    """``cublas``."""
+    number: str
+    """``12``; empty where the name has none."""
+
+    @property
+    def kind(self) -> str:
+        """Whose it is: ``cudnn``, ``tensorrt``, ``nccl``, or ``cuda`` for the toolkit's own and what belongs to it."""
+        row = row_of(self.family)
+        return row.kind if row else "cuda"
+
+
+def names_in(text: str) -> list[LibraryName]:
+    """The libraries that a line names, each once."""
+    return list(dict.fromkeys(name for _, name in zip(range(_MOST), _names(text), strict=False)))
+
+
+@lru_cache(maxsize=4096)
+def name_of(path: str) -> LibraryName | None:
+    """The library of a file or a name; None for one that is not CUDA's."""
+    found = names_in(path.rpartition("/")[2])
+    return found[0] if found else None
+
+
+def _names(text: str) -> Iterator[LibraryName]:
+    shared_object, dll = _patterns()
+    for match in shared_object.finditer(text):
+        yield LibraryName(match[0], match["family"], match["number"].lstrip("."))
+    for match in dll.finditer(text):
+        yield LibraryName(match[0], match["family"], _of_dll(match["number"]))
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    family = rf"(?P<family>{files_of(*SPOKEN_OF)})"
+    return (
+        re.compile(rf"\blib{family}(?:[-.][0-9a-f]{{8}})?\.so(?P<number>(?:\.\d{{1,6}}){{0,4}})"),
+        re.compile(rf"\b{family}(?:64)?_(?P<number>\d{{1,5}}(?:_\d{{1,3}}){{0,2}})\.dll", re.IGNORECASE),
+    )
+
+
+def _of_dll(number: str) -> str:
+    """Windows writes 11.2 as 112, and majors alone as they are."""
+    first, *rest = number.split("_")
+    three = len(first) == 3
+    return ".".join([first[:2], first[2:], *rest] if three else [first, *rest])
+
+
+# NVIDIA's wheels by what they hold, and the CUDA major that they are for: mostly the suffix of their names.
+
+
+TOOLKIT = "cuda-toolkit"
+"""NVIDIA's distribution whose extras are wheels of the toolkit."""
+_WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
+
+
+class Wheel(NamedTuple):
+    """What the name of a wheel says."""
+
+    name: str
+    """``cudnn``."""
+    cuda: str | None
+    """``12``; None where the name does not say."""
+
+
+def wheel_of(name: str) -> Wheel | None:
+    """What a distribution of NVIDIA's holds; None for any other."""
+    match = _WHEEL.fullmatch(name)
+    return Wheel(match["name"], match["cuda"]) if match and match["name"] in _wheels() else None
+
+
+def family_of_wheel(name: str) -> str | None:
+    """The family of its libraries."""
+    wheel = wheel_of(name)
+    return _wheels()[wheel.name].name if wheel else None
+
+
+def cuda_of_wheel(distribution: Distribution) -> str | None:
+    """The CUDA major that a wheel is for."""
+    wheel = wheel_of(distribution.name)
+    if wheel is None:
+        return None
+    if wheel.cuda:
+        return wheel.cuda[:2]
+    return distribution.version.partition(".")[0] if _wheels()[wheel.name].wheel_is_cuda else None
+
+
+def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
+    """Whether both write files of one name into one folder: NCCL for two CUDA majors."""
+    first, second = wheel_of(one.name), wheel_of(other.name)
+    if first is None or second is None or first.name != second.name or one.name == other.name:
+        return False
+    same_soname = one.version.partition(".")[0] == other.version.partition(".")[0]
+    return _wheels()[first.name].one_folder or (first.name == "cudnn" and same_soname)
+
+
+def shares_its_folder(distribution: Distribution) -> bool:
+    """Whether its files have the names, and the folder, of those for another CUDA major."""
+    wheel = wheel_of(distribution.name)
+    return wheel is not None and (_wheels()[wheel.name].one_folder or wheel.name == "cudnn")
+
+
+def wheel_holding(family: str) -> str | None:
+    """The name, without a suffix, of the wheel that holds a family of libraries: ``nvidia-cublas`` for ``cublasLt``."""
+    row = row_of(family)
+    return f"nvidia-{row.wheel}" if row and row.wheel else None
+
+
+def toolkit_extra(family: str) -> str | None:
+    """The extra of the distribution ``cuda-toolkit`` that brings a family, for any CUDA major and in the version that
+    goes with it: ``cublas``. None for what is released apart from the toolkit.
+    """
+    row = row_of(family)
+    if row is None or not row.wheel or row.apart:
+        return None
+    return "cudart" if row.name == "cudart" else row.wheel.removeprefix("cuda-")
+
+
+def serves(distribution: Distribution, name: LibraryName, tables: Tables) -> bool:
+    """Whether a wheel holds the library of that name, as far as its version is known."""
+    wheel, row = wheel_of(distribution.name), row_of(name.family)
+    if wheel is None or row is None or wheel.name != row.wheel:
+        return False
+    number = name.number.partition(".")[0]
+    if row.apart:
+        return not number or not distribution.version or same_major(distribution.version, number) is not False
+    cuda, majors = cuda_of_wheel(distribution), cuda_majors(tables, name.family, name.number)
+    return not majors or not cuda or not cuda.isdecimal() or int(cuda) in majors
+
+
+def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
+    """The names under which a wheel of the toolkit may be on PyPI for a CUDA major, by its extra: with the major behind
+    it, or, as the newer ones, without.
+    """
+    name = next((name for name, row in _wheels().items() if toolkit_extra(row.name) == extra), None)
+    return (f"nvidia-{name}-cu{cuda}", f"nvidia-{name}") if name else ()
+
+
+@cache
+def _wheels() -> dict[str, FamilyRow]:
+    return {row.wheel: row for row in tables().families if row.wheel}
+
+
+def is_required(framework: Framework, family: str, facts: Facts) -> bool:
+    """Whether the metadata asks for a wheel of a family on this system, without an extra."""
+    lines = map(read_requirement, lines_holding(framework, family))
+    return any(asked is not None and holds(asked, facts.marks) for asked in lines)
+
+
+def lines_holding(framework: Framework, family: str) -> list[str]:
+    """The lines of the metadata that ask for a wheel of a family, or for the toolkit's distribution with it."""
+    base, extra = wheel_holding(family), toolkit_extra(family)
+    wheel = re.compile(rf"{base}(?:-cu\d+)?")
+    found = []
+    for line in framework.requires if base else ():
+        asked = read_requirement(line)
+        name = normalised(asked.name) if asked else ""
+        if wheel.fullmatch(name) or (asked is not None and name == TOOLKIT and extra in asked.extras):
+            found.append(line)
+    return found

@@ -1,0 +1,140 @@
+"""What rules ask of the environment variables that the matrix knows: which are set, and to what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
+from envcheck.compat.tables import VariableEffect, VariableRow
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.machine import driver_of
+from envcheck.snapshot import Framework, Measurement
+
+EVERYTHING = ("cuda", "nccl", "loader", "python")
+"""Readers that are no frameworks."""
+_WORDS = {"file": "a file", "folder": "a folder", "program": "a program"}
+_SERVES: dict[str, tuple[str, ...]] = {
+    "file": ("file", "program"),
+    "folder": ("folder",),
+    "program": ("program",),
+}
+_MASK = "***"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,80}")
+
+
+class SetVariable(NamedTuple):
+    """A variable that is set, and a row about it."""
+
+    row: VariableRow
+    value: str
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+
+class Fault(NamedTuple):
+    """What is wrong with a variable's value."""
+
+    variable: SetVariable
+    text: str
+    stops: bool = True
+    """Whether the reader fails by it; else the value is valid, and keeps the reader from the GPU."""
+
+
+def set_variables(facts: Facts) -> Iterator[SetVariable]:
+    """The variables that are set and that the matrix knows, once for each row about them."""
+    found = facts.snapshot.variables
+    values = found.values if found else {}
+    for row in facts.tables.variables:
+        value = values.get(row.name)
+        if value is not None and value != _MASK:
+            yield SetVariable(row, value)
+
+
+def of_framework(framework: Framework, facts: Facts) -> Iterator[SetVariable]:
+    """Those that this framework reads."""
+    for variable in set_variables(facts):
+        if reads(variable.row, framework.name) and holds_for(variable.row.versions, framework.version):
+            yield variable
+
+
+def of_everything(facts: Facts) -> Iterator[SetVariable]:
+    """Those that any program reads, and those of frameworks that the judged environment has."""
+    frameworks = of(facts.environment) if facts.environment else ()
+    for variable in set_variables(facts):
+        row = variable.row
+        general = any(reads(row, name) for name in EVERYTHING)
+        mine = any(reads(row, each.name) and holds_for(row.versions, each.version) for each in frameworks)
+        if (general or mine) and _gpus(facts) >= row.gpus:
+            yield variable
+
+
+def _gpus(facts: Facts) -> int:
+    """How many GPUs a program here may use; one where nobody knows."""
+    seen = driver_of(facts).cuda_devices
+    return max(1, seen if seen is not None else len(facts.own_gpus))
+
+
+def fault(variable: SetVariable, facts: Facts, version: str | None = None) -> Fault | None:
+    """What is wrong with the value, or with what it leads to."""
+    text = wrong(variable.row, variable.value, version) or _leads_nowhere(variable, facts)
+    return Fault(variable, text) if text else None
+
+
+def _leads_nowhere(variable: SetVariable, facts: Facts) -> str | None:
+    listed = facts.snapshot.variables.paths if facts.snapshot.variables else None
+    there = {path.path: path.leads_to for path in listed or ()}
+    for path, wanted in leads_to(variable.row, variable.value):
+        found = there.get(path, "unknown")
+        if found == "nothing":
+            return f"there is nothing at {path}"
+        if found != "unknown" and found not in _SERVES[wanted]:
+            return f"{path} is not {_WORDS[wanted]}"
+    return None
+
+
+def as_set(variable: SetVariable) -> Evidence:
+    """A variable and its value, as evidence."""
+    return Evidence(what=variable.name, value=shown(variable.value) or "(empty)", source="environment")
+
+
+def titled(before: str, names: Sequence[str], after: str, longest: int = 80) -> str:
+    """A title with as many of the names as fit, and how many more there are; a name that is too long is shortened."""
+    once = list(dict.fromkeys(names))
+    for number in range(len(once), 0, -1):
+        rest = f" and {len(once) - number} more" if number < len(once) else ""
+        title = f"{before}{', '.join(once[:number])}{rest}{after}"
+        if len(title) <= longest:
+            return title
+    first, equals, _ = once[0].partition("=")
+    rest = f" and {len(once) - 1} more" if len(once) > 1 else ""
+    room = longest - len(before) - len(rest) - len(after)
+    short = f"{first}{equals}…" if equals else first
+    kept = short if len(short) <= room else f"{first[: max(1, room - 1)]}…"
+    title = f"{before}{kept}{rest}{after}"
+    return title if len(title) <= longest else f"{title[: longest - 1].rpartition(' ')[0]}…"
+
+
+def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
+    """What to do about each, and a command that starts a program without them."""
+    names = list(dict.fromkeys(each.name for each in variables if _NAME.fullmatch(each.name)))
+    changes = dict.fromkeys(each.row.change for each in variables if each.row.change)
+    words = [word for name in names for word in ("-u", name)]
+    text = " ".join(changes) or f"Unset {', '.join(names)}"
+    return (Fix(text=text, command=("env", *words, "python")),) if names else ()
+
+
+def that_lower(measured: Measurement, facts: Facts) -> tuple[tuple[SetVariable, VariableEffect], ...]:
+    """The variables that can explain a low figure."""
+    figures = {measured.name, f"{measured.name}/{measured.precision}" if measured.precision else measured.name}
+    return tuple(
+        (variable, effect)
+        for variable in of_everything(facts)
+        for effect in effects(variable.row, variable.value, ("speed", "precision"))
+        if figures & set(effect.figures)
+    )

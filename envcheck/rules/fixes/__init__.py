@@ -1,0 +1,1 @@
+"""Fixes: commands in the words of the machine's own installer, printed and never run."""

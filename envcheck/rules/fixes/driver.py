@@ -1,0 +1,232 @@
+"""What mends a driver, a GPU or a container: printed, never run. Commands fit the distribution that was found."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from envcheck.checks import Fix
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.machine import in_container
+from envcheck.snapshot import Gpu
+
+DRIVER_PAGE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"
+DOWNLOAD_PAGE = "https://www.nvidia.com/drivers"
+
+Family = Literal["ubuntu", "debian", "fedora", "suse", "other"]
+
+_REBOOT_RISK = "ends everything that runs on this machine"
+_RELEASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~-]{0,99}")
+_BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+def family(facts: Facts) -> Family:
+    """The family of the distribution, by its package tools."""
+    platform = facts.snapshot.platform
+    if platform is None:
+        return "other"
+    names = (platform.distribution or "", *platform.distribution_like)
+    known: tuple[tuple[str, Family], ...] = (
+        ("ubuntu", "ubuntu"),
+        ("debian", "debian"),
+        ("fedora", "fedora"),
+        ("suse", "suse"),
+        ("sles", "suse"),
+    )
+    return next((found for word, found in known if any(word in name for name in names)), "other")
+
+
+_INSTALLERS: dict[Family, tuple[str, ...]] = {
+    "ubuntu": ("apt-get", "install"),
+    "debian": ("apt-get", "install"),
+    "fedora": ("dnf", "install"),
+    "suse": ("zypper", "install"),
+}
+
+
+def installer(facts: Facts) -> tuple[str, ...] | None:
+    """The command of the distribution that installs packages; None where it is not known."""
+    return _INSTALLERS.get(family(facts))
+
+
+def install_driver(facts: Facts) -> tuple[Fix, ...]:
+    """Install the driver."""
+    return _driver(facts, "Install the NVIDIA driver", new=True)
+
+
+def update_driver(facts: Facts, wanted: str = "") -> tuple[Fix, ...]:
+    """Update the driver; ``wanted`` is the bound to meet, as a relation words it."""
+    bound = f" ({wanted})" if wanted else ""
+    return _driver(facts, f"Update the NVIDIA driver{bound}", new=False)
+
+
+def _driver(facts: Facts, task: str, *, new: bool) -> tuple[Fix, ...]:
+    if facts.driver_os in ("windows", "wsl"):
+        inside = "; install no Linux driver inside WSL" if facts.driver_os == "wsl" else ""
+        return (Fix(text=f"{task} in Windows, from {DOWNLOAD_PAGE}{inside}", who="root"),)
+    if in_container(facts):
+        return (Fix(text=f"{task} on the host of this container", who="cluster-admin", risk=_REBOOT_RISK),)
+    risk = "needs a restart of the machine, which ends everything that runs on it"
+    if family(facts) == "ubuntu":
+        return (Fix(text=task, command=("sudo", "ubuntu-drivers", "install"), who="root", risk=risk),)
+    if family(facts) == "debian" and new:
+        text = f"{task} (from the non-free component)"
+        return (Fix(text=text, command=("sudo", "apt-get", "install", "nvidia-driver"), who="root", risk=risk),)
+    return (Fix(text=f"{task}, as NVIDIA describes for this distribution: {DRIVER_PAGE}", who="root", risk=risk),)
+
+
+def reboot(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Restart the machine", who="root", risk=_REBOOT_RISK),)
+
+
+def reset(gpu: Gpu | None) -> Fix:
+    """Reset one GPU, by its PCI bus id where it is known."""
+    return Fix(
+        text=f"Stop what uses the GPU, then reset it: {' '.join(('nvidia-smi', '--gpu-reset', *smi_choice(gpu)))}",
+        who="root",
+        risk="ends every process on the GPU; GPUs that share NVLinks or an NVSwitch must be reset together",
+    )
+
+
+def smi_choice(gpu: Gpu | None) -> tuple[str, ...]:
+    """nvidia-smi's option that chooses this GPU; none where it is not known by a PCI bus id."""
+    bus_id = gpu.pci_bus_id if gpu else None
+    return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
+
+
+def read_kernel_log() -> Fix:
+    """The kernel log often has the reason of what the driver does not explain."""
+    command = ("sudo", "dmesg", "--level=err,warn")
+    return Fix(text="Look for the reason in the kernel log", command=command, who="root")
+
+
+def replace(gpu: Gpu) -> Fix:
+    serial = f", serial number {gpu.serial}" if gpu.serial else ""
+    return Fix(
+        text=f"Take the GPU out of service and have it replaced{serial}",
+        who="cluster-admin",
+        risk="the machine must be drained and powered off",
+    )
+
+
+def load_module(facts: Facts) -> tuple[Fix, ...]:
+    """Load the kernel module, or say what forbids it."""
+    if in_container(facts):
+        return (Fix(text="Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
+    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
+    load = Fix(text="Load the kernel module; its refusal says why", command=("sudo", "modprobe", "nvidia"), who="root")
+    if module is None or not module.blacklisted_by:
+        return (load,)
+    allow = Fix(
+        text=f"Remove the line that forbids the nvidia module from {module.blacklisted_by}, and restart",
+        who="root",
+        risk=_REBOOT_RISK,
+    )
+    return (allow, load)
+
+
+def build_module(facts: Facts) -> tuple[Fix, ...]:
+    """Build the kernel module for the running kernel."""
+    platform = facts.snapshot.platform
+    release = platform.kernel_release if platform else None
+    if family(facts) in ("ubuntu", "debian") and release and _RELEASE.fullmatch(release):
+        headers = ("sudo", "apt-get", "install", f"linux-headers-{release}")
+        return (
+            Fix(text="Install the headers of the running kernel", command=headers, who="root"),
+            Fix(text="Build the module for it", command=("sudo", "dkms", "autoinstall"), who="root"),
+            *load_module(facts),
+        )
+    if family(facts) == "fedora":
+        text = "Build the module for the running kernel (drivers packaged as akmod)"
+        return (Fix(text=text, command=("sudo", "akmods", "--force"), who="root"), *load_module(facts))
+    text = "Build the module for the running kernel, or start a kernel for which it was built"
+    return (Fix(text=f"{text}: {DRIVER_PAGE}", who="root"),)
+
+
+def free_from_nouveau(facts: Facts) -> tuple[Fix, ...]:
+    """Keep nouveau and nova from taking the GPUs."""
+    text = (
+        "Forbid nouveau and nova in a file of /etc/modprobe.d (lines: blacklist nouveau, blacklist nova_core, "
+        "blacklist nova_drm), rebuild the initial ramdisk, and restart"
+    )
+    commands: dict[Family, tuple[str, ...]] = {
+        "ubuntu": ("sudo", "update-initramfs", "-u"),
+        "debian": ("sudo", "update-initramfs", "-u"),
+        "fedora": ("sudo", "dracut", "--force"),
+        "suse": ("sudo", "dracut", "--force"),
+        "other": (),
+    }
+    risk = f"{_REBOOT_RISK}; the console falls back to a plain display until the NVIDIA module is loaded"
+    return (Fix(text=text, command=commands[family(facts)], who="root", risk=risk),)
+
+
+def trust_module(facts: Facts) -> tuple[Fix, ...]:
+    """Make Secure Boot accept the kernel module."""
+    enrol = Fix(
+        text="Enrol the key that signs the module, then restart and confirm it on the console",
+        command=("sudo", "mokutil", "--import", "/var/lib/shim-signed/mok/MOK.der"),
+        who="root",
+        risk=_REBOOT_RISK,
+    )
+    general = Fix(
+        text="Sign the module with a key that the firmware trusts, or switch Secure Boot off in the firmware",
+        who="root",
+        risk=_REBOOT_RISK,
+    )
+    return (enrol, general) if family(facts) == "ubuntu" else (general,)
+
+
+def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
+    """Start the container with its GPUs, in the words of the runtime that was found."""
+    platform = facts.snapshot.platform
+    runtime = (platform.container if platform else None) or ""
+    texts = {
+        "kubernetes": "Ask for GPUs in the pod's resources: limits: nvidia.com/gpu: 1",
+        "podman": "Start the container with --device nvidia.com/gpu=all (NVIDIA Container Toolkit with CDI)",
+        "apptainer": "Start the container with --nv",
+        "lxc": "Give the container the GPU and the driver's libraries: nvidia.runtime=true and a gpu device",
+    }
+    docker = (
+        "Start the container with its GPUs: docker run --gpus all … (needs the NVIDIA Container Toolkit on the host)"
+    )
+    return (Fix(text=texts.get(runtime, docker)),)
+
+
+def restart_container(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="Start the container anew: the GPUs come back with it", risk="ends what runs in the container"),
+        Fix(
+            text="To keep it from happening again, request the GPUs through CDI, or have the container runtime manage "
+            "cgroups with cgroupfs",
+            who="cluster-admin",
+        ),
+    )
+
+
+def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
+    """Start the fabric manager, where this system is the one that runs it."""
+    platform, fabric = facts.snapshot.platform, facts.snapshot.fabric
+    switches = bool(fabric and fabric.nvswitches)
+    guest = bool(platform and platform.virtualization and platform.virtualization != "none") and not switches
+    if in_container(facts) or guest:
+        where = "host of this container" if in_container(facts) else "host (or service machine) of this guest"
+        text = f"Have the NVIDIA fabric manager started on the {where}, in the release of the driver"
+        return (Fix(text=text, who="cluster-admin"),)
+    release = facts.snapshot.driver.release if facts.snapshot.driver else None
+    same = f" {release}" if release else " of the driver"
+    return (
+        Fix(
+            text=f"Start the fabric manager; its release must be exactly the driver's ({release or 'see nvidia-smi'})",
+            command=("sudo", "systemctl", "enable", "--now", "nvidia-fabricmanager"),
+            who="root",
+        ),
+        Fix(text=f"If it is missing or refuses to start, install the nvidia-fabricmanager package{same}", who="root"),
+    )
+
+
+def drop_compat_library(_facts: Facts) -> tuple[Fix, ...]:
+    text = (
+        "Take the forward-compatibility libcuda (in a folder named compat) off the loader's path, or use an image or a "
+        "build for a CUDA version that the driver speaks"
+    )
+    return (Fix(text=text),)

@@ -1,0 +1,168 @@
+"""What gives a framework the GPU: per framework the right package, in the words of the environment's own manager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from envcheck.checks import Fix
+from envcheck.compat.question.package_needs import release_rows
+from envcheck.compat.tables import ReleaseRow
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.driver import runs
+from envcheck.rules.facts.frameworks import machine, named, of, shown
+from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.torch import INDEX, install_fitting_build
+from envcheck.snapshot import Distribution, Framework
+from envcheck.versions import CudaVersion
+
+_PAGES = {
+    "paddlepaddle": "https://www.paddlepaddle.org.cn/en/install/quick",
+    "mxnet": "https://mxnet.apache.org/versions/master/get_started",
+    "vllm": "https://docs.vllm.ai/en/latest/getting_started/installation/",
+    "bitsandbytes": "https://huggingface.co/docs/bitsandbytes/main/en/installation",
+    "xformers": "https://github.com/facebookresearch/xformers#installing-xformers",
+    "tensorflow": "https://www.tensorflow.org/install/pip",
+    "jax": "https://docs.jax.dev/en/latest/installation.html",
+    "cupy": "https://docs.cupy.dev/en/stable/install.html",
+    "onnxruntime": "https://onnxruntime.ai/docs/install/",
+    "numba-cuda": "https://nvidia.github.io/numba-cuda/user/installation.html",
+    "ctranslate2": "https://opennmt.net/CTranslate2/installation.html",
+}
+"""Where the builds of a framework are listed, by the start of its name."""
+
+_ORT_GPU = "onnxruntime-gpu"
+_LABEL = re.compile(r"\+.*")
+_EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
+_EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
+_PLAIN = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
+
+
+def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
+    """Commands that put a build for CUDA in place of one without."""
+    if framework is None or framework.name == "torch":
+        return install_fitting_build(facts, framework)
+    maker = next((make for pattern, make in _MAKERS.items() if re.fullmatch(pattern, framework.name)), None)
+    made = maker(facts, framework) if maker else ()
+    return made or (_look(framework, f"Install a build of {shown(framework)} for CUDA"),)
+
+
+def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
+    """What mends a build that the driver, or the GPU, is too old or too new for."""
+    if framework is None or framework.name == "torch":
+        return install_fitting_build(facts, framework)
+    gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
+    fitting = f" and for compute capability {gpus}" if gpus else ""
+    return (_look(framework, f"Install a release of {shown(framework)} for a CUDA that the driver runs{fitting}"),)
+
+
+def _look(framework: Framework, task: str) -> Fix:
+    page = next((page for start, page in _PAGES.items() if framework.name.startswith(start)), None)
+    return Fix(text=f"{task}: {page}" if page else task)
+
+
+def same_version(framework: Framework) -> str:
+    version = _LABEL.sub("", framework.version or "")
+    return f"=={version}" if _PLAIN.fullmatch(version) else ""
+
+
+def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    """From the index for the CUDA of the PyTorch that is there."""
+    environment = facts.environment
+    torch = next((each for each in of(environment) if each.name == "torch"), None) if environment else None
+    cuda = CudaVersion.parse(torch.cuda) if torch else None
+    if cuda is None:
+        return install_fitting_build(facts, torch)
+    tag = f"cu{cuda.major}{cuda.minor}"
+    text = f"Install {named(framework).partition('+')[0]} built for {tag}, as torch is"
+    wanted = f"{framework.name}{same_version(framework)}"
+    how = How(index=f"{INDEX}{tag}", alone=True, again=True)
+    return install(facts, (wanted,), text, how)
+
+
+def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    """The GPU package in place of all others: they fill one folder, and the one installed last wins."""
+    there = tuple(dist.name for dist in _distributions(facts) if dist.name.startswith("onnxruntime"))
+    wanted = _listed_that_runs(facts, _ORT_GPU) or _newest_that_runs(facts, _ORT_GPU, "cuda,cudnn")
+    text = f"Install {wanted} in place of {framework.name}"
+    if wanted.endswith("]"):  # the newest release; older ones may not have the call
+        text += "; where CUDA's libraries come from wheels, call onnxruntime.preload_dlls() before the first session"
+    return install(facts, (wanted,), text, How(again=True), remove=there)
+
+
+def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    """The newest CUDA plug-in that this release knows and the driver runs."""
+    fitting = _newest_extra(_EXTRA_OF_JAX, framework.requires, facts)
+    if fitting is None:
+        return ()
+    wanted = f"jax[cuda{fitting}]{same_version(framework)}"
+    return install(facts, (wanted,), f"Install JAX's plug-in for CUDA {fitting}")
+
+
+def _newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> str | None:
+    """The newest CUDA major that has an extra in these lines and that the driver runs."""
+    majors = sorted({match[1] for line in lines if (match := extra.search(line))}, reverse=True)
+    return next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
+
+
+def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    """TensorFlow's own package, whose extra brings CUDA's libraries."""
+    there = tuple(dist.name for dist in _distributions(facts) if re.fullmatch(_TENSORFLOW, dist.name))
+    wanted = f"tensorflow[and-cuda]{same_version(framework)}"
+    return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
+
+
+def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    """The newest of its extras whose CUDA the driver runs: each brings the compilers."""
+    own = (each for each in _distributions(facts) if each.name == framework.name)
+    fitting = _newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
+    if fitting is None:
+        return ()
+    wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
+    return install(facts, (wanted,), f"Install the compilers of CUDA {fitting} that {named(framework)} needs")
+
+
+def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
+    wanted = f"{framework.name}{same_version(framework)}"
+    text = f"Compile {wanted} anew, for CUDA; this needs a CUDA toolkit with nvcc"
+    how = How(build=("--no-cache-dir",), variables=("CMAKE_ARGS=-DGGML_CUDA=on",), again=True)
+    return install(facts, (wanted,), text, how)
+
+
+_TENSORFLOW = r"(?:tensorflow|tf-nightly|intel-tensorflow|tensorflow-intel)(?:-cpu|-gpu|-cpu-aws)?"
+Maker = Callable[[Facts, Framework], tuple[Fix, ...]]
+_MAKERS: dict[str, Maker] = {
+    r"torchvision|torchaudio": _torch_family,
+    r"onnxruntime(?:-\w+)?": _onnxruntime,
+    r"jax|jaxlib": _jax,
+    _TENSORFLOW: _tensorflow,
+    r"numba-cuda": _numba_cuda,
+    r"llama-cpp-python": _llama_cpp,
+}
+
+
+def _newest_that_runs(facts: Facts, name: str, extras: str) -> str:
+    """The requirement of the newest releases whose CUDA the driver runs; without bounds where those are the newest."""
+    rows = [row for row in facts.tables.releases if row.name == name and not row.build]
+    fitting = [row for row in rows if (cuda := CudaVersion.parse(row.cuda)) and runs(facts, cuda)]
+    if not fitting or fitting[-1] is rows[-1] or not _is_plain(fitting[-1]):
+        return f"{name}[{extras}]"
+    return f"{name}[{extras}]{fitting[-1].versions}"
+
+
+def _listed_that_runs(facts: Facts, name: str) -> str | None:
+    """The release that is in the list, pinned, where the driver runs its CUDA or nobody knows that."""
+    for each in _distributions(facts):
+        if each.name == name and _PLAIN.fullmatch(each.version):
+            rows = release_rows(facts.tables, name, each.version, facts.driver_os, machine(facts))
+            needed = [cuda for row in rows if (cuda := CudaVersion.parse(row.cuda))]
+            return f"{name}=={each.version}" if all(runs(facts, cuda) for cuda in needed) else None
+    return None
+
+
+def _is_plain(row: ReleaseRow) -> bool:
+    return "|" not in row.versions
+
+
+def _distributions(facts: Facts) -> tuple[Distribution, ...]:
+    return (facts.environment.distributions or ()) if facts.environment else ()

@@ -1,0 +1,242 @@
+"""Commands that change the packages of the judged environment, in the words of its own manager: printed, never run.
+
+A command moves nothing but what it names: where a package is installed again in the same version, pip's
+``--force-reinstall`` alone would also bring its requirements to their newest releases. So it goes with ``--no-deps``,
+and what the package then still lacks is a second step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from envcheck.checks import Changes, Fix
+from envcheck.compat.question.package_needs import (
+    admits,
+    holds,
+    normalised,
+    pinned_by,
+    read_requirement,
+    release_for,
+    same_package,
+)
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.frameworks import machine
+from envcheck.rules.fixes.commands import (
+    create_command,
+    fill_command,
+    in_user_site,
+    installed,
+    pip_command,
+    python_of,
+    uvs_prefix,
+)
+from envcheck.rules.fixes.conda import conda_installs, is_condas
+from envcheck.snapshot import Environment
+
+_VENV = ".venv"
+_PIP_ONLY_BUILDS = "--no-cache-dir"
+
+
+_LOCKED_BY = {
+    "uv.lock": ("uv add", "uv sync"),
+    "poetry.lock": ("poetry add", "poetry sync"),
+    "pdm.lock": ("pdm add", "pdm sync"),
+    "Pipfile.lock": ("pipenv install", "pipenv sync"),
+}
+"""The commands that add a package to a lock file, and that make an environment what it says."""
+
+
+class How(msgspec.Struct, frozen=True):
+    """How packages are installed."""
+
+    index: str = ""
+    """Address of the index to take them from, in place of the usual one."""
+    build: tuple[str, ...] = ()
+    """Options for what is compiled: ``("--no-build-isolation",)``."""
+    torch_backend: str = ""
+    """uv's own word for an index of PyTorch."""
+    variables: tuple[str, ...] = ()
+    """What must be set for it: ``("CMAKE_ARGS=-DGGML_CUDA=on",)``."""
+    again: bool = False
+    """Also where the same version is there already."""
+    alone: bool = False
+    """Only these, without what they require."""
+    newest: bool = False
+    """The newest releases, whatever is there; what they require moves only where it must."""
+    owner: str = ""
+    """The distribution for whose sake it is: where conda installed that one, conda installs these."""
+    risk: str = ""
+
+
+def install(
+    facts: Facts, requirements: Sequence[str], text: str, how: How | None = None, *, remove: Sequence[str] = ()
+) -> tuple[Fix, ...]:
+    """One way, in steps: remove ``remove``, install ``requirements``, install what those then still lack."""
+    way, environment = how or How(), facts.environment
+    if environment is not None and is_condas(environment, requirements, way.owner):
+        found = conda_installs(facts, environment, requirements, text, again=way.again, risk=way.risk)
+        if found:
+            return found
+    if environment is not None and environment.externally_managed:
+        return _in_a_virtual_environment(environment, requirements, text, way)
+    steps = [*bring_pip(environment), *([_removal(environment, remove)] if remove else [])]
+    kept = [line for line in requirements if "[" not in line and _stands(line, environment, remove)]
+    if way.again and kept:
+        steps += _again(facts, requirements, kept, text, way)
+    else:
+        steps.append(_installation(environment, requirements, text, msgspec.structs.replace(way, again=False)))
+        if way.alone:
+            steps += _lacking_step(facts, requirements)
+    return in_steps(steps)
+
+
+def bring_pip(environment: Environment | None) -> tuple[Fix, ...]:
+    """The step without which ``python -m pip`` fails: an environment made without pip, and not by uv."""
+    if environment is None or not environment.distributions_complete or uvs_prefix(environment):
+        return ()
+    told = any(each.installer for each in environment.distributions or ())
+    if environment.manager == "conda" or not told or installed(environment, "pip"):
+        return ()
+    command = (python_of(environment), "-m", "ensurepip")
+    return (Fix(text="Install pip, which this environment does not have", command=command),)
+
+
+def install_release_for(name: str, component: str, environment: Environment, facts: Facts) -> tuple[Fix, ...]:
+    """The newest release of a package that the matrix knows to work with what is installed of ``component``."""
+    there = installed(environment, component)
+    met = there.version if there else ""
+    os, processor = facts.driver_os, machine(facts)
+    known = release_for(facts.tables, name, component, met, os, processor, python=environment.python) if met else None
+    text = f"Upgrade {name} to a release for {component} {met}".rstrip()
+    if known:
+        return install(facts, (f"{name}{known}",), text)
+    return install(facts, (name,), f"Upgrade {name}, for {component} {met}".rstrip(), How(newest=True, owner=name))
+
+
+def in_steps(fixes: Sequence[Fix]) -> tuple[Fix, ...]:
+    """All of them as one way, in this order."""
+    first, rest = fixes[:1], fixes[1:]
+    return (*first, *(msgspec.structs.replace(fix, continues=True) for fix in rest))
+
+
+def uninstall(facts: Facts, names: Sequence[str], text: str) -> Fix:
+    """Remove these packages."""
+    return msgspec.structs.replace(_removal(facts.environment, names), text=text)
+
+
+def _in_a_virtual_environment(
+    environment: Environment, requirements: Sequence[str], text: str, way: How
+) -> tuple[Fix, ...]:
+    why = "The system forbids pip to install here: create a virtual environment first"
+    make = Fix(text=why, command=create_command(_VENV, uv=False, interpreter=environment.executable or "python3"))
+    command = (*_set(way), *fill_command(_VENV, *requirements, *way.build, *_index(way), uv=False))
+    risk = "programs must then be started with that environment's Python"
+    return in_steps((make, Fix(text=text, command=command, risk=risk)))
+
+
+def _again(facts: Facts, requirements: Sequence[str], kept: Sequence[str], text: str, way: How) -> list[Fix]:
+    """What is there in the right version once more, file by file; then the rest."""
+    environment = facts.environment
+    exactly = [_exactly(line, environment) if line in kept else line for line in requirements]
+    if uvs_prefix(environment):  # uv moves nothing that it was not asked for
+        return [
+            _installation(environment, exactly, text, way),
+            *(_lacking_step(facts, requirements) if way.alone else ()),
+        ]
+    first = [_exactly(line, environment) for line in kept]
+    steps = [_installation(environment, first, text, msgspec.structs.replace(way, alone=True))]
+    rest = [line for line in requirements if line not in kept]
+    if rest:
+        once = msgspec.structs.replace(way, again=False)
+        steps.append(_installation(environment, rest, "Install what goes with it", once))
+    return [*steps, *_lacking_step(facts, kept)]
+
+
+def _exactly(line: str, environment: Environment | None) -> str:
+    """The requirement, pinned to the release that is there: the newest that it admits may be another one."""
+    asked = read_requirement(line)
+    there = installed(environment, normalised(asked.name)) if asked else None
+    if asked is None or there is None or pinned_by(line):
+        return line
+    extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
+    return f"{asked.name}{extras}=={there.version.partition('+')[0]}"
+
+
+def _lacking_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
+    wanted = lacking(facts, requirements)
+    if not wanted:
+        return []
+    names = ", ".join(normalised(asked.name) for line in wanted if (asked := read_requirement(line)))
+    return [_installation(facts.environment, wanted, f"Install what it requires and is missing: {names}", How())]
+
+
+def lacking(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
+    """What these require, by the metadata of the installed release, and is not installed."""
+    environment = facts.environment
+    installed = {each.name: each for each in (environment.distributions or ())} if environment else {}
+    named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
+    found: dict[str, None] = {}
+    for name in named:
+        owner = installed.get(name)
+        for line in (owner.requires or ()) if owner and owner.channel != "conda" else ():
+            asked = read_requirement(line)
+            wanted = normalised(asked.name) if asked else ""
+            there = any(same_package(wanted, other) for other in (*installed, *named))
+            if asked is not None and not there and holds(asked, facts.marks):
+                extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
+                found[f"{wanted}{extras}{asked.specifier}"] = None
+    return tuple(found)
+
+
+def _stands(line: str, environment: Environment | None, remove: Sequence[str]) -> bool:
+    """Whether an installer would find nothing to do: the package is there in a version that is admitted, and stays."""
+    asked = read_requirement(line)
+    name = normalised(asked.name) if asked else ""
+    there = installed(environment, name)
+    if asked is None or there is None or name in remove:
+        return False
+    return not str(asked.specifier) or admits(str(asked.specifier), there.version) is not False
+
+
+def _installation(environment: Environment | None, requirements: Sequence[str], text: str, way: How) -> Fix:
+    options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
+    named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
+    user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
+    if uvs_prefix(environment) and not user:
+        kept = [name for name in named if installed(environment, name)] if way.again else []
+        options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))
+        again = tuple(word for name in kept for word in ("--reinstall-package", name))
+        build = tuple("--no-cache" if option == _PIP_ONLY_BUILDS else option for option in way.build)
+        index = (f"--torch-backend={way.torch_backend}",) if way.torch_backend else _index(way)
+        words = (*options, *again, *requirements, *build, *index)
+    else:
+        again = ("--force-reinstall",) if way.again else ("--upgrade",) if way.newest else ()
+        words = (*again, *options, *requirements, *way.build, *_index(way))
+    command = pip_command(environment, "install", *words, user=user)
+    changes = Changes(installs=tuple(requirements), alone=way.alone, again=way.again, newest=way.newest)
+    risk = "; ".join(filter(None, (way.risk, _not_in_the_lock_file(environment))))
+    return Fix(text=text, command=(*_set(way), *command), risk=risk, changes=changes)
+
+
+def _removal(environment: Environment | None, names: Sequence[str]) -> Fix:
+    removes = tuple(map(normalised, names))
+    user = all(in_user_site(environment, installed(environment, name)) for name in removes)
+    command = pip_command(environment, "uninstall", *names, user=user)
+    return Fix(text=f"Remove {' and '.join(names)}", command=command, changes=Changes(removes=removes))
+
+
+def _not_in_the_lock_file(environment: Environment | None) -> str:
+    """What undoes it where a tool fills the environment by a lock file."""
+    folder, _, name = ((environment.lock_file if environment else None) or "").rpartition("/")
+    adds, syncs = _LOCKED_BY.get(name, ("", ""))
+    return f"{name} in {folder} does not have it, so that {syncs} undoes it: keep it with {adds}" if adds else ""
+
+
+def _index(way: How) -> tuple[str, ...]:
+    return ("--index-url", way.index) if way.index else ()
+
+
+def _set(how: How) -> tuple[str, ...]:
+    return ("env", *how.variables) if how.variables else ()

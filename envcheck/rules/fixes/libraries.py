@@ -1,0 +1,241 @@
+"""What brings a missing library of CUDA, as an installer's requirement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import PurePosixPath
+
+from envcheck.checks import Fix
+from envcheck.compat.question.package_needs import admits, normalised, of_an_extra, read_requirement
+from envcheck.compat.relations.libraries import toolkit_wheels
+from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.facts.frameworks import importance, module_of, named, of
+from envcheck.rules.facts.library_names import TOOLKIT, LibraryName, lines_holding, serves, toolkit_extra, wheel_holding
+from envcheck.rules.fixes.commands import pip_command, python_of
+from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
+from envcheck.rules.fixes.install import How, in_steps, install
+from envcheck.snapshot import Framework
+from envcheck.versions import CudaVersion
+
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+_EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
+
+
+def requirements(names: Sequence[LibraryName], framework: Framework, facts: Facts) -> tuple[str, ...]:
+    """What brings these libraries: a wheel that is installed and has lost its library, that very wheel again; else an
+    extra of the framework's own, else the wheels that its metadata asks for, else those for the CUDA of its build.
+    Wheels of the toolkit come by its distribution: their versions are not CUDA's.
+    """
+    listed = {name: line for name in names if name.number and (line := _listed(name, framework, facts))}
+    rest = [name for name in names if name not in listed]
+    again = tuple(dict.fromkeys(listed.values()))
+    own = dict.fromkeys(extra for name in rest if (extra := _own_extra(framework, name.family)))
+    if own:  # it brings what else belongs to them, as a compiler
+        return (*again, f"{framework.name}[{','.join(own)}]{same_version(framework)}")
+    extras: dict[str, None] = {}
+    wanted: dict[str, None] = {}
+    for name in (name for name in rest if name.number):
+        extra = toolkit_extra(name.family)
+        found = declared(framework, name.family)
+        if found is None and extra:
+            extras[extra] = None
+        elif found := found or _of_its_own(name, framework):
+            wanted[found] = None
+    release = _toolkit_release(framework, facts) if extras else None
+    toolkit = (f"{TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
+    return tuple(dict.fromkeys((*toolkit, *again, *wanted)))
+
+
+def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None:
+    """The wheel that is installed and holds this library, in the release that is there, unless another is asked for."""
+    line = declared(framework, name.family)
+    asked = read_requirement(line) if line else None
+    for each in (facts.environment.distributions or ()) if facts.environment else ():
+        if each.channel != "conda" and serves(each, name, facts.tables):
+            fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
+            return f"{each.name}=={each.version}" if fits else line
+    return None
+
+
+def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
+    """The release of the toolkit's distribution: as the metadata asks for it, else for the CUDA of the build."""
+    for line in framework.requires:
+        asked = read_requirement(line)
+        if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
+            return str(asked.specifier)
+    cuda = CudaVersion.parse(framework.cuda)
+    return toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda else None
+
+
+def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
+    """The wheel of a library that is released apart from the toolkit, of the major in its soname."""
+    base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
+    if base is None or cuda is None:
+        return None
+    return f"{base}-cu{cuda.major}=={name.number.partition('.')[0]}.*"
+
+
+def declared(framework: Framework, family: str) -> str | None:
+    """The wheel of a family, as the metadata asks for it."""
+    for line in lines_holding(framework, family):
+        asked = read_requirement(line)
+        if asked is not None and normalised(asked.name) != TOOLKIT:
+            return f"{normalised(asked.name)}{asked.specifier}"
+    return None
+
+
+def _own_extra(framework: Framework, family: str) -> str | None:
+    """The extra, if just one, under which the metadata asks for a family: ``and-cuda``, ``ctk``."""
+    marks = [_EXTRA.search(line) for line in lines_holding(framework, family)]
+    extras = {mark[1] for mark in marks if mark}
+    return extras.pop() if len(extras) == 1 and all(marks) and PLAIN_NAME.fullmatch(framework.name) else None
+
+
+# What mends a missing, older or foreign library of CUDA, in the words of the environment's own manager.
+
+
+_BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
+"""What separates the entries of a variable, where that is not the colon alone."""
+
+
+def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Install the wheels that hold these libraries, in the versions that the framework's metadata asks for."""
+    framework = subject.framework
+    names = tuple(names)
+    wanted = requirements(names, framework, facts)
+    unnumbered = [name.file for name in names if not name.number]
+    if not wanted and unnumbered:
+        return (_toolkit_of_developers(unnumbered, framework), *install_gpu_build(facts, framework))
+    if not wanted:
+        return install_gpu_build(facts, framework)
+    text = f"Install what holds the missing libraries for {named(framework)}"
+    found = install(facts, wanted, text, How(again=True, owner=framework.name))
+    led = lead_into_wheels(framework)
+    return in_steps((*found, *led)) if led else found
+
+
+def lead_into_wheels(framework: Framework) -> tuple[Fix, ...]:
+    """The step after installing, for a framework whose loader must be led to NVIDIA's wheels."""
+    if framework.looks_in_wheels is not False:
+        return ()
+    there = f"Lead the loader there, since {framework.name} does not look into wheels by itself"
+    return (Fix(text=f"{there}: check again, which names the folders for LD_LIBRARY_PATH"),)
+
+
+def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
+    """Install the version of one library's wheel that the framework's metadata asks for."""
+    wanted = declared(framework, family)
+    if wanted is None:
+        return ()
+    how = How(again=True, owner=framework.name)
+    return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", how)
+
+
+def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Install the framework's own release anew, with the libraries that it pins."""
+    framework = subject.framework
+    version = same_version(framework)
+    if framework.name == "torch" or not PLAIN_NAME.fullmatch(framework.name) or not version:
+        return install_gpu_build(facts, framework)
+    text = f"Install {framework.name} {version.removeprefix('==')} again, with the libraries that it asks for"
+    return install(facts, (f"{framework.name}{version}",), text, How(again=True, owner=framework.name))
+
+
+def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fix, ...]:
+    """Start a program with a variable's value less these folders (and files in them), or without the variable where
+    nothing else is in it, or an entry leads there by another name (a link).
+    """
+    gone = tuple(dict.fromkeys(places))
+    parts = [part for part in re.split(_BETWEEN.get(name, ":"), facts.variable(name) or "") if part]
+    kept = [part for part in parts if not any(_is_at(part, place) for place in gone)]
+    text = f"Take {', '.join(gone)} out of {name}" + (": nothing else is in it" if parts and not kept else "")
+    change = (f"{name}={':'.join(kept)}",) if len(kept) < len(parts) and kept else ("-u", name)
+    return (Fix(text=text, command=("env", *change, "python")),)
+
+
+def _is_at(part: str, place: str) -> bool:
+    """Whether an entry of a search path, which may be a relative one, is the place or a file in it."""
+    plain = PurePosixPath(part)
+    if not plain.is_absolute():
+        return PurePosixPath(place).match(part)
+    return str(plain) == place or (".so" in plain.name and str(plain.parent) == place)
+
+
+def add_folders(folders: Sequence[str]) -> Fix:
+    """Let the loader look in these folders."""
+    text = (
+        f"Let the loader look in {', '.join(folders)}. LD_LIBRARY_PATH holds for the process that is started with it: "
+        "set it for each program and for envcheck, or as root name the folders in /etc/ld.so.conf.d and run ldconfig"
+    )
+    return Fix(text=text, command=("env", f"LD_LIBRARY_PATH={':'.join(folders)}", "python"))
+
+
+def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
+    """Names without a number are links for those who link programs; wheels have none."""
+    cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
+    listed = " and ".join(files)
+    text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has {listed}"
+    return Fix(text=f"{text}, which wheels of NVIDIA's have not", who="root")
+
+
+def see_loader(facts: Facts) -> tuple[Fix, ...]:
+    """How to see what the loader looks for and takes, where only an error line is known."""
+    environment = facts.environment
+    found = sorted(of(environment), key=lambda each: importance(each, facts.tables)) if environment else []
+    framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
+    text = "See which file the loader takes, or where it looks in vain"
+    load = ("-c", f"import {module_of(framework)}") if framework else ()
+    return (
+        Fix(
+            text=text if load else f"{text}: import what fails",
+            command=("env", "LD_DEBUG=libs", python_of(environment), *load),
+        ),
+        Fix(text="See what LD_LIBRARY_PATH puts first", command=("printenv", "LD_LIBRARY_PATH")),
+    )
+
+
+def bring_library(facts: Facts) -> tuple[Fix, ...]:
+    """Where only an error line is known: install what holds the library, or show the loader where it is."""
+    text = (
+        "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
+        "framework's own extra"
+    )
+    return (Fix(text=text), *see_loader(facts))
+
+
+def bring_cudnn(facts: Facts) -> tuple[Fix, ...]:
+    """Install cuDNN as a wheel."""
+    return (*_wheel(facts, "nvidia-cudnn", "cuDNN, of the major that is asked for,"), *see_loader(facts))
+
+
+def bring_nccl(facts: Facts) -> tuple[Fix, ...]:
+    """Install NCCL as a wheel."""
+    return (*_wheel(facts, "nvidia-nccl", "the NCCL that the framework pins"), *see_loader(facts))
+
+
+def bring_tensorrt(facts: Facts) -> tuple[Fix, ...]:
+    """Install TensorRT as a wheel."""
+    return (*_wheel(facts, "tensorrt", "TensorRT, of the major that is asked for,"), *see_loader(facts))
+
+
+def list_wheels(facts: Facts) -> tuple[Fix, ...]:
+    """Where only an error line is known: see which of NVIDIA's wheels there are, and leave one CUDA major."""
+    text = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
+    return (Fix(text=text, command=pip_command(facts.environment, "list")),)
+
+
+def other_compiler(_facts: Facts) -> tuple[Fix, ...]:
+    """Where only an error line is known: a newer release that brings a newer compiler, or one first on PATH."""
+    text = "Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
+    return (Fix(text=text), Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")))
+
+
+def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:
+    """The wheel for the CUDA major of the environment's framework; without a command where that is not known."""
+    frameworks = of(facts.environment) if facts.environment else ()
+    cuda = next((version for each in frameworks if (version := CudaVersion.parse(each.cuda))), None)
+    text = f"Install {what} as a wheel for the CUDA major of the framework"
+    if cuda is None:
+        return (Fix(text=f"{text}: {base}-cu…"),)
+    return install(facts, (f"{base}-cu{cuda.major}",), text, How())

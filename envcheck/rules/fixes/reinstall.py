@@ -1,0 +1,75 @@
+"""Commands that install a damaged package again as it was: the same version and build, and nothing besides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from envcheck.checks import Changes, Fix
+from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command, uvs_prefix
+from envcheck.rules.fixes.install import bring_pip, in_steps
+from envcheck.rules.fixes.torch import INDEX
+from envcheck.snapshot import Distribution, Environment
+
+_OF_PYTORCH = re.compile(r"(?:torch|torchvision|torchaudio|torchtext|torchdata)$")
+_BUILD = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
+"""Labels of versions that are names of folders of PyTorch's own index."""
+_RISK = "downloads the package; no other package changes"
+
+
+def reinstall(environment: Environment, distributions: Sequence[Distribution], text: str = "") -> tuple[Fix, ...]:
+    """Install these packages again with the tool that installed them; one command for all that one command can do."""
+    fixes = [_by_conda(environment, [each for each in distributions if each.channel == "conda"], text)]
+    of_user = [each for each in distributions if in_user_site(environment, each)]
+    wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
+    fixes += [_by_pip(environment, group, index, text) for index, group in _by_index(of_user).items()]
+    if wheels and environment.externally_managed:
+        task = text or f"Install {_listed(wheels)} again"
+        fixes.append([Fix(text=f"{task}, with the system's package manager", who="root")])
+    else:
+        fixes += [_by_pip(environment, group, index, text) for index, group in _by_index(wheels).items()]
+    pip = bring_pip(environment) if any("pip" in fix.command for group in fixes for fix in group) else ()
+    return in_steps((*pip, *(fix for group in fixes for fix in group)))
+
+
+def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribution]]:
+    """The packages by the index that has their builds; the empty text is the usual one, None: it is not known which."""
+    groups: dict[str | None, list[Distribution]] = {}
+    for each in wheels:
+        label = each.version.partition("+")[2]
+        own = _OF_PYTORCH.match(each.name) and _BUILD.match(label)
+        groups.setdefault("" if not label else f"{INDEX}{label}" if own else None, []).append(each)
+    return groups
+
+
+def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str | None, text: str) -> list[Fix]:
+    task = text or f"Install {_listed(wheels)} again"
+    pins = tuple(f"{each.name}=={each.version}" for each in wheels)
+    if index is None:
+        return [Fix(text=f"{task}: {', '.join(pins)}, from the index that has this build")]
+    options = ("--index-url", index) if index else ()
+    user = in_user_site(environment, wheels[0])
+    if uvs_prefix(environment) and not user:
+        # Without its cache: files there may be the same files as the damaged ones (hard links).
+        again: tuple[str, ...] = ("--reinstall", "--no-deps", "--no-cache")
+    else:
+        listed = all(each.record is not False for each in wheels)
+        again = ("--force-reinstall" if listed else "--ignore-installed", "--no-deps")
+    command = pip_command(environment, "install", *again, *pins, *options, user=user)
+    changes = Changes(installs=pins, alone=True, again=True)
+    return [Fix(text=task, command=command, risk=_RISK, changes=changes)]
+
+
+def _by_conda(environment: Environment, packages: Sequence[Distribution], text: str) -> list[Fix]:
+    """The command of conda, or pixi's where the prefix lies in a project of pixi."""
+    if not packages:
+        return []
+    task = text or f"Install {_listed(packages)} again"
+    pins = [f"{each.name}={each.version}" + (f"={each.build}" if each.build else "") for each in packages]
+    command = conda_command(environment, pins, again=True, alone=True)
+    return [Fix(text=task, command=command)]
+
+
+def _listed(packages: Sequence[Distribution]) -> str:
+    names = [each.name for each in packages]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

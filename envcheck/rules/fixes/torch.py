@@ -1,0 +1,146 @@
+"""Install commands for a PyTorch build that fits the machine, in the words of the environment's own manager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from envcheck.checks import Fix
+from envcheck.compat.question.package_needs import release_for, requirement_name
+from envcheck.compat.relations.torch import builds_that_fit
+from envcheck.compat.tables import TorchBuild, TorchRow
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.driver import runs, speaks, speaks_natively
+from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
+from envcheck.rules.fixes.commands import conda_command
+from envcheck.rules.fixes.conda import by_conda
+from envcheck.rules.fixes.install import How, install
+from envcheck.snapshot import Environment, Framework
+from envcheck.versions import ComputeCapability, CudaVersion
+
+INDEX = "https://download.pytorch.org/whl/"
+SELECTOR = "https://pytorch.org/get-started/locally/"
+
+_EXACT = re.compile(r"==[0-9.]+")
+_COMPANIONS = ("torchvision", "torchaudio")
+"""Packages that are built for one build of torch and must be installed with it."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A build to install."""
+
+    version: str
+    tag: str
+    """Name of PyTorch's index for the build's CUDA: ``cuNNN``."""
+
+
+def install_fitting_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
+    """Commands that install a build which the present driver runs and which has code for the GPUs; often none.
+
+    The release that is installed is kept where it has such a build, else the newest one that has.
+    """
+    choice = fitting_build(facts, framework)
+    if choice is None:
+        return (Fix(text=f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
+    return _install(choice, facts)
+
+
+def fitting_build(facts: Facts, framework: Framework | None = None) -> Choice | None:
+    """The build to install, or None when the matrix knows none that fits."""
+    if framework is not None and framework.name != "torch":
+        return None
+    for version in dict.fromkeys((framework.version if framework else None, None)):
+        fitting = [(row, cuda) for row, build in _builds(facts, version) if (cuda := CudaVersion.parse(build.cuda))]
+        runnable = [(row, cuda) for row, cuda in fitting if runs(facts, cuda)]
+        of_newest = [(row, cuda) for row, cuda in runnable if row is runnable[0][0]]
+        best = next((pair for pair in of_newest if speaks_natively(facts, pair[1])), None) or next(
+            iter(of_newest), None
+        )
+        if best is not None:
+            return Choice(best[0].version, f"cu{best[1].major}{best[1].minor}")
+    return None
+
+
+def _builds(facts: Facts, version: str | None) -> list[tuple[TorchRow, TorchBuild]]:
+    """The builds for this system and Python with code for all GPUs; what the driver runs is asked for apart."""
+    environment = facts.environment
+    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus]
+    return builds_that_fit(
+        facts.tables,
+        version,
+        list(dict.fromkeys(capability for capability in capabilities if capability)),
+        None,
+        facts.driver_os,
+        environment.python if environment else None,
+        machine(facts),
+    )
+
+
+def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
+    environment = facts.environment
+    task = f"Install torch {choice.version} built for {choice.tag}{_to_what_it_fits(choice, facts)}"
+    if environment is not None and _is_conda_package(environment):
+        cuda = CudaVersion.from_tag(choice.tag)
+        command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
+        return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
+    managed = environment is not None and environment.externally_managed
+    packages = ("torch",) if managed else ("torch", *_installed_companions(environment))
+    labelled = machine(facts) == "x86_64"
+    how = How(
+        index=f"{INDEX}{choice.tag}",
+        torch_backend=choice.tag,
+        again=not labelled,
+        risk="replaces the installed torch and what it pins",
+    )
+    wanted = _pinned(packages, choice, facts, label=f"+{choice.tag}" if labelled else "")
+    return install(facts, wanted, task, how, remove=() if managed else _in_the_way(environment, choice))
+
+
+def _in_the_way(environment: Environment | None, choice: Choice) -> tuple[str, ...]:
+    """NVIDIA's wheels for another CUDA major that only torch asked for, where both would write into one folder."""
+    if environment is None:
+        return ()
+    major = str(CudaVersion.from_tag(choice.tag)).partition(".")[0]
+    needed = {requirement_name(line) for each in of(environment) if each.name != "torch" for line in each.requires}
+    return tuple(
+        each.name
+        for each in environment.distributions or ()
+        if shares_its_folder(each)
+        and each.name not in needed
+        and cuda_of_wheel(each) not in (None, major)
+        and not by_conda(each)
+    )
+
+
+def _to_what_it_fits(choice: Choice, facts: Facts) -> str:
+    """What the choice was made for, and what it leaves open."""
+    driver = speaks(facts) is not None
+    known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
+    fits = f", which fits this {' and '.join(known)}" if known else ""
+    return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
+
+
+def _pinned(packages: Sequence[str], choice: Choice, facts: Facts, *, label: str) -> tuple[str, ...]:
+    """Torch in the chosen build, and its companions in the releases that belong to it.
+
+    The label makes it that very build: without one, an installer takes the build that is there for the one asked for.
+    """
+    found = [f"torch=={choice.version}{label}"]
+    for name in packages[1:]:
+        bounds = release_for(facts.tables, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
+        found.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
+    return tuple(found)
+
+
+def _is_conda_package(environment: Environment) -> bool:
+    """Whether conda, not pip, installed PyTorch here (or would: a conda environment without it)."""
+    found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
+    return all(map(by_conda, found)) if found else environment.manager == "conda"
+
+
+def _installed_companions(environment: Environment | None) -> tuple[str, ...]:
+    installed = {dist.name for dist in (environment.distributions if environment else None) or ()}
+    return tuple(name for name in _COMPANIONS if name in installed)

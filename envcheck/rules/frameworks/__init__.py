@@ -1,0 +1,1 @@
+"""Rules about frameworks' builds, and the driver and compilers that they need."""

@@ -1,0 +1,279 @@
+"""Whether a framework was built for CUDA, and for the GPUs that are here."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix, Missing, Status
+from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit
+from envcheck.compat.relations.gpu_code import code_runs_on
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.facts.driver import speaks
+from envcheck.rules.facts.frameworks import (
+    built_for_cuda,
+    compiles_its_code,
+    extended,
+    leads,
+    named,
+    others_on_cuda,
+    shown,
+    targets,
+)
+from envcheck.rules.facts.machine import called, decided, plural
+from envcheck.rules.facts.trials import gpus_it_ran_on, ran_on_a_gpu, ran_on_every_kind_of_gpu
+from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.fixes.frameworks import install_gpu_build, install_other_release
+from envcheck.rules.fixes.libraries import without_variable
+from envcheck.rules.frameworks.cuda_wanted import signs
+from envcheck.snapshot import Framework, Gpu
+from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
+
+
+def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
+    """A build for ROCm uses CUDA's names for its own GPUs: only an NVIDIA GPU makes it the wrong one.
+
+    A framework built for the CPU is worth a note even where a GPU was looked for in vain.
+
+    Of an extension the question arises where its files tell, and where the framework itself is another build.
+    """
+    framework, base = subject.framework, extended(subject)
+    if not leads(framework, facts.tables) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
+        return False
+    if framework.hip:
+        return bool(facts.usable_gpus)
+    looked_for = facts.snapshot.gpus is not None
+    return _gpu_is_expected(subject, facts) or bool(
+        looked_for and leads(framework, facts.tables) and framework.cpu_only
+    )
+
+
+def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
+    return bool(facts.usable_gpus) or bool(signs(subject.environment, facts))
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    needs=("framework.cpu_only",),
+    arises=_gpu_is_here_or_wanted,
+    proof=ran_on_a_gpu,
+    remedy=install_gpu_build,
+    explains=("extension-built-for-other-torch", "cuda-library-missing", "cuda-major-mismatch", "library-not-found"),
+)
+def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework was installed as a build for the CPU only.
+
+    What it checks
+        On a system with an NVIDIA GPU: whether the framework's files say that it was built without
+        CUDA (torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
+        package), or for ROCm; whether JAX has a CUDA plug-in, and ONNX Runtime a provider for CUDA.
+        Where a pasted text lists no GPUs: the same, if the text shows that CUDA is wanted (a driver,
+        CUDA's libraries among the packages, an error that speaks of CUDA).
+        Where no GPU is in sight, a CPU build is a note.
+        A CPU build of PyTorch fails. So does one of another framework that is there alone. Beside a
+        framework that is built for CUDA it is a warning, and for ONNX Runtime, which many packages
+        bring along for the CPU on purpose, a note.
+
+    Why it matters
+        Such a build never uses the GPU, and mostly does not complain: it computes on the CPU. It is
+        what an index without CUDA builds, a resolver's choice, or another platform's default gives.
+
+    How to fix
+        Install the CUDA build over it: PyTorch from its own index, for a CUDA version that the driver
+        runs (uv chooses the index with --torch-backend); onnxruntime-gpu after removing onnxruntime;
+        jax[cuda13]; tensorflow[and-cuda]. A CUDA toolkit on the machine changes nothing.
+
+    Sources
+        PyTorch, Start Locally: https://pytorch.org/get-started/locally/
+        Using uv with PyTorch: https://docs.astral.sh/uv/guides/integration/pytorch/
+        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
+        TensorFlow, Install with pip: https://www.tensorflow.org/install/pip
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
+    """
+    framework = subject.framework
+    build = tuple(
+        seen(f"{framework.name}: {field}", framework, field)
+        for field in ("version", "cuda", "hip")
+        if getattr(framework, field)
+    )
+    if framework.gpu_available or not (framework.cpu_only or framework.hip):
+        return passed(f"{named(framework)} is built for CUDA", *build, decided_by=decided(framework, "cpu_only"))
+    kind = f"a build for ROCm {framework.hip}" if framework.hip else "CPU-only build"
+    if not _gpu_is_expected(subject, facts):
+        title = f"{named(framework)} is a CPU build: it never uses a GPU"
+        return Outcome(status="note", title=title, evidence=build, decided_by=decided(framework, "cpu_only"))
+    wanted = signs(subject.environment, facts)
+    return Outcome(
+        status=_weight(subject, facts),
+        title=f"{shown(framework)} cannot use the GPU: {kind}",
+        message=_without_cuda(framework),
+        evidence=(*build, seen("CPU only", framework, "cpu_only"), *wanted, *_place(subject)),
+        decided_by=decided(framework, "cpu_only"),
+        confidence="medium" if wanted else "high",
+        fixes=(*_off_the_path(framework, facts), *install_gpu_build(facts, framework)),
+    )
+
+
+def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
+    """What PYTHONPATH leads to is imported in place of whatever is installed."""
+    named_there = (facts.variable("PYTHONPATH") or "").split(":")
+    folders = [each for each in named_there if each and (framework.path or "").startswith(f"{each.rstrip('/')}/")]
+    return without_variable("PYTHONPATH", folders, facts) if folders else ()
+
+
+def _weight(subject: FrameworkSubject, facts: Facts) -> Status:
+    """How much a build without CUDA matters: many packages bring a CPU build of ONNX Runtime along on purpose."""
+    framework, others = subject.framework, others_on_cuda(subject, facts.tables)
+    if framework.name == "torch":
+        return "fail"
+    if framework.name.startswith(("onnxruntime", "ort-nightly")):
+        return "warn" if _overwritten(subject) or not others else "note"
+    return "fail" if leads(framework, facts.tables) and not framework.name.startswith("jax") and not others else "warn"
+
+
+def _overwritten(subject: FrameworkSubject) -> bool:
+    """Whether the package for the GPU is installed too, and lost its files to this one."""
+    names = {each.name for each in subject.environment.distributions or ()}
+    return bool(names & {"onnxruntime-gpu", "ort-nightly-gpu"} - {subject.framework.name})
+
+
+def _without_cuda(framework: Framework) -> str:
+    if framework.name.startswith("jax"):
+        return f"{named(framework)} has no CUDA plug-in here."
+    if framework.providers is not None:
+        if "CUDA" in framework.providers:
+            return f"{named(framework)} is a build for the CPU; the provider for CUDA beside it is another package's."
+        return f"{named(framework)} has no provider for CUDA here, only: {', '.join(framework.providers)}."
+    return f"{named(framework)} was built without CUDA."
+
+
+def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
+    environment = subject.environment
+    words = [word for word in (environment.why, f"Python {environment.python}" if environment.python else None) if word]
+    place = environment.prefix or environment.key
+    return (
+        Evidence(
+            what="environment", value=f"{place} ({', '.join(words)})" if words else place, source=environment.source
+        ),
+    )
+
+
+def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
+    """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
+    framework = subject.framework
+    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
+    return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    needs=("framework.gpu_code",),
+    arises=_cuda_build_on_gpus,
+    proof=ran_on_every_kind_of_gpu,
+    required=True,
+    remedy=install_other_release,
+)
+def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework's build holds no code for the GPU.
+
+    What it checks
+        What the build was compiled for (the list inside its library, the GPU code in its binaries, else
+        what is known of the release) against the compute capability of every GPU that programs here
+        can reach. Native code runs on its own compute capability and on higher minor ones of the same
+        major; PTX runs on anything newer, after the driver has compiled it. For an extension, and for
+        a framework that compiles most of its code when it is needed (JAX, CuPy), it is a warning.
+
+    Why it matters
+        Without code for the GPU the first operation fails with "no kernel image is available for
+        execution on the device", although the framework says that CUDA is available.
+
+    How to fix
+        Install a build with code for the GPU: a newer release or CUDA version for a new GPU, an
+        older one for a GPU whose generation was dropped. A newer driver does not help.
+
+    Sources
+        PyTorch, CUDA support matrix: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
+        GPU compatibility: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#binary-compatibility
+    """
+    framework = subject.framework
+    code, known = targets(framework), _with_capability(facts)
+    if not known:
+        text = "the compute capability of the GPUs is not known"
+        missing = (Missing(fact="gpu.compute_capability"),)
+        return Outcome(
+            status="unknown", title="Whether it holds code for the GPU is not known", message=text, missing=missing
+        )
+    proven = gpus_it_ran_on(framework, facts)
+    fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
+    lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
+    if lacking and _base_lacks_it_too(subject, known, facts):
+        return None
+    held = seen(f"GPU code of {framework.name}", framework, "gpu_code")
+    if lacking:
+        return _lacking(subject, lacking, len(fits), held, facts)
+    open_questions = [fit.reason for _, fit in fits if not fit.ok]
+    if open_questions:
+        status: Status = "unknown" if leads(framework, facts.tables) else "skipped"
+        return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
+    names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
+    reasons = dict.fromkeys(fit.reason for _, fit in fits)
+    return Outcome(
+        status="pass",
+        title=f"{named(framework)} has code for {names}",
+        message="; ".join(reasons),
+        evidence=(held,),
+        decided_by=decided(framework, "gpu_code"),
+    )
+
+
+_NOT_KNOWN = "Whether it holds code for the GPU is not known"
+
+
+def _base_lacks_it_too(
+    subject: FrameworkSubject, known: tuple[tuple[Gpu, ComputeCapability], ...], facts: Facts
+) -> bool:
+    """Whether the framework that it extends has no code for any of the GPUs, which says it all."""
+    base = extended(subject)
+    code = targets(base) if base else ()
+    return base is not None and bool(code) and all(_fit(base, code, each, facts).bad for _, each in known)
+
+
+def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
+    pairs = ((gpu, ComputeCapability.parse(gpu.compute_capability)) for gpu in facts.usable_gpus)
+    return tuple((gpu, capability) for gpu, capability in pairs if capability is not None)
+
+
+def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
+    """Whether the build holds code for it; where only the driver cannot compile its PTX, driver-too-old says so."""
+    cuda, spoken = CudaVersion.parse(framework.cuda), speaks(facts)
+    fit = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
+    if not fit.bad or cuda is None:
+        return fit
+    with_newer_driver = code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda)
+    return with_newer_driver if with_newer_driver.ok else fit
+
+
+def _lacking(
+    subject: FrameworkSubject,
+    lacking: tuple[tuple[Gpu, Fit], ...],
+    total: int,
+    held: Evidence,
+    facts: Facts,
+) -> Outcome:
+    """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
+    framework = subject.framework
+    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
+    fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
+    names = ", ".join(called(gpu) for gpu, _ in lacking)
+    capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))
+    whom = called(lacking[0][0]) if len(lacking) == 1 else f"{len(lacking)} of {plural(total, 'GPU')}"
+    return does_not_fit(
+        f"{named(framework)} has no code for {whom}",
+        fit,
+        evidence=(held, *capabilities, *_place(subject)),
+        fixes=install_other_release(facts, framework),
+        worst="fail" if len(lacking) == total and whole else "warn",
+        more=f" Without code: {names}.",
+        decided_by=decided(framework, "gpu_code"),
+    )

@@ -1,0 +1,180 @@
+"""Compilers that are used at run time: the ptxas that Triton brings, and the C compiler that it looks for."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.relations.fit import Fit
+from envcheck.compat.relations.gpu_cuda import cuda_targets
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.fixes.driver import installer
+from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.fixes.install import How, in_steps, install
+from envcheck.rules.fixes.libraries import other_compiler, without_variable
+from envcheck.rules.fixes.torch import install_fitting_build
+from envcheck.snapshot import Framework
+from envcheck.versions import ComputeCapability, CudaVersion
+
+_ASSEMBLER = "ptxas"
+_PATH = "TRITON_PTXAS_PATH"
+_HOSTS = {
+    "C compiler": "C compiler (CC, gcc or clang)",
+    "CC": "compiler by the name in CC",
+    "Python.h": "Python.h of its Python",
+}
+_HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
+"""The package of Python's headers, by the program that installs packages; elsewhere ``python3-dev``."""
+
+
+def _is_triton(subject: FrameworkSubject, _facts: Facts) -> bool:
+    name = subject.framework.name
+    return name in ("triton", "pytorch-triton", "triton-nightly") and subject.framework.problem is None
+
+
+def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
+    """The assemblers that Triton brings, with the CUDA that each is of."""
+    found = {name: CudaVersion.parse(version) for name, version in framework.built_for.items()}
+    return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
+
+
+def _assembles(subject: FrameworkSubject, facts: Facts) -> bool:
+    known = any(gpu.compute_capability for gpu in facts.usable_gpus)
+    return _is_triton(subject, facts) and known and bool(_assemblers(subject.framework)) and not facts.variable(_PATH)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    arises=_assembles,
+    explains=("framework-cannot-use-gpu",),
+    remedy=other_compiler,
+)
+def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A compiler that is used at run time does not know the GPU.
+
+    What it checks
+        The release of each ptxas that Triton brings against the compute capability of the GPUs. What
+        NVRTC and other copies of ptxas say of GPUs and PTX that they do not know is read from error
+        lines.
+
+    Why it matters
+        Triton, `torch.compile`, XLA and CuPy compile when the program runs. A compiler that is older
+        than the GPU stops with "Value 'sm_…' is not defined for option 'gpu-name'", "invalid value
+        for --gpu-architecture" or "Unsupported .version".
+
+    How to fix
+        Install the newer release of the framework that brings a newer compiler. For Triton another
+        ptxas can be named in TRITON_PTXAS_PATH; for XLA the first one on PATH counts.
+
+    Sources
+        PTX ISA, release notes and targets:
+            https://docs.nvidia.com/cuda/parallel-thread-execution/index.html#release-notes
+        Triton, releases: https://github.com/triton-lang/triton/releases
+    """
+    framework = subject.framework
+    own = _assemblers(framework)
+    capabilities = {
+        capability: gpu for gpu in facts.usable_gpus if (capability := ComputeCapability.parse(gpu.compute_capability))
+    }
+    for capability, gpu in capabilities.items():
+        fits = [cuda_targets(facts.tables, capability, version) for version in own.values()]
+        if any(fit.ok for fit in fits) or ran_on_gpu(framework):
+            continue
+        if not all(fit.bad for fit in fits):
+            title = f"Whether {named(framework)} can compile for {called(gpu)}"
+            return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
+        return _does_not_know(framework, fits[0], called(gpu), facts)
+    return passed(f"{named(framework)} brings a ptxas that knows the GPU", seen("assemblers", framework, "built_for"))
+
+
+def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Outcome:
+    newer = Fix(
+        text=f"Or name a newer ptxas in {_PATH}", command=("env", f"{_PATH}=/usr/local/cuda/bin/ptxas", "python")
+    )
+    return does_not_fit(
+        f"{named(framework)} cannot compile for {gpu}",
+        fit,
+        evidence=(seen("assemblers that it brings", framework, "built_for"),),
+        fixes=(*install_fitting_build(facts), newer),
+        worst="warn",
+    )
+
+
+def _compiles(subject: FrameworkSubject, facts: Facts) -> bool:
+    return _is_triton(subject, facts) and subject.framework.binaries is not None
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    arises=_compiles,
+    explains=("framework-cannot-use-gpu",),
+    remedy=other_compiler,
+)
+def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A compiler that is needed at run time is not there.
+
+    What it checks
+        Whether Triton brings its ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit; and what
+        it compiles the start of a kernel with, which is written in C: the compiler that CC names,
+        gcc or clang on PATH, and the headers of the environment's Python. That XLA, Numba and others
+        miss ptxas, libdevice or libNVVM is read from error lines.
+
+    Why it matters
+        Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or
+        "Python.h: No such file or directory", as slim images have neither; XLA with "libdevice not
+        found".
+
+    How to fix
+        Install Triton's own wheel; gcc and Python's headers (python3-dev) by the distribution's
+        package manager (a note where Triton came with PyTorch, of which only `torch.compile` needs
+        them); for JAX and TensorFlow the wheel nvidia-cuda-nvcc, or a toolkit
+        that `XLA_FLAGS=--xla_gpu_cuda_data_dir=…` names; for Numba the extra of numba-cuda.
+
+    Sources
+        Triton, how it compiles in C:
+            https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py
+        XLA, flags: https://openxla.org/xla/flags_guidance
+        Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
+    """
+    framework = subject.framework
+    lacking = [name for name, place in framework.compiles_with.items() if not place]
+    if lacking and not ran_on_gpu(framework):
+        return _cannot_compile_in_c(subject, lacking, facts)
+    if _assemblers(framework):
+        return passed(f"{named(framework)} brings its own ptxas")
+    toolkits = facts.snapshot.toolkits
+    elsewhere = facts.variable(_PATH) or (toolkits and any(each.nvcc for each in toolkits.items))
+    if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
+        return None
+    again = install(facts, (framework.name,), f"Install {framework.name} from its own wheel", How(again=True))
+    return Outcome(
+        status="warn",
+        title=f"{named(framework)} has no ptxas",
+        message="It brings none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
+        evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
+        fixes=again,
+    )
+
+
+def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
+    """A note where it came with PyTorch, which computes without it; vLLM does not."""
+    framework, names = subject.framework, {each.name for each in of(subject.environment)}
+    what = " and ".join(_HOSTS.get(name, name) for name in lacking)
+    install = installer(facts)
+    headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
+    packages = [headers if name == "Python.h" else "gcc" for name in lacking if name in _HOSTS and name != "CC"]
+    command = ("sudo", *install, *packages) if install else ()
+    unset = without_variable("CC", (), facts) if "CC" in lacking else ()
+    brings = (Fix(text=f"Install {' and '.join(packages)}", command=command, who="root"),) if packages else ()
+    return Outcome(
+        status="note" if "torch" in names and "vllm" not in names else "warn",
+        title=f"{named(framework)} finds no {what}",
+        message=f"What starts a kernel is written in C and compiled when the first one is called; there is no {what}.",
+        evidence=(seen("what it compiles with", framework, "compiles_with"),),
+        fixes=in_steps((*unset, *brings)),
+    )

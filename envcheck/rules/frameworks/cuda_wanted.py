@@ -1,0 +1,55 @@
+"""Signs that CUDA is wanted on a machine of which nobody listed the GPUs: of most machines in pasted text."""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.checks import Evidence
+from envcheck.compat.relations.visible_devices import hides_all
+from envcheck.rules.api import Facts, seen
+from envcheck.rules.facts.library_names import wheel_of
+from envcheck.rules.messages.observed import quoted_error
+from envcheck.rules.variables.visible_devices import VISIBLE, as_set
+from envcheck.snapshot import Environment
+
+_TOOLKIT = re.compile(
+    r"nvidia-cuda-|(?:cudatoolkit|pytorch-cuda|cuda-toolkit|cuda-runtime|cuda-cudart|cuda-libraries)$"
+)
+"""Distributions of the toolkit's parts, besides NVIDIA's wheels of libraries."""
+
+_SPEAKS_OF_CUDA = re.compile(r"cuda|cudnn|cublas|nccl", re.IGNORECASE)
+_LOG_PREFIX = re.compile(r"\.cc:[0-9]+\]")
+"""TensorFlow and XLA write such lines on machines without a GPU too."""
+
+_CODE = re.compile(r"\S+\.py\b")
+"""A file that a warning comes from: a CPU build of PyTorch has a ``torch/cuda/__init__.py`` as well."""
+
+
+def signs(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
+    """What says that CUDA is wanted there, strongest first; nothing where somebody looked for GPUs."""
+    if facts.snapshot.gpus is not None:
+        return ()
+    return (*_driver(facts), *_variable(facts), *_package(environment), *_error(facts))
+
+
+def _driver(facts: Facts) -> tuple[Evidence, ...]:
+    driver = facts.snapshot.driver
+    known = next((field for field in ("release", "cuda") if driver and getattr(driver, field)), None)
+    return (seen(f"driver: {known}", driver, known),) if driver and known else ()
+
+
+def _variable(facts: Facts) -> tuple[Evidence, ...]:
+    value = facts.variable(VISIBLE)
+    return (as_set(VISIBLE, value),) if value is not None and not hides_all(value) else ()
+
+
+def _package(environment: Environment) -> tuple[Evidence, ...]:
+    installed = environment.distributions or ()
+    found = next((each for each in installed if wheel_of(each.name) or _TOOLKIT.match(each.name)), None)
+    return (seen(f"CUDA's libraries: {found.name}", found, "version"),) if found else ()
+
+
+def _error(facts: Facts) -> tuple[Evidence, ...]:
+    errors = (error for error in facts.snapshot.observed_errors if not _LOG_PREFIX.search(error.text))
+    found = next((error for error in errors if _SPEAKS_OF_CUDA.search(_CODE.sub("", error.text))), None)
+    return (quoted_error(found, "asks for CUDA"),) if found else ()

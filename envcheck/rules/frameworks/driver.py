@@ -1,0 +1,197 @@
+"""Whether the driver runs what a framework was built with."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix, Missing, Status
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda
+from envcheck.compat.relations.fit import Fit
+from envcheck.compat.relations.gpu_code import code_runs_on
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.facts.driver import library_on_disk, release, release_text, speaks, speaks_natively
+from envcheck.rules.facts.frameworks import built_for_cuda, extended, leads, named, targets
+from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
+from envcheck.rules.facts.needs import unanswered
+from envcheck.rules.facts.trials import ran_with_this_driver
+from envcheck.rules.fixes.driver import update_driver
+from envcheck.rules.fixes.fits import does_not_fit, not_known
+from envcheck.rules.fixes.frameworks import install_other_release
+from envcheck.snapshot import Driver, Framework
+from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+
+def _fixes(facts: Facts) -> tuple[Fix, ...]:
+    return (*install_other_release(facts), *update_driver(facts))
+
+
+def _driver_is_apart(subject: FrameworkSubject, facts: Facts) -> bool:
+    """On a Jetson the driver is part of the system software and has other release numbers."""
+    return built_for_cuda(subject, facts) and not on_tegra(facts)
+
+
+def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
+    """An extension runs in the CUDA of what it extends; of what is no framework itself only a known CUDA counts."""
+    framework, base = subject.framework, extended(subject)
+    if base is not None and base.cuda:
+        return False
+    return _driver_is_apart(subject, facts) and (leads(framework, facts.tables) or framework.cuda is not None)
+
+
+def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
+    whole = leads(subject.framework, facts.tables)
+    return whole and _driver_is_apart(subject, facts) and driver_of(facts).release is not None
+
+
+@rule(
+    layer="driver",
+    scope="env",
+    per="framework",
+    needs=("framework.cuda",),
+    arises=_starts_cuda_itself,
+    proof=ran_with_this_driver,
+    required=True,
+    remedy=_fixes,
+)
+def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The driver is too old for the CUDA version that a framework was built with.
+
+    What it checks
+        The driver's release against the least one that NVIDIA states for the CUDA version of the
+        framework's build; for all but long outdated versions that is the least of the CUDA major
+        version. Where a GPU's code is only there as PTX, the driver must also be as new as the
+        toolkit that wrote it. A CUDA toolkit on the machine does not matter here: wheels bring
+        their own libraries.
+
+    Why it matters
+        The CUDA runtime in the framework refuses to start on an older driver; the framework then
+        sees no GPU.
+
+    How to fix
+        Install the framework's build for a CUDA version that the driver runs (no root needed), or
+        update the driver. In a container the driver is the host's. On data-centre GPUs a
+        cuda-compat package can stand in for a newer driver.
+
+    Sources
+        CUDA Compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
+        CUDA Toolkit release notes: https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/
+    """
+    framework, driver = subject.framework, driver_of(facts)
+    cuda, number = CudaVersion.parse(framework.cuda), release(facts)
+    if cuda is None or number is None:
+        return _cannot_compare(framework, driver, facts)
+    evidence = (
+        seen(f"CUDA of {framework.name}", framework, "cuda"),
+        _release_evidence(driver, facts),
+        *((seen("CUDA that the driver speaks", driver, "cuda"),) if driver.cuda else ()),
+    )
+    title = f"Driver {number} runs CUDA {cuda} of {named(framework)}"
+    if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
+        proof = seen(f"{framework.name} can use the GPU", framework, "gpu_available")
+        return passed(title, *evidence, proof, decided_by="framework-ran")
+    fit = _fit(subject, number, cuda, facts)
+    if fit.ok:
+        return passed(title, *evidence)
+    if not fit.bad and not leads(framework, facts.tables):
+        return None
+    if not fit.bad:
+        return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
+    fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
+    title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework, facts)
+    return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
+
+
+def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
+    """Skipped where there is no driver; unknown where one could not be read, or its release is none."""
+    if release_text(facts) is not None:
+        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a version that can be read"
+        return Outcome(status="unknown", title="Whether the driver fits is not known", message=text)
+    title = "Not compared with a driver"
+    if driver.installed is False:
+        missing = (Missing(fact="driver.release"),)
+        return Outcome(status="skipped", title=title, message="no NVIDIA driver was found here", missing=missing)
+    return unanswered("driver.release", title, facts.snapshot)
+
+
+def _release_evidence(driver: Driver, facts: Facts) -> Evidence:
+    kernel, library = facts.snapshot.kernel, library_on_disk(facts.snapshot)
+    if driver.release:
+        return seen("driver", driver, "release")
+    if kernel and kernel.nvidia and kernel.nvidia.version:
+        return Evidence(what="kernel module", value=kernel.nvidia.version, source=kernel.source_of("nvidia"))
+    what = f"driver library {library.path}" if library else "driver"
+    return Evidence(what=what, value=release_text(facts) or "", source=library.source if library else "file")
+
+
+def _on_disk_only(driver: Driver, facts: Facts) -> str:
+    """Where no driver runs, the libraries on disk stand for it."""
+    if driver.release or facts.own_gpus:
+        return ""
+    text = " No driver is running here: its library on disk was taken."
+    return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
+
+
+def _weight(framework: Framework, facts: Facts) -> Status:
+    return "fail" if leads(framework, facts.tables) else "warn"
+
+
+def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
+    """Whether the driver runs the build, and can compile its PTX for the GPUs that it holds no native code for."""
+    said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
+    fit = driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
+    if not fit.ok:
+        return fit
+    code, spoken = targets(subject.framework), speaks(facts)
+    for gpu in facts.usable_gpus:
+        capability = ComputeCapability.parse(gpu.compute_capability)
+        if capability is None or not code:
+            continue
+        compiled = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
+        if compiled.bad and code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda).ok:
+            return compiled
+    return fit
+
+
+@rule(
+    layer="driver",
+    scope="env",
+    per="framework",
+    needs=("framework.cuda", "driver.release"),
+    arises=_leads_beside_a_driver,
+    yields_to=("driver-too-old",),
+)
+def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The driver is older than a framework's CUDA version, and runs it all the same.
+
+    What it checks
+        Whether the CUDA version that the driver speaks is older than the framework's, within the
+        same major version. It is a remark, not a fault.
+
+    Why it matters
+        Minor-version compatibility makes such a pair work. What it leaves out: PTX written by the
+        newer toolkit cannot be compiled by the older driver (code that is generated at run time,
+        GPUs without native code in the build), and features that need the newer driver fail with
+        an error of their own. XLA compiles more slowly.
+
+    How to fix
+        Nothing needs to be done. To be rid of the limits, update the driver, or install the build
+        for a CUDA version that the driver speaks.
+
+    Sources
+        Minor-version compatibility:
+            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+    """
+    framework, number = subject.framework, release(facts)
+    cuda = CudaVersion.parse(framework.cuda)
+    if cuda is None or number is None or speaks_natively(facts, cuda) is not False:
+        return None
+    said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
+    if not driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok:
+        return None
+    return Outcome(
+        status="note",
+        title=f"Driver {number} is older than CUDA {cuda} of {framework.name}, which works",
+        message=f"It speaks CUDA {speaks(facts)}; minor-version compatibility covers the rest, PTX excepted.",
+        evidence=(
+            seen(f"CUDA of {framework.name}", framework, "cuda"),
+            Evidence(what="CUDA that the driver speaks", value=str(speaks(facts)), source="driver"),
+        ),
+    )

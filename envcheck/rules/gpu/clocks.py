@@ -1,0 +1,199 @@
+"""What holds a GPU's clocks down, and what makes each start slow."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import called, decided, listed
+from envcheck.rules.facts.needs import refused, unanswered
+from envcheck.rules.fixes.driver import smi_choice
+from envcheck.snapshot import Gpu, Power, Temperature, Throttle
+
+_BRAKE = "hw_power_brake_slowdown"
+_CAP = "sw_power_cap"
+_HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
+
+_LOWERED = 0.99
+"""A limit below this share of the default was lowered; NVML rounds to milliwatts."""
+
+_HELD_BELOW = 1.0
+"""Degrees: a GPU that the driver slows down for its heat stands at its limit or just below it."""
+
+_WORTH_SAYING = 1.0
+"""Seconds of throttling since the driver was loaded from which a note is made: shorter moments are nothing."""
+
+
+def _check_supply(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Check power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),)
+
+
+def _check_cooling(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Check fans, air flow and the temperature of the room", who="cluster-admin"),)
+
+
+def _watts(power: Power) -> str:
+    return f"{power.limit:.0f} W of {power.limit_default:.0f} W by default"
+
+
+@rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_supply)
+def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
+    """A GPU is slowed down by its power supply or a lowered power limit.
+
+    What it checks
+        Whether the power brake is engaged now (the machine's power supply tells the GPU to slow
+        down), or the GPU runs at a power limit that was set below its default. Running at the
+        default limit under load is normal and passes.
+
+    Why it matters
+        The power brake halves the clocks or worse. A lowered limit costs speed in every kernel that
+        would use the power, which matrix products do.
+
+    How to fix
+        Power brake: check the power supplies, their redundancy mode and the cabling. Limit: set it
+        back with `nvidia-smi -pl WATTS`, unless it was lowered on purpose.
+
+    Sources
+        Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+    """
+    throttle, power = gpu.throttle or Throttle(), gpu.power or Power()
+    reasons = throttle.reasons or ()
+    lowered = bool(power.limit and power.limit_default and power.limit < _LOWERED * power.limit_default)
+    limits = (
+        (seen("power limit (W)", power, "limit"), seen("default limit (W)", power, "limit_default")) if lowered else ()
+    )
+    evidence = (seen("reasons now", throttle, "reasons"), *limits)
+    if _BRAKE in reasons:
+        return Outcome(
+            status="warn",
+            title=f"{called(gpu)}: the power brake is engaged",
+            message="The machine's power supply makes the GPU lower its clocks.",
+            evidence=evidence,
+            decided_by="driver-answered",
+        )
+    if not lowered:
+        return passed("Power does not slow it down", *evidence, decided_by="driver-answered")
+    capped = _CAP in reasons
+    return Outcome(
+        status="warn" if capped else "note",
+        title=f"{called(gpu)}: power {'capped' if capped else 'limit set'} at {_watts(power)}",
+        message="The power limit was lowered" + (", and holds the clocks down now." if capped else "."),
+        evidence=evidence,
+        decided_by="driver-answered",
+        fixes=_raise_limit(gpu, power),
+    )
+
+
+def _raise_limit(gpu: Gpu, power: Power) -> tuple[Fix, ...]:
+    command = ("sudo", "nvidia-smi", *smi_choice(gpu), "-pl", f"{power.limit_default:.0f}")
+    risk = "more heat and power; the limit may have been lowered on purpose"
+    return (Fix(text="Set the power limit back to its default", command=command, who="root", risk=risk),)
+
+
+@rule(layer="gpu", scope="node", per="gpu", arises=listed, remedy=_check_cooling)
+def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """A GPU is slowed down because it is hot.
+
+    What it checks
+        Whether a thermal slowdown, by the hardware or by the driver, is active now. That one was
+        active earlier, since the driver was loaded, is only noted. Where it is not known whether one
+        is active: whether the GPU stands at its maximum operating temperature.
+
+    Why it matters
+        A hot GPU runs slower than its neighbours, and in a job over several GPUs all wait for the
+        slowest. The hardware slowdown halves the clocks or worse.
+
+    How to fix
+        Check fans, air flow, dust and the room's temperature; a passively cooled card needs the
+        chassis fans. On a liquid-cooled machine, check the loop.
+
+    Sources
+        Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+        Temperature thresholds: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html
+    """
+    throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
+    if throttle.reasons is None:
+        return _by_temperature(gpu, temperature) or _reasons_missing(gpu, facts)
+    active = [reason for reason in _HEAT if reason in (throttle.reasons or ())]
+    heat = (seen("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
+    evidence = (seen("reasons now", throttle, "reasons"), *heat)
+    if active:
+        return Outcome(
+            status="warn",
+            title=f"{called(gpu)} is throttled by heat",
+            message=f"Active now: {', '.join(active)}.",
+            evidence=evidence,
+            decided_by="driver-answered",
+        )
+    earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in _HEAT)
+    if earlier >= _WORTH_SAYING:
+        spent = Evidence(what="thermal slowdown since the driver was loaded", value=f"{earlier:.0f} s", source="nvml")
+        return Outcome(
+            status="note",
+            title=f"{called(gpu)} was throttled by heat for {earlier:.0f} s",
+            message="Since the driver was loaded; not now.",
+            evidence=(spent, *heat),
+            decided_by="driver-answered",
+        )
+    return passed("Heat does not slow it down", *evidence, decided_by="driver-answered")
+
+
+def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
+    """From its maximum operating temperature on, the driver holds a GPU's clocks down."""
+    now, limit = temperature.gpu, temperature.gpu_max
+    if now is None or limit is None:
+        return None
+    bounds = (("maximum operating temperature (°C)", "gpu_max"), ("slowdown by the hardware from (°C)", "slowdown"))
+    evidence = (
+        seen("temperature (°C)", temperature, "gpu"),
+        *(seen(what, temperature, field) for what, field in bounds if getattr(temperature, field) is not None),
+    )
+    how = decided(temperature, "gpu")
+    if now < limit - _HELD_BELOW:
+        return passed(f"{now:.0f} °C, below the limit of {limit:.0f} °C", *evidence, decided_by=how)
+    return Outcome(
+        status="warn",
+        title=f"{called(gpu)} is at its limit of {limit:.0f} °C",
+        message="The driver lowers the clocks to keep a GPU below its maximum operating temperature.",
+        evidence=evidence,
+        decided_by=how,
+        confidence="medium",
+    )
+
+
+def _reasons_missing(gpu: Gpu, facts: Facts) -> Outcome | None:
+    need = "gpu.throttle.reasons"
+    return None if refused(need, gpu) else unanswered(need, "Slowdown by heat", facts.snapshot)
+
+
+@rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=listed)
+def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """Persistence mode is off.
+
+    What it checks
+        Whether the driver keeps the GPU initialised while nobody uses it. It is a remark, not a
+        fault: everything works without.
+
+    Why it matters
+        Without it the driver starts the GPU anew for each first program, which takes one to three
+        seconds a GPU, and settings such as clocks and power limits are lost in between.
+
+    How to fix
+        On a server, run nvidia-persistenced (it comes with the driver). On a desktop whose display
+        is on the GPU it makes no difference.
+
+    Sources
+        Driver Persistence: https://docs.nvidia.com/deploy/driver-persistence/
+    """
+    evidence = seen("persistence mode", gpu, "persistence_mode")
+    if gpu.persistence_mode:
+        return passed("Persistence mode is on", evidence, decided_by="driver-answered")
+    platform = facts.snapshot.platform
+    command = () if platform and platform.wsl else ("sudo", "systemctl", "enable", "--now", "nvidia-persistenced")
+    return Outcome(
+        status="note",
+        title=f"{called(gpu)}: persistence mode is off",
+        message="The first program after a pause waits while the driver starts the GPU.",
+        evidence=(evidence,),
+        decided_by="driver-answered",
+        fixes=(Fix(text="On a server, run the persistence daemon", command=command, who="root"),),
+    )

@@ -1,0 +1,228 @@
+"""GPUs that fell off the bus, whose firmware hangs, or that the driver wants to be reset."""
+
+from __future__ import annotations
+
+from envcheck.checks import Fix, Missing
+from envcheck.rules.api import Action, Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import called, listed, nvml_answers
+from envcheck.rules.facts.needs import unanswered
+from envcheck.rules.fixes import driver
+from envcheck.rules.messages.driver import answers, naming, shown
+from envcheck.rules.messages.observed import kernel_messages, quoted
+from envcheck.snapshot import Gpu, KernelMessage, Snapshot
+
+
+def _has_gpus(_subject: Snapshot, facts: Facts) -> bool:
+    return bool(facts.own_gpus)
+
+
+def _gpu_of(message: KernelMessage, facts: Facts) -> Gpu | None:
+    """The GPU that a line of the kernel log is about; the log leaves the PCI function out."""
+    place = (message.pci_bus_id or "").lower()
+    if not place:
+        return None
+    return next((gpu for gpu in facts.gpus if (gpu.pci_bus_id or "").startswith(place)), None)
+
+
+def _answers_now(message: KernelMessage, facts: Facts) -> bool:
+    """Whether the GPU of an older line of the log answers the driver today."""
+    gpu = _gpu_of(message, facts)
+    return nvml_answers(facts) and gpu is not None and gpu.index is not None and not gpu.errors
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    needs=("gpus",),
+    arises=_has_gpus,
+    remedy=driver.reboot,
+    explains=("gpu-firmware-timeout", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible", "nvlink-down"),
+)
+def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A GPU is lost: it fell off the bus.
+
+    What it checks
+        Whether NVML answers "GPU is lost" for a GPU, or the kernel log holds Xid 79 ("GPU has fallen
+        off the bus"). A GPU that merely is not there says nothing. One that was lost since the
+        machine started, and answers again, is a warning.
+
+    Why it matters
+        The driver can no longer reach the GPU over PCI Express. What ran on it has failed. The cause
+        is commonly power, heat, the slot or riser, or a defective card.
+
+    How to fix
+        Drain the machine and restart it; cut the power if the GPU does not return. If it happens
+        again: check the power supply, seating and temperature, update firmware and driver, and try
+        the card in another slot before it is replaced.
+
+    Sources
+        Xid errors: https://docs.nvidia.com/deploy/xid-errors/
+        NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
+    """
+    lost = tuple((gpu, error) for gpu in facts.gpus for error in naming("gpu-lost", gpu.errors))
+    calls = naming("gpu-lost", answers(facts))
+    messages = kernel_messages("gpu-lost", facts.snapshot)
+    if not (lost or calls or messages):
+        return passed("No GPU is lost", decided_by="driver-answered") if nvml_answers(facts) else None
+    back = not lost and not calls and all(_answers_now(message, facts) for message in messages)
+    names = ", ".join(dict.fromkeys([*(called(gpu) for gpu, _ in lost), *(_place(each, facts) for each in messages)]))
+    return Outcome(
+        status="warn" if back else "fail",
+        title=f"{names or 'A GPU'} {'was lost since the start, and answers again' if back else 'is lost'}",
+        message="The driver could not reach it over PCI Express" + (" for a time." if back else "."),
+        evidence=(
+            *(shown(error) for _, error in lost),
+            *(shown(result) for result in calls),
+            *(quoted(message) for message in messages),
+        ),
+        decided_by="driver-answered",
+        action="reboot",
+    )
+
+
+def _place(message: KernelMessage, facts: Facts) -> str:
+    gpu = _gpu_of(message, facts)
+    return called(gpu) if gpu else f"GPU {message.pci_bus_id}" if message.pci_bus_id else "A GPU"
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    needs=("kernel.log.readable",),
+    arises=_has_gpus,
+    remedy=driver.reboot,
+    explains=("gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
+)
+def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A GPU's firmware (GSP) stopped answering.
+
+    What it checks
+        Whether the kernel log holds Xid 119 (no answer from the GPU System Processor in time) or
+        Xid 120 (its error). If the GPU answers again, it is a warning.
+
+    Why it matters
+        The GPU's management runs on its GSP. When that hangs, calls to the GPU hang, nvidia-smi and
+        NVML among them, until the GPU is reset.
+
+    How to fix
+        Drain and restart the machine (a GPU reset often is not enough). Then update the driver:
+        many causes were mended in later releases of the same branch. If it comes back on one GPU
+        only, have that GPU tested.
+
+    Sources
+        Xid errors: https://docs.nvidia.com/deploy/xid-errors/
+    """
+    log = snapshot.kernel.log if snapshot.kernel else None
+    messages = kernel_messages("gpu-firmware-timeout", snapshot)
+    if log is not None and not log.readable and not messages:
+        text = f"the kernel log may not be read ({log.why_not or 'no permission'}); sudo dmesg | grep Xid would tell"
+        missing = (Missing(fact="kernel.log.messages"),)
+        return Outcome(status="skipped", title="Xid events in the kernel log", message=text, missing=missing)
+    if not messages:
+        return passed("No firmware timeout since the start", decided_by="driver-answered")
+    back = all(_answers_now(message, facts) for message in messages)
+    names = ", ".join(dict.fromkeys(_place(message, facts) for message in messages))
+    return Outcome(
+        status="warn" if back else "fail",
+        title=f"The firmware of {names} {'did not answer for a time' if back else 'does not answer'}",
+        message="The driver's requests to the GPU System Processor (GSP) timed out.",
+        evidence=tuple(quoted(message) for message in messages),
+        decided_by="driver-answered",
+        action="reboot",
+        fixes=(*driver.reboot(facts), *driver.update_driver(facts)),
+    )
+
+
+_ACTIONS: dict[str, Action] = {
+    "gpu_reset": "reset",
+    "bus_reset": "reset",
+    "node_reboot": "reboot",
+    "system_reboot": "reboot",
+    "drain_p2p": "drain",
+    "drain_and_reset": "drain",
+}
+
+_ADVICE = {
+    "reset": "to be reset",
+    "reboot": "the machine to be restarted",
+    "drain": "to be drained of its work",
+}
+
+
+_OTHER_WAYS = {
+    "recover_imex_domain": Fix(
+        text="Restart the IMEX service, which shares memory between nodes, on all of them (recover_imex_domain)",
+        command=("sudo", "systemctl", "restart", "nvidia-imex"),
+        who="cluster-admin",
+        risk="ends jobs that share memory across the nodes",
+    )
+}
+"""What brings a GPU back that needs neither a reset nor a restart, by NVML's advice."""
+
+
+def _reset(_facts: Facts) -> tuple[Fix, ...]:
+    return (driver.reset(None),)
+
+
+def _known_to_driver(gpu: Gpu, facts: Facts) -> bool:
+    return listed(gpu, facts) or bool(gpu.errors)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    arises=_known_to_driver,
+    remedy=_reset,
+    explains=("gpu-init-failed", "no-gpu-visible"),
+)
+def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """A GPU must be reset, or its machine restarted, before it is used again.
+
+    What it checks
+        NVML's recovery action for the GPU, and whether NVML answers "reset required".
+
+    Why it matters
+        After a fault the driver says what brings the GPU back: a reset, a restart, or draining what
+        still runs first. Until then new work on it fails or hangs.
+
+    How to fix
+        Do as the driver says. Reset: stop what uses the GPU, then `nvidia-smi --gpu-reset -i ID`
+        (GPUs that share NVLinks together). Drain: let running work end, start nothing new, reset.
+        Restart: drain the machine and restart it.
+
+    Sources
+        GPU memory error management, recovery action flag:
+          https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
+        Xid errors, 154: https://docs.nvidia.com/deploy/xid-errors/
+    """
+    required = naming("gpu-needs-reset", gpu.errors)
+    advice = gpu.recovery_action
+    if not required and advice == "none":
+        return passed(f"{called(gpu)} needs no recovery", decided_by="driver-answered")
+    if not required and advice is None:
+        refused = "recovery_action" in gpu.not_supported
+        return None if refused else unanswered("gpu.recovery_action", "Recovery action", facts.snapshot)
+    action = "reset" if required else _ACTIONS.get(advice or "", "none")
+    evidence = (
+        *(shown(error) for error in required),
+        *((seen("recovery action", gpu, "recovery_action"),) if advice else ()),
+    )
+    return Outcome(
+        status="fail",
+        title=f"{called(gpu)} needs {_ADVICE.get(action, f'recovery: {advice}')}",
+        message="After a fault, the driver asks for this before the GPU is used again.",
+        evidence=evidence,
+        decided_by="driver-answered",
+        action=action,
+        fixes=_ways_back(action, advice, gpu, facts),
+    )
+
+
+def _ways_back(action: Action, advice: str | None, gpu: Gpu, facts: Facts) -> tuple[Fix, ...]:
+    if advice in _OTHER_WAYS:
+        return (_OTHER_WAYS[advice],)
+    if action == "none":
+        text = f"Recover it as the driver asks ({advice}); its documentation says how"
+        return (Fix(text=text, who="cluster-admin"),)
+    return driver.reboot(facts) if action == "reboot" else (driver.reset(gpu),)

@@ -1,0 +1,146 @@
+"""Errors of a GPU's memory: uncorrected ones, and the rows and pages that are put out of use for them."""
+
+from __future__ import annotations
+
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import called, listed, plural
+from envcheck.rules.facts.needs import unanswered
+from envcheck.rules.fixes import driver
+from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
+
+
+def _has_ecc_on(gpu: Gpu, facts: Facts) -> bool:
+    return listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    needs=("gpu.ecc.volatile_uncorrected",),
+    arises=_has_ecc_on,
+    explains=("gpu-needs-reset", "row-remap-pending"),
+)
+def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
+    """A GPU met memory errors that could not be corrected.
+
+    What it checks
+        Uncorrected ECC errors counted since the driver was loaded. Errors of the GPU's whole life
+        (the aggregate count) are only noted: they belong to earlier starts.
+
+    Why it matters
+        Data was lost. The program that used it was stopped, and the driver takes the row or page out
+        of use at the next reset; until then the same cell may fail again.
+
+    How to fix
+        Reset the GPU so that the row is remapped. Errors that return on new rows, or a failed
+        remapping, call for a replacement.
+
+    Sources
+        GPU memory error management: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
+        Xid errors 48, 63, 64, 94, 95: https://docs.nvidia.com/deploy/xid-errors/
+    """
+    ecc = gpu.ecc or Ecc()
+    evidence = [seen("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
+    if ecc.aggregate_uncorrected is not None:
+        evidence.append(seen("uncorrected in all", ecc, "aggregate_uncorrected"))
+    if ecc.volatile_uncorrected:
+        return Outcome(
+            status="fail",
+            title=f"{called(gpu)}: {plural(ecc.volatile_uncorrected, 'uncorrected memory error')}",
+            message="Memory errors that ECC could not correct, since the driver was loaded.",
+            evidence=tuple(evidence),
+            decided_by="driver-answered",
+            action="reset",
+            fixes=(driver.reset(gpu),),
+        )
+    if ecc.aggregate_uncorrected:
+        return Outcome(
+            status="note",
+            title=f"{called(gpu)} had {plural(ecc.aggregate_uncorrected, 'uncorrected memory error')} in its life",
+            message="None since the driver was loaded.",
+            evidence=tuple(evidence),
+            decided_by="driver-answered",
+        )
+    return passed("No uncorrected memory errors", *evidence, decided_by="driver-answered")
+
+
+@rule(layer="gpu", scope="node", per="gpu", arises=listed, explains=("gpu-needs-reset",))
+def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """A repair of the GPU's memory waits for a reset.
+
+    What it checks
+        Whether a row of the memory is waiting to be remapped (Ampere and later), or a page to be
+        retired (earlier GPUs).
+
+    Why it matters
+        A faulty row is replaced by a spare one at the next reset. Until then the GPU may be used;
+        the driver keeps programs away from the faulty page where it can, and some memory is lost.
+
+    How to fix
+        Reset the GPU, or restart the machine, at the next opportunity.
+
+    Sources
+        GPU memory error management: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
+    """
+    remap, ecc = gpu.row_remap or RowRemap(), gpu.ecc or Ecc()
+    flags: tuple[tuple[Record, str, str], ...] = (
+        (remap, "pending", "row remapping"),
+        (ecc, "retirement_pending", "page retirement"),
+    )
+    known = [(record, field, name) for record, field, name in flags if getattr(record, field) is not None]
+    if not known:
+        refused = {"row_remap", "row_remap.pending"} & set(gpu.not_supported)
+        return None if refused else unanswered("gpu.row_remap.pending", "Pending memory repairs", facts.snapshot)
+    evidence = tuple(seen(f"{name} pending", record, field) for record, field, name in known)
+    waiting = [name for record, field, name in known if getattr(record, field)]
+    if not waiting:
+        return passed("No memory repair is pending", *evidence, decided_by="driver-answered")
+    return Outcome(
+        status="warn",
+        title=f"{called(gpu)}: {' and '.join(waiting)} waits for a reset",
+        message="A faulty part of the memory is replaced at the next reset of the GPU.",
+        evidence=evidence,
+        decided_by="driver-answered",
+        action="reset",
+        fixes=(driver.reset(gpu),),
+    )
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    needs=("gpu.row_remap.failed",),
+    arises=listed,
+    explains=("gpu-needs-reset", "row-remap-pending", "uncorrected-ecc"),
+)
+def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
+    """The GPU could not repair its memory.
+
+    What it checks
+        Whether remapping a row of the memory has failed (Ampere and later).
+
+    Why it matters
+        There is no spare row left for a faulty one. The GPU will keep meeting memory errors that
+        cannot be corrected; it meets NVIDIA's conditions for a replacement.
+
+    How to fix
+        Take the GPU out of service, run the vendor's field diagnostic, and have it replaced.
+
+    Sources
+        GPU memory error management, RMA policy: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
+    """
+    remap = gpu.row_remap or RowRemap()
+    evidence = seen("row remapping failed", remap, "failed")
+    if not remap.failed:
+        return passed("No row remapping has failed", evidence, decided_by="driver-answered")
+    return Outcome(
+        status="fail",
+        title=f"{called(gpu)}: row remapping has failed",
+        message="There is no spare memory row left for a faulty one.",
+        evidence=(evidence,),
+        decided_by="driver-answered",
+        action="replace",
+        fixes=(driver.replace(gpu),),
+    )

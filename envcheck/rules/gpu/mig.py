@@ -1,0 +1,316 @@
+"""Multi-Instance GPU mode."""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import called, cuda_answers, driver_of, plural
+from envcheck.rules.fixes.driver import smi_choice
+from envcheck.rules.messages.driver import shown
+from envcheck.rules.messages.observed import quoted_error
+from envcheck.rules.variables.visible_devices import VISIBLE, as_set
+from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, ObservedError, Snapshot
+
+
+def _give_instances(_facts: Facts) -> tuple[Fix, ...]:
+    return _ways_out(None)
+
+
+def _gpu_in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
+    return bool(gpu.mig and gpu.mig.enabled)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    needs=("gpu.mig.instances",),
+    arises=_gpu_in_mig_mode,
+    remedy=_give_instances,
+    explains=("gpu-init-failed", "no-gpu-visible"),
+)
+def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
+    """MIG mode is on, but the GPU has no instance.
+
+    What it checks
+        Whether a GPU in MIG mode has at least one compute instance that is shown here.
+
+    Why it matters
+        In MIG mode CUDA uses instances only. A GPU without one offers nothing, and device plugins
+        advertise no GPU.
+
+    How to fix
+        Create instances (`nvidia-smi mig -lgip` lists the profiles, `nvidia-smi mig -cgi PROFILE -C`
+        creates one), or switch MIG mode off. In a container, give it the instance.
+
+    Sources
+        MIG user guide: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
+    """
+    mig = gpu.mig or Mig()
+    count = len(mig.instances or ())
+    evidence = (seen("MIG mode", mig, "enabled"), seen("instances", mig, "instances"))
+    if count:
+        return passed(f"MIG with {plural(count, 'instance')}", evidence[0], decided_by="driver-answered")
+    return Outcome(
+        status="fail",
+        title=f"{called(gpu)} is in MIG mode without any instance",
+        message="CUDA can use instances only, and there is none.",
+        evidence=evidence,
+        decided_by="driver-answered",
+        fixes=_ways_out(gpu),
+    )
+
+
+def _ways_out(gpu: Gpu | None) -> tuple[Fix, ...]:
+    """For one GPU by its PCI bus id where it is known, else for all."""
+    place = smi_choice(gpu)
+    return (
+        Fix(
+            text="See which instances the GPU can have",
+            command=("sudo", "nvidia-smi", "mig", *place, "-lgip"),
+            who="root",
+        ),
+        Fix(text="Create one by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
+        Fix(
+            text="Or switch MIG mode off",
+            command=("sudo", "nvidia-smi", *place, "-mig", "0"),
+            who="root",
+            risk="resets the GPU; what runs on it ends",
+        ),
+    )
+
+
+# MIG devices and programs: how many CUDA shows to one process, and who may use them.
+
+
+_ORDINAL_ERRORS = re.compile(
+    r"device >= 0 && device < num_gpus|invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|cudaErrorInvalidDevice"
+)
+"""What a program says that counts GPUs by NVML and opens them by CUDA; other mistakes give the same lines."""
+
+_NO_PERMISSION = 4
+"""``NVML_ERROR_NO_PERMISSION``."""
+
+_CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d+)")
+_FOR_ADMINISTRATION = 2
+"""The first two capabilities are for changing and for watching all of MIG; those above belong to instances."""
+
+
+def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
+    return any(gpu.mig and gpu.mig.enabled for gpu in facts.own_gpus) or bool(_all_instances(facts))
+
+
+def _one_a_process(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="List the MIG devices with their UUIDs", command=("nvidia-smi", "-L")),
+        Fix(text=f"Start one process for each MIG device, with {VISIBLE} set to its UUID (MIG-…)"),
+    )
+
+
+@rule(
+    layer="gpu",
+    scope="container",
+    arises=_any_in_mig_mode,
+    remedy=_one_a_process,
+    explains=("no-gpu-visible",),
+)
+def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """CUDA shows a process fewer MIG devices than there are.
+
+    What it checks
+        On a machine with GPUs in MIG mode: whether CUDA_VISIBLE_DEVICES names more MIG devices than
+        CUDA enumerates, or a GPU in MIG mode itself where CUDA then finds none; whether a program
+        met an invalid device number. That there are more MIG devices, or GPUs beside them, than one
+        process sees is only noted: it is so by design.
+
+    Why it matters
+        A CUDA process sees a single MIG device, the first that is visible to it, and no whole GPU
+        beside it; NVML lists them all. Programs that count by NVML and open by CUDA fail, and one
+        process cannot use several instances.
+
+    How to fix
+        Give each process one MIG device: CUDA_VISIBLE_DEVICES=MIG-UUID (`nvidia-smi -L` lists them).
+        To use a whole GPU of a mixed machine, name it. For one program on several GPUs, switch MIG
+        mode off.
+
+    Sources
+        MIG user guide, device names and enumeration:
+          https://docs.nvidia.com/datacenter/tesla/mig-user-guide/mig-device-names.html
+        MIG user guide, running CUDA applications:
+          https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
+    """
+    instances, driver = _all_instances(facts), driver_of(facts)
+    count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
+    met = [error for error in snapshot.observed_errors if _ORDINAL_ERRORS.search(error.text)]
+    if met and len(instances) > 1:
+        return _misnumbered(met, count)
+    value, enumerated = facts.variable(VISIBLE), driver.cuda_devices
+    entries = [entry.strip() for entry in (value or "").split(",") if entry.strip()]
+    shown_count = (seen("CUDA devices", driver, "cuda_devices"),) if enumerated is not None else ()
+    named = [entry for entry in entries if entry.startswith("MIG-")]
+    if enumerated is not None and len(named) > max(enumerated, 1):
+        return _too_many_named(named, (as_set(VISIBLE, value or ""), count, *shown_count), enumerated)
+    if enumerated == 0 and any(_names_parent(entry, facts) for entry in entries):
+        return _parent_named((as_set(VISIBLE, value or ""), *shown_count))
+    if enumerated is None:
+        return None
+    beside = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled is False and gpu.cuda_ordinal is None]
+    if len(instances) > enumerated or (beside and value is None and cuda_answers(facts)):
+        return _by_design(len(instances), enumerated, beside, (count, *shown_count))
+    return passed(f"CUDA shows {plural(enumerated, 'device')}", count, *shown_count, decided_by="driver-answered")
+
+
+def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
+    return tuple(instance for gpu in facts.own_gpus if gpu.mig for instance in gpu.mig.instances or ())
+
+
+def _names_parent(entry: str, facts: Facts) -> bool:
+    in_mig_mode = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled]
+    return entry.startswith("GPU-") and any((gpu.uuid or "").startswith(entry) for gpu in in_mig_mode)
+
+
+def _misnumbered(met: list[ObservedError], count: Evidence) -> Outcome:
+    return Outcome(
+        status="fail",
+        title="A program numbers MIG devices that CUDA does not show it",
+        message="CUDA shows a process one MIG device, NVML all of them: numbers beyond the first do not exist.",
+        evidence=(*(quoted_error(error) for error in met), count),
+        decided_by="framework-ran",
+        confidence="medium",
+    )
+
+
+def _too_many_named(named: list[str], evidence: tuple[Evidence, ...], enumerated: int) -> Outcome:
+    return Outcome(
+        status="warn",
+        title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
+        message=f"A process sees a single MIG device: {named[0]}; the others are ignored.",
+        evidence=evidence,
+        decided_by="driver-answered",
+    )
+
+
+def _parent_named(evidence: tuple[Evidence, ...]) -> Outcome:
+    return Outcome(
+        status="fail",
+        title=f"{VISIBLE} names a GPU in MIG mode, not its MIG device",
+        message="In MIG mode CUDA uses instances only: the UUID to name begins with MIG-.",
+        evidence=evidence,
+        decided_by="driver-answered",
+    )
+
+
+def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...]) -> Outcome:
+    whole = tuple(Evidence(what="not enumerated", value=called(gpu), source="cuda") for gpu in beside)
+    there = (
+        f"{plural(count, 'MIG device')} and {plural(len(beside), 'whole GPU')}" if beside else f"{count} MIG devices"
+    )
+    return Outcome(
+        status="note",
+        title=f"CUDA shows a process {enumerated} of {there}",
+        message=f"It is so by design: choose for each process with {VISIBLE}.",
+        evidence=(*evidence, *whole),
+        decided_by="driver-answered",
+        fixes=(Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L")),),
+    )
+
+
+def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
+    return bool(gpu.mig and gpu.mig.enabled)
+
+
+def _give_capability(facts: Facts) -> tuple[Fix, ...]:
+    platform = facts.snapshot.platform
+    kubernetes = platform is not None and platform.container == "kubernetes"
+    monitor = "set NVIDIA_MIG_MONITOR_DEVICES=all in it, and run it with CAP_SYS_ADMIN (privileged)"
+    return (
+        Fix(text="Give the process its MIG device: NVIDIA_VISIBLE_DEVICES=MIG-UUID, or nvidia.com/mig-… in the pod")
+        if kubernetes
+        else Fix(
+            text="Start the container with its MIG device: --gpus '\"device=MIG-UUID\"', or allow the node's group"
+        ),
+        Fix(text=f"For a container that watches all MIG devices (device plugin, DCGM): {monitor}", who="cluster-admin"),
+    )
+
+
+@rule(
+    layer="container",
+    scope="container",
+    per="gpu",
+    arises=_in_mig_mode,
+    remedy=_give_capability,
+    explains=("gpu-init-failed", "mig-without-instances", "no-gpu-visible"),
+)
+def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """A process may not use, or not ask about, the MIG devices that are there.
+
+    What it checks
+        On a GPU in MIG mode: whether NVML refuses questions about it for lack of permission, and,
+        where CUDA finds no device, whether the capability nodes of its instances (/dev/nvidia-caps)
+        are there and may be read.
+
+    Why it matters
+        Each MIG instance has a capability of its own, which a process needs besides the GPU's node.
+        Watching all instances needs another one, which containers get only when they ask for it.
+
+    How to fix
+        Start the container with the MIG device it is to use. For the device plugin and monitors, set
+        NVIDIA_MIG_MONITOR_DEVICES=all and give CAP_SYS_ADMIN. On a host, let the user read
+        /dev/nvidia-caps/nvidia-capN of the instance.
+
+    Sources
+        MIG user guide, device nodes and capabilities:
+          https://docs.nvidia.com/datacenter/tesla/mig-user-guide/device-nodes-and-capabilities.html
+        MIG support in Kubernetes:
+          https://docs.nvidia.com/datacenter/cloud-native/kubernetes/latest/index.html
+    """
+    refused = tuple(error for error in gpu.errors if error.code == _NO_PERMISSION and error.call.startswith("nvml"))
+    if refused:
+        return Outcome(
+            status="fail",
+            title=f"{called(gpu)}: no permission to ask about its MIG devices",
+            message="The driver refuses: this process lacks the capability.",
+            evidence=tuple(shown(error) for error in refused),
+            decided_by="driver-answered",
+        )
+    driver = driver_of(facts)
+    if driver.cuda_devices:
+        return passed(f"{called(gpu)}: CUDA may use a MIG device", decided_by="driver-answered")
+    nodes = _capabilities(facts)
+    started = driver.cuda_init is not None
+    if nodes is None or not started or not (gpu.mig and gpu.mig.instances):
+        return None
+    closed = [node for node in nodes if node.openable is False]
+    if nodes and len(closed) < len(nodes):
+        return None
+    return _without_capability(gpu, closed, facts)
+
+
+def _capabilities(facts: Facts) -> list[DeviceNode] | None:
+    """The nodes of instances; None when nobody looked."""
+    kernel = facts.snapshot.kernel
+    if kernel is None or kernel.device_nodes is None:
+        return None
+    numbered = ((node, _CAPABILITY.fullmatch(node.path)) for node in kernel.device_nodes)
+    return [node for node, found in numbered if found and int(found[1]) > _FOR_ADMINISTRATION]
+
+
+def _without_capability(gpu: Gpu, closed: list[DeviceNode], facts: Facts) -> Outcome:
+    driver = driver_of(facts)
+    started = (shown(driver.cuda_init),) if driver.cuda_init else ()
+    what = (
+        tuple(Evidence(what=node.path, value=f"{node.mode} {node.owner}", source=node.source) for node in closed)
+        if closed
+        else (Evidence(what="capability nodes of instances", value="none", source="/dev/nvidia-caps"),)
+    )
+    return Outcome(
+        status="fail",
+        title=f"{called(gpu)}: its MIG devices may not be used here",
+        message="This user may not read their capability nodes."
+        if closed
+        else "No capability of a MIG device was put into this container, or made on this system.",
+        evidence=(*what, *started),
+        decided_by="driver-answered",
+    )

@@ -1,0 +1,166 @@
+"""Whether there is an NVIDIA GPU, and whether the driver's branch and kernel module drive it."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix, Missing
+from envcheck.compat.relations.gpu_driver import driver_drives
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.driver import release, release_text
+from envcheck.rules.facts.machine import called, counted, decided, model_of, on_tegra, without_handle
+from envcheck.rules.fixes.driver import update_driver
+from envcheck.rules.fixes.fits import does_not_fit, not_known
+from envcheck.rules.messages.observed import kernel_messages, quoted
+from envcheck.snapshot import Gpu, Snapshot
+from envcheck.versions import ComputeCapability
+
+
+def _find_a_gpu(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="See whether the machine shows the card at all", command=("lspci", "-nn", "-d", "10de:")),
+        Fix(
+            text="On a machine that needs no GPU, judge its Python environment alone",
+            command=("envcheck", "check", "--scope", "env"),
+        ),
+    )
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    needs=("gpus",),
+    required=True,
+    remedy=_find_a_gpu,
+    explains=(
+        "container-without-gpu",
+        "driver-library-mismatch",
+        "driver-not-installed",
+        "driver-not-loaded",
+        "driver-too-old",
+        "gpu-code-missing",
+        "gpu-init-failed",
+        "no-gpu-visible",
+    ),
+)
+def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """There is no NVIDIA GPU.
+
+    What it checks
+        Whether the PCI bus, the driver or CUDA shows an NVIDIA GPU that this system may use. A GPU
+        that is bound to vfio-pci is kept for a virtual machine and does not count. "None" is said
+        only after every place was looked at.
+
+    Why it matters
+        Without a GPU, every framework computes on the CPU or refuses to start.
+
+    How to fix
+        Run on a machine (or request a job, an instance type, a virtual machine) that has a GPU. If
+        there is a card: see that it is seated and powered, that the firmware has not switched its
+        slot off, and that the hypervisor passes it through. `lspci -nn -d 10de:` lists what is there.
+
+    Sources
+        PCI device ids of NVIDIA: https://pci-ids.ucw.cz/read/PC/10de
+        Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
+    """
+    own, listing = facts.own_gpus, snapshot.gpus
+    if own:
+        where = Evidence(what="GPUs", value=counted(own), source=own[0].source)
+        return passed(counted(own), where, decided_by=decided(own[0], "name"))
+    if on_tegra(facts):
+        return _on_tegra(snapshot)
+    if listing is None or not listing.complete:
+        text = "no GPU was seen, but not every place where one shows was looked at"
+        return Outcome(status="unknown", title="Whether there is a GPU is not known", message=text, missing=_UNSEEN)
+    evidence = tuple(
+        Evidence(what=gpu.key, value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in facts.gpus
+    )
+    if evidence:
+        return Outcome(
+            status="fail",
+            title="No NVIDIA GPU is left for this system",
+            message="Every GPU on the bus is kept for virtual machines.",
+            evidence=evidence,
+            fixes=(Fix(text="Bind a GPU to the nvidia driver, or run inside the machine that has it", who="root"),),
+        )
+    text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
+    return Outcome(status="fail", title="No NVIDIA GPU was found", message=text)
+
+
+_UNSEEN = (Missing(fact="gpus.complete"),)
+
+
+def _on_tegra(snapshot: Snapshot) -> Outcome:
+    """The GPU of a Jetson is part of the chip: it is on no PCI bus, and older system software has no NVML."""
+    driver = snapshot.driver
+    if driver and driver.cuda_devices:
+        return passed(
+            "The Tegra chip's own GPU", seen("CUDA devices", driver, "cuda_devices"), decided_by="driver-answered"
+        )
+    text = "a Tegra chip has its GPU on board; CUDA, which would show it, did not answer"
+    missing = (Missing(fact="driver.cuda_devices"),)
+    return Outcome(status="unknown", title="Whether the GPU can be used is not known", message=text, missing=missing)
+
+
+def _release_known(_gpu: Gpu, facts: Facts) -> bool:
+    return release(facts) is not None
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    per="gpu",
+    needs=("gpu.compute_capability",),
+    arises=_release_known,
+    remedy=update_driver,
+    explains=(
+        "driver-not-loaded",
+        "gpu-init-failed",
+        "no-gpu-visible",
+    ),
+)
+def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """The installed driver does not drive this GPU.
+
+    What it checks
+        Whether the driver's release, and the flavour of its kernel module (open or proprietary),
+        drives GPUs of this generation. A GPU that the driver itself lists is driven.
+
+    Why it matters
+        Drivers leave old generations out, and cannot know newer ones than themselves. The open
+        kernel module needs a GPU with a GSP processor; the newest GPUs work with the open one only.
+        The kernel log then says that the driver ignores the GPU, and CUDA never shows it.
+
+    How to fix
+        Install a driver of a branch that drives the GPU, or change to the other flavour of the
+        kernel module. Where GPUs of very different age share a machine, one branch must drive all.
+
+    Sources
+        Driver branches and GPUs: https://docs.nvidia.com/datacenter/tesla/drivers/
+        Open kernel modules: https://github.com/NVIDIA/open-gpu-kernel-modules
+    """
+    capability, number = ComputeCapability.parse(gpu.compute_capability), release(facts)
+    if capability is None or number is None:
+        return None
+    if gpu.cuda_ordinal is not None or (gpu.index is not None and not without_handle(gpu)):
+        listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
+        return passed(f"Driver {number} drives {called(gpu)}", decided_by=decided(gpu, listed_by))
+    module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
+    flavour = module.flavour if module else None
+    fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
+    evidence = (
+        seen("compute capability", gpu, "compute_capability"),
+        Evidence(what="driver", value=release_text(facts) or "", source="driver"),
+        *(quoted(message) for message in kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
+    )
+    if fit.ok:
+        return passed(f"Driver {number} drives {capability.sm}", *evidence)
+    if not fit.bad:
+        return not_known(f"Whether the driver drives {called(gpu)} is not known", fit)
+    title = f"Driver {number} does not drive {called(gpu)}"
+    return does_not_fit(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
+
+
+def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:
+    """A newer driver can be had by updating; an older branch or another flavour must be chosen by its name."""
+    if ">=" in change:
+        return update_driver(facts, change)
+    return (Fix(text=f"Install {change} for this GPU", who="root", risk="needs a restart of the machine"),)

@@ -1,0 +1,1 @@
+"""Rules about CUDA's libraries: missing, old, mixed, or in the place of others."""

@@ -1,0 +1,258 @@
+"""Copies of CUDA's libraries that are loaded in the place of others: older ones, link-time stubs, another release."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.relations.libraries import cudnn_serves, is_older, same_major
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
+from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.libraries import VARIABLES, asked, copy_at, followed, held, name_in, own_loads, version_at
+from envcheck.rules.facts.library_names import family_of_wheel
+from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.fixes.libraries import bring_library, see_loader, without_variable
+from envcheck.rules.libraries.symbols import jitlink_fits, take_away
+from envcheck.snapshot import Framework, Library, Load
+
+_LEAST = re.compile(r"(?P<name>nvidia-[a-z0-9-]+)(?:\[[^\]]*\])?[^;]*?(?:>=|==|~=)\s*(?P<version>[0-9][0-9.]*)")
+_OF_EXTRA = re.compile(r";.*\bextra\b")
+
+
+class _Taken(NamedTuple):
+    """A copy that is loaded, and the newer one of the environment that it is loaded in place of."""
+
+    load: Load
+    version: str
+    bundled: Library
+    bundled_version: str
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    explains=(
+        "framework-import-fails",
+        "framework-cannot-use-gpu",
+        "library-lacks-symbols",
+        "loaded-library-differs",
+        "cuda-library-too-old",
+        "cudnn-too-old",
+        "cudnn-major-mismatch",
+        "cudnn-mixed-copies",
+        "nccl-version-mismatch",
+        "nvjitlink-mismatch",
+    ),
+    remedy=see_loader,
+)
+def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """An older copy of a library is loaded in the place of the framework's own.
+
+    What it checks
+        For each of CUDA's libraries that the framework would be given by LD_LIBRARY_PATH or
+        LD_PRELOAD: whether the environment holds a copy of that name of a newer release, which it was
+        built and tested with. Another copy that is as new, or newer, is no finding; nor is a copy on
+        the system that loses against the environment's own. Where a copy does not tell its release,
+        every function that is needed of it is looked up; where that is not possible, it is a warning.
+
+    Why it matters
+        The older copy lacks functions ("undefined symbol"), or the framework refuses it ("cuDNN
+        version incompatibility"), or it gives other results and speeds than those that were tested.
+
+    How to fix
+        Take the folder out of LD_LIBRARY_PATH (module systems and CUDA's installation notes put it
+        there), or out of LD_PRELOAD. Wheels of PyTorch, JAX and TensorFlow need no such variable.
+
+    Sources
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+        PyTorch, a libnvJitLink from LD_LIBRARY_PATH:
+            https://github.com/pytorch/pytorch/issues/152783
+    """
+    framework = subject.framework
+    found = list(_taken(subject, facts))
+    if not found:
+        return None
+    worst = next((each for each in found if _is_refused(each, framework, facts)), found[0])
+    first, variable = worst.load, worst.load.found_by or VARIABLES[0]
+    status: Status = "note" if ran_on_gpu(framework) else "fail" if _is_refused(worst, framework, facts) else "warn"
+    folders = [str(PurePosixPath(each.load.path or "").parent) for each in found if each.load.found_by == variable]
+    kind = "an older" if first.version else "another"
+    return Outcome(
+        status=status,
+        title=f"{variable} gives {framework.name} {kind} {first.name}",
+        message=f"{first.path} ({worst.version}) is found by {variable}, before {worst.bundled.path} "
+        f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
+        evidence=(*asked(each.load for each in found), *held(each.bundled for each in found)),
+        fixes=without_variable(variable, folders, facts),
+    )
+
+
+def _taken(subject: FrameworkSubject, facts: Facts) -> Iterator[_Taken]:
+    """Older copies, and those that cannot be told to be as new, that a variable puts before the environment's."""
+    for load in own_loads(subject):
+        if load.found_by not in VARIABLES or load.path is None or load.refused:
+            continue
+        for path in (*load.others, *_of_environment(load, subject, facts)):
+            bundled, version = copy_at(path, facts), version_at(path, facts)
+            own = bundled is not None and bundled.environment == subject.environment.key
+            if bundled is not None and own and version and _is_worse(load, version):
+                yield _Taken(load, load.version or "of unknown version", bundled, version)
+                break
+
+
+def _is_worse(load: Load, bundled: str) -> bool:
+    if load.missing_symbols:
+        return True
+    if load.version is None:
+        return load.missing_symbols is None
+    return bool(is_older(load.version, bundled))
+
+
+def _of_environment(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
+    """Copies in the environment that go by that name, though the loader does not get to them."""
+    items = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    return tuple(
+        item.path
+        for item in items
+        if item.environment == subject.environment.key and item.soname == load.name and item.path != load.path
+    )
+
+
+def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
+    """Whether the framework is known to stop at the older copy."""
+    if taken.load.missing_symbols:
+        return True
+    name = name_in(taken.load)
+    if name is None:
+        return False
+    if name.family == "cudnn" and framework.cudnn:
+        return cudnn_serves(facts.tables, framework.name, taken.version, framework.cudnn).bad
+    if name.family == "nvJitLink":
+        return any(fit.bad for _, fit in jitlink_fits(framework, facts))
+    return same_major(taken.version, taken.bundled_version) is False
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    explains=("framework-import-fails", "framework-cannot-use-gpu", "library-lacks-symbols"),
+    remedy=bring_library,
+)
+def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A library of CUDA is older than what the framework was built with.
+
+    What it checks
+        The release of each library that the framework would be given (the file's own version, or its
+        package's) against the least one that the framework's metadata asks for.
+
+    Why it matters
+        JAX refuses older libraries and computes on the CPU; others meet functions that are missing
+        ("undefined symbol"), or faults that the newer release has mended.
+
+    How to fix
+        Install the release that the framework asks for, and keep older copies off LD_LIBRARY_PATH.
+
+    Sources
+        JAX, installation on NVIDIA GPUs: https://docs.jax.dev/en/latest/installation.html
+        NVIDIA, the versions of CUDA's components:
+            https://docs.nvidia.com/cuda/cuda-toolkit-release-notes/index.html
+    """
+    framework = subject.framework
+    wanted = _least(subject)
+    old = [load for load in own_loads(subject) if _is_too_old(load, wanted)]
+    if not old:
+        return None
+    first, name = old[0], name_in(old[0])
+    least = wanted[name.family] if name else ""
+    return Outcome(
+        status="note" if ran_on_gpu(framework) else "warn",
+        title=f"{named(framework)} is given a {first.name} that is too old",
+        message=f"It asks for {least} or newer, and would be given {first.version}: {first.path}.",
+        evidence=(*asked(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
+        fixes=take_away(first, subject, facts),
+    )
+
+
+def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
+    name = name_in(load)
+    least = wanted.get(name.family) if name and name.kind == "cuda" else None
+    return bool(load.path and least and is_older(load.version, least))
+
+
+def _least(subject: FrameworkSubject) -> dict[str, str]:
+    """The least releases that its metadata asks for, by family; of cupti and others numbered apart nothing.
+
+    What only an extra asks for counts where the wheel that it names is installed: extras may be alternatives, one for
+    each CUDA. A plug-in of JAX asks its libraries for their release itself, wherever they are from.
+    """
+    framework = subject.framework
+    installed = {each.name for each in subject.environment.distributions or ()}
+    found: dict[str, str] = {}
+    for line in framework.requires:
+        match = _LEAST.match(line)
+        family = family_of_wheel(match["name"]) if match else None
+        if match is None or family is None or family == "cupti":
+            continue
+        if _OF_EXTRA.search(line) and match["name"] not in installed and not framework.name.startswith("jax-cuda"):
+            continue
+        found.setdefault(family, match["version"])
+    return found
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    explains=("framework-import-fails", "framework-cannot-use-gpu", "gpu-init-failed", "driver-not-installed"),
+    remedy=see_loader,
+)
+def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A toolkit's link-time stub would be loaded in the place of a library.
+
+    What it checks
+        Whether a library that the framework would be given lies in a toolkit's folder `stubs`. The
+        files there have the names of the driver's and CUDA's libraries, so that programs can be
+        linked on machines without a GPU; none of their functions works.
+
+    Why it matters
+        CUDA fails to start with error 34 ("CUDA driver is a stub library"), or the first call of the
+        library ends the program.
+
+    How to fix
+        Take the folder `stubs` out of LD_LIBRARY_PATH, and out of /etc/ld.so.conf.d. It belongs on
+        the linker's path when something is compiled (`-L`), never on the loader's.
+
+    Sources
+        CUDA runtime API, error 34:
+            https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
+        NVIDIA/nvidia-docker, stubs in images: https://github.com/NVIDIA/nvidia-docker/issues/775
+    """
+    found = [load for load in own_loads(subject) if load.path and _is_stub(load.path, facts)]
+    if not found:
+        return None
+    first = found[0]
+    folder = str(PurePosixPath(first.path or "").parent)
+    by_variable = first.found_by in VARIABLES
+    drop = Fix(
+        text=f"Take {folder} out of the loader's configuration (/etc/ld.so.conf.d), then run ldconfig", who="root"
+    )
+    return Outcome(
+        status="fail",
+        title=f"{named(subject.framework)} would load a link-time stub: {first.name}",
+        message=f"{first.path} is a stand-in for linking; none of its functions works.",
+        evidence=asked(found),
+        fixes=without_variable(first.found_by or "", [folder], facts) if by_variable else (drop,),
+    )
+
+
+def _is_stub(path: str, facts: Facts) -> bool:
+    library = copy_at(path, facts)
+    return bool(library and library.stub) or "stubs" in path.split("/")

@@ -1,0 +1,399 @@
+"""Libraries of CUDA that a framework asks for and would not be given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.relations.libraries import cuda_majors
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import extended, named
+from envcheck.rules.facts.libraries import (
+    VARIABLES,
+    are_opened_late,
+    asked,
+    copy_at,
+    followed,
+    held,
+    loads_of,
+    missing,
+    missing_because,
+    name_in,
+    others_of,
+    weight,
+)
+from envcheck.rules.facts.library_names import LibraryName, serves
+from envcheck.rules.facts.machine import on_tegra, plural
+from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.fixes.install import How, in_steps, install
+from envcheck.rules.fixes.libraries import add_folders, bring_library, install_framework_again, install_libraries
+from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.libraries.symbols import take_away
+from envcheck.rules.packages.shipped import is_damaged, owner_of
+from envcheck.snapshot import Distribution, Framework, Load
+from envcheck.versions import CudaVersion
+
+
+def _given_by_the_host(facts: Facts) -> Outcome | None:
+    """On a Jetson these libraries are the system's, and containers have them mounted: another rule's matter."""
+    if not on_tegra(facts):
+        return None
+    return Outcome(status="note", title="A library of CUDA is missing", message="On a Jetson, JetPack brings it.")
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    doubt=_given_by_the_host,
+    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    remedy=bring_library,
+    told_by=("damaged-distribution",),
+)
+def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A library of CUDA that a framework needs is not installed.
+
+    What it checks
+        The libraries that the framework's binaries ask for, and those that its code opens by name,
+        searched as the dynamic loader and the framework's own preloading search them. This is about
+        those of which there is no copy on this system. Of libraries that a framework does without,
+        those count that its metadata requires (cuSOLVER of PyTorch, opened at the first call: a
+        warning), and those whose absence makes TensorFlow, JAX or ONNX Runtime compute on the CPU.
+
+    Why it matters
+        `import` fails with "cannot open shared object file", or the framework falls back to the CPU
+        without an error.
+
+    How to fix
+        Install the package that holds the library, in the version that the framework asks for: mostly
+        a wheel of NVIDIA's, or the framework's own extra (`tensorflow[and-cuda]`, `jax[cuda13]`,
+        `onnxruntime-gpu[cuda,cudnn]`). A toolkit on the system serves as well.
+
+    Sources
+        NVIDIA, CUDA's libraries as wheels:
+            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+    """
+    found = missing_because("cuda-library-missing", subject, facts)
+    if found:
+        return not_installed(subject, found, facts)
+    if missing(subject, facts):
+        return None
+    return _all_there(subject)
+
+
+def _all_there(subject: FrameworkSubject) -> Outcome | None:
+    framework = subject.framework
+    count = sum(load.path is not None and name_in(load) is not None for load in framework.loads or ())
+    if not framework.loads_complete and not ran_on_gpu(framework):
+        if framework.extends is not None:
+            return None
+        text = "not all of what it loads could be followed"
+        return Outcome(status="unknown", title=f"Whether {named(framework)} finds all its libraries", message=text)
+    return (
+        passed(f"{named(framework)} finds its {plural(count, 'library').replace('librarys', 'libraries')} of CUDA")
+        if count
+        else None
+    )
+
+
+def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
+    """Libraries that are not on this system."""
+    framework = subject.framework
+    first = found[0].name
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    text = "It is not on this system" if len(found) == 1 else "They are not on this system"
+    names = ", ".join(load.name for load in found)
+    return Outcome(
+        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
+        title=f"{named(framework)} lacks {first}{more}",
+        message=f"{named(framework)} asks for {names}. {text}; {_effect(found, framework)}.",
+        evidence=(*asked(found), *of_damaged(found, subject, facts)),
+        fixes=install_libraries(_names_missing(subject, facts), subject, facts),
+    )
+
+
+def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
+    """The damaged packages that should have brought these libraries; none unless all of them are from such."""
+    owners = [_brings(load, subject, facts) for load in found]
+    if not all(owners):
+        return ()
+    titles = dict.fromkeys(f"{owner.name}=={owner.version}" for owner in owners if owner)
+    names = ", ".join(load.name for load in found)
+    return tuple(Evidence(what=title, value=f"damaged, brings {names}", source="wheel metadata") for title in titles)
+
+
+def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
+    environment, name = subject.environment, name_in(load)
+    owner = _installed_by(load.path, subject, facts)
+    held = (each for each in environment.distributions or () if name and serves(each, name, facts.tables))
+    return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
+
+
+def _effect(found: Sequence[Load], framework: Framework) -> str:
+    gentle = all(load.optional for load in found) and not are_opened_late(found, framework)
+    return "without it, the framework computes on the CPU" if gentle else "what asks for it cannot be loaded"
+
+
+def _names_missing(subject: FrameworkSubject, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
+    """All that is missing, whichever rule speaks of it: one command then brings the framework up, not the next gap."""
+    wanted = (load for load in missing(subject, facts) if load not in besides)
+    lacking = (load for load in wanted if not _is_brought(load, subject, facts))
+    return [name for load in lacking if (name := name_in(load))]
+
+
+def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
+    """Whether a wheel of this environment laid a whole copy where the loader does not look, and would do so again."""
+    copies = [copy_at(path, facts) for path in load.unfound]
+    return any(
+        copy.origin == "wheel" and copy.owner and not copy.altered and copy.environment == subject.environment.key
+        for copy in copies
+        if copy
+    )
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    doubt=_given_by_the_host,
+    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    told_by=("damaged-distribution", "driver-library-unusable"),
+    remedy=bring_library,
+)
+def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A library that is installed lies where the loader does not look for it.
+
+    What it checks
+        The libraries that the framework asks for and would not be given, of which copies by that very
+        name are on this system: in other folders, other environments, a toolkit. A copy that is met
+        first and that the loader refuses (empty, for another processor) counts too.
+
+    Why it matters
+        The program fails with "cannot open shared object file" although the file is there, or
+        computes on the CPU.
+
+    How to fix
+        Install the library as a wheel into the environment, where the framework looks; where the
+        framework does not look into the wheel that is there (a fault of its release), or the copy is
+        another's, name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime 1.21 and newer
+        finds wheels after `onnxruntime.preload_dlls()`; any release, when torch was imported first.
+
+    Sources
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+        ONNX Runtime, preloading of libraries:
+            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+    """
+    found = missing_because("library-not-found", subject, facts)
+    if not found:
+        return None
+    framework, first = subject.framework, found[0]
+    if framework.preload_call and all(_is_brought(load, subject, facts) for load in found):
+        return _after_a_call(subject, found)
+    elsewhere = next((load for load in found if load.unfound), None)
+    there = tuple(
+        Evidence(what=f"copy of {load.name}", value=path, source=f"file {path}")
+        for load in found[:4]
+        for path in load.unfound[:2]
+    )
+    strays = _strays(found, subject, facts)
+    hiding = [load for load in strays if load.others or name_in(load) is None]
+    names = _names_missing(subject, facts, besides=hiding)
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    refused = _refused(found, subject, facts)
+    does = "cannot load" if first.refused else "does not find"
+    text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found, framework)}."
+    where = f" There is {elsewhere.unfound[0]}, where its loader does not look." if elsewhere else ""
+    brought = [load for load in found if _is_brought(load, subject, facts)]
+    stays = " A wheel of this environment laid it there, and would again." if elsewhere in brought else ""
+    folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
+    looking = (add_folders(tuple(folders)),) if folders else ()
+    brings = install_libraries(names, subject, facts) if names else ()
+    damaged = _damaged_package(found, subject, facts)
+    if damaged:
+        mends = reinstall(subject.environment, damaged)
+    elif strays:
+        away = dict.fromkeys(fix for load in strays for fix in take_away(load, subject, facts))
+        mends = in_steps((*away, *brings))
+    elif len(brought) == len(found):
+        mends = looking
+    elif brought or (looking and framework.looks_in_wheels is False):
+        mends = (*looking, *brings)
+    else:
+        mends = (*(brings or _again(subject, facts)), *looking)
+    return Outcome(
+        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
+        title=f"{named(framework)} {does} {first.name}{more}",
+        message=f"{text}{where}{stays}{refused}",
+        evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
+        fixes=(*_preloading(subject), *mends),
+    )
+
+
+def _strays(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
+    """Files that the loader gives up at and that no package here owns: they hide what is installed, or will be."""
+    refused = (load for load in found if load.refused and not _installed_by(load.path, subject, facts))
+    return tuple(load for load in refused if load.found_by in VARIABLES or (load.owner is None and load.others))
+
+
+def _refused(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> str:
+    """Which file the loader gives up at, why, and whose it is."""
+    load = next((load for load in found if load.refused), None)
+    if load is None:
+        return ""
+    owner = _installed_by(load.path, subject, facts)
+    whose = f" of {owner.name} {owner.version}" if owner else ""
+    return f" {load.path}{whose} cannot be loaded: {load.refused}."
+
+
+def _damaged_package(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Distribution, ...]:
+    """The packages of this environment whose files the loader gives up at; none unless nothing else is missing."""
+    owners = [_installed_by(load.path, subject, facts) for load in found if load.refused]
+    whole = len(owners) == len(found) and all(owners)
+    return tuple({owner.name: owner for owner in owners if owner}.values()) if whole else ()
+
+
+def _installed_by(path: str | None, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
+    """The package that brought a file: by the list that the file differs from, else by who claims the library."""
+    differing = owner_of(path, subject.environment)
+    copy = copy_at(path, facts)
+    if differing or copy is None or copy.environment != subject.environment.key:
+        return differing
+    name, _, version = (copy.owner or "").replace(" ", "==").partition("==")
+    own = (each for each in subject.environment.distributions or () if each.name == name)
+    return next((each for each in own if each.version == version), None)
+
+
+def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome:
+    """Its wheels are installed as its makers say; whether a program makes the call cannot be seen from files."""
+    framework, call = subject.framework, subject.framework.preload_call
+    return Outcome(
+        status="note",
+        title=f"{named(framework)} uses the GPU only after {call}",
+        message=f"Its libraries ({', '.join(load.name for load in found)}) are in wheels, where it looks only then.",
+        evidence=asked(found),
+        fixes=(Fix(text=f"Call {call} before the first session, or import torch first where its CUDA is the same"),),
+    )
+
+
+def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """Install the framework's own release again, where a file of its own is damaged."""
+    framework = subject.framework
+    own = (each for each in subject.environment.distributions or () if each.name == framework.name)
+    distribution = next((each for each in own if each.channel == "pip" and "+" not in each.version), None)
+    if distribution is None:
+        return install_framework_again(subject, facts)
+    text = f"Install {named(framework)} again, whole"
+    return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
+
+
+def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
+    call = subject.framework.preload_call
+    return (Fix(text=f"Call {call} before the first session, where the copies are of wheels"),) if call else ()
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="framework",
+    arises=followed,
+    doubt=_given_by_the_host,
+    explains=(
+        "framework-import-fails",
+        "framework-cannot-use-gpu",
+        "cuda-library-missing",
+        "library-not-found",
+        "cudnn-missing",
+        "nccl-missing",
+    ),
+    remedy=bring_library,
+    told_by=("damaged-distribution",),
+)
+def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework or library is built for another CUDA major than what is there.
+
+    What it checks
+        Three things: whether a library that the framework asks for is there for other CUDA majors
+        only; whether an extension is built for another major than the framework that it extends; and
+        whether cuDNN or NCCL, whose files have the same names for every CUDA, is built for another
+        major than the framework that would be given it.
+
+    Why it matters
+        A library of another major has another name and other functions: it does not serve. Two
+        majors in one process mean two CUDA runtimes that know nothing of each other.
+
+    How to fix
+        Choose one CUDA major for the environment, and install the builds for it of everything that
+        names one.
+
+    Sources
+        CUDA compatibility:
+            https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.html
+        PyTorch, builds for each CUDA: https://pytorch.org/get-started/previous-versions/
+    """
+    found = missing_because("cuda-major-mismatch", subject, facts)
+    if found:
+        return _other_major_only(subject, found, facts)
+    return _extends_another(subject, facts) or _given_another(subject, facts)
+
+
+def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
+    framework, first = subject.framework, found[0]
+    name = name_in(first)
+    majors = sorted(cuda_majors(facts.tables, name.family, name.number)) if name else []
+    there = sorted({(each.cuda or "").partition(".")[0] for load in found for each in others_of(load, facts)} - {""})
+    needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
+    here = f" of CUDA {' and '.join(there)}" if there else ""
+    return Outcome(
+        status=weight(subject, facts),
+        title=f"{named(framework)} needs {first.name}, and another CUDA is here",
+        message=f"{first.name} is a library of {needs}; on this system are only copies{here}.",
+        evidence=(*asked(found), *held(others_of(first, facts)), *of_damaged(found, subject, facts)),
+        fixes=install_libraries(_names_missing(subject, facts), subject, facts),
+    )
+
+
+_SPOKEN_OF = ("torchvision", "torchaudio", "jax-cuda")
+"""How the names begin of those of which a rule of their own says whether they go with what they extend."""
+
+
+def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    framework, base = subject.framework, extended(subject)
+    own, its = CudaVersion.parse(framework.cuda), CudaVersion.parse(base.cuda if base else None)
+    if base is None or own is None or its is None or own.major == its.major or framework.name.startswith(_SPOKEN_OF):
+        return None
+    if ran_on_gpu(framework):
+        return None
+    return Outcome(
+        status="warn",
+        title=f"{named(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
+        message=f"{named(framework)} is built with CUDA {own}, and extends {named(base)}, which is built with {its}.",
+        evidence=(
+            Evidence(what=f"CUDA of {framework.name}", value=str(own), source=framework.source_of("cuda")),
+            Evidence(what=f"CUDA of {base.name}", value=str(its), source=base.source_of("cuda")),
+        ),
+        fixes=install_framework_again(subject, facts),
+    )
+
+
+def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    framework = subject.framework
+    own = CudaVersion.parse(framework.cuda)
+    if own is None or framework.extends is not None or ran_on_gpu(framework):
+        return None
+    for load in loads_of(framework, "cudnn", "nccl"):
+        library = copy_at(load.path, facts)
+        its = CudaVersion.parse(library.cuda) if library else None
+        if library is not None and its is not None and its.major != own.major:
+            name = name_in(load)
+            return Outcome(
+                status="warn",
+                title=f"{named(framework)} of CUDA {own.major} is given a {library.family} for CUDA {its.major}",
+                message=f"{library.path} is built for CUDA {its}, {named(framework)} for CUDA {own}.",
+                evidence=(*asked([load]), *held([library])),
+                fixes=install_libraries([name] if name else [], subject, facts),
+            )
+    return None

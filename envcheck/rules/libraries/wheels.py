@@ -1,0 +1,195 @@
+"""NVIDIA's wheels, which share folders: two that write one file, and pins that were replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
+from envcheck.compat.relations.libraries import is_older, same_version
+from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.libraries import copies
+from envcheck.rules.facts.library_names import cuda_of_wheel, fills_the_same_folder, wheel_of
+from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.libraries import list_wheels
+from envcheck.rules.packages.shipped import owner_of
+from envcheck.snapshot import Distribution, Environment, Framework, Library
+
+
+def _has_wheels(environment: Environment, _facts: Facts) -> bool:
+    return any(wheel_of(each.name) for each in environment.distributions or ())
+
+
+@rule(
+    layer="library",
+    scope="env",
+    per="environment",
+    arises=_has_wheels,
+    explains=(
+        "framework-import-fails",
+        "framework-cannot-use-gpu",
+        "cuda-major-mismatch",
+        "nccl-version-mismatch",
+        "cudnn-mixed-copies",
+        "cudnn-too-old",
+        "cuda-library-too-old",
+    ),
+    remedy=list_wheels,
+)
+def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | None:
+    """Two of NVIDIA's wheels write the same files, or a pinned one was replaced.
+
+    What it checks
+        Whether wheels for two CUDA majors are installed whose files have the same names in the same
+        folder (NCCL, NVSHMEM, cuSPARSELt, and cuDNN within one major); whether several packages claim
+        one library; whether a library is another file than its package installed; and whether a wheel
+        is older than what a framework pins.
+
+    Why it matters
+        pip writes over the other wheel's files without a word. Which of the two is there depends on
+        the order of installation, and removing one removes the files of both.
+
+    How to fix
+        Remove all of them, then install the one that the framework asks for.
+
+    Sources
+        NVIDIA, CUDA's libraries as wheels:
+            https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
+        RETURNN, NCCL for two CUDA majors: https://github.com/rwth-i6/returnn/issues/1802
+    """
+    clash = _clash(environment)
+    if clash:
+        return _clashing(clash, environment, facts)
+    claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)
+    if claimed:
+        return _claimed(claimed, facts)
+    others = (each for each in _own(environment, facts) if owner_of(each.path, environment) is None)
+    altered = next((each for each in others if each.altered and each.owner), None)
+    if altered:
+        return _altered(altered, facts)
+    older = next(_older_than_pinned(environment), None)
+    if older:
+        return _replaced(*older, facts)
+    return passed("No two of NVIDIA's wheels are in each other's way") if environment.distributions_complete else None
+
+
+def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:
+    return tuple(each for each in copies(facts) if each.environment == environment.key and each.origin == "wheel")
+
+
+def _clash(environment: Environment) -> tuple[Distribution, Distribution] | None:
+    wheels = [each for each in environment.distributions or () if wheel_of(each.name) and each.channel != "conda"]
+    return next((pair for pair in combinations(wheels, 2) if fills_the_same_folder(*pair)), None)
+
+
+def _clashing(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
+    wanted = _asked_for(pair, environment)
+    files = [
+        each for each in _own(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
+    ]
+    here = f" The file that is there is {files[0].on_disk}." if files and files[0].on_disk else ""
+    return Outcome(
+        status=_weight(pair),
+        title=f"{pair[0].name} and {pair[1].name} write the same files",
+        message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
+        f"the one that was installed last is there.{here}",
+        evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
+        fixes=_one_of(pair, wanted, facts),
+        decided_by="declared",
+    )
+
+
+def _weight(pair: tuple[Distribution, Distribution]) -> Status:
+    """A remark where both are one release: then only removing one does harm."""
+    alike = same_version(pair[0].version, pair[1].version)
+    return "note" if alike and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1]) else "warn"
+
+
+def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
+    """The one that a framework's metadata, or its CUDA, asks for; else the one for the newer CUDA."""
+    lines = [line for framework in of(environment) for line in framework.requires if not of_an_extra(line)]
+    names = set(map(requirement_name, lines))
+    asked = [each for each in pair if each.name in names]
+    majors = {(framework.cuda or "").partition(".")[0] for framework in of(environment)}
+    fitting = [each for each in pair if cuda_of_wheel(each) in majors]
+    return next(iter(asked or fitting), max(pair, key=lambda each: each.name))
+
+
+def _one_of(pair: tuple[Distribution, Distribution], wanted: Distribution, facts: Facts) -> tuple[Fix, ...]:
+    requirement = f"{wanted.name}=={wanted.version}"
+    names = [each.name for each in pair]
+    return install(facts, (requirement,), f"Install {requirement} alone", How(alone=True, again=True), remove=names)
+
+
+def _wheels_claiming(library: Library) -> tuple[str, ...]:
+    return tuple(owner for owner in library.claimed_by if owner.startswith("nvidia-"))
+
+
+def _claimed(library: Library, facts: Facts) -> Outcome:
+    owners = _wheels_claiming(library)
+    return Outcome(
+        status="warn",
+        title=f"{owners[0].partition('==')[0]} and {owners[1].partition('==')[0]} claim one file",
+        message=f"{library.path} is listed by {' and by '.join(owners)}.",
+        evidence=(
+            _file(library),
+            *(Evidence(what="listed by", value=each, source="wheel metadata") for each in owners),
+        ),
+        fixes=install(
+            facts,
+            (owners[-1],),
+            f"Install {owners[-1]} alone",
+            How(alone=True, again=True),
+            remove=[each.partition("==")[0] for each in owners],
+        ),
+    )
+
+
+def _altered(library: Library, facts: Facts) -> Outcome:
+    owner = library.owner or ""
+    return Outcome(
+        status="warn",
+        title=f"A library is not the file that {owner.partition('==')[0]} installed",
+        message=f"{library.path} has another size than {owner} recorded: something wrote over it.",
+        evidence=(_file(library),),
+        fixes=install(facts, (owner,), f"Install {owner} again", How(alone=True, again=True)) if "==" in owner else (),
+    )
+
+
+def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution, Framework, str]]:
+    """Wheels that are older than the release that a framework pins; newer ones serve."""
+    for framework in of(environment):
+        for line in framework.requires:
+            name = requirement_name(line)
+            pinned = pinned_by(line) if wheel_of(name) else None
+            if pinned is None:
+                continue
+            for each in environment.distributions or ():
+                if each.name == name and is_older(each.version, pinned):
+                    yield each, framework, pinned
+
+
+def _replaced(wheel: Distribution, framework: Framework, pinned: str, facts: Facts) -> Outcome:
+    requirement = f"{wheel.name}=={pinned}"
+    return Outcome(
+        status="warn",
+        title=f"{wheel.name} {wheel.version} is older than {framework.name} pins",
+        message=f"{framework.name} {framework.version or ''} was built and tested with {requirement}.",
+        evidence=(
+            _listed(wheel),
+            Evidence(what=f"pinned by {framework.name}", value=requirement, source=framework.source_of("requires")),
+        ),
+        fixes=install(facts, (requirement,), f"Install {requirement}", How(alone=True, again=True)),
+        decided_by="declared",
+    )
+
+
+def _listed(wheel: Distribution) -> Evidence:
+    return Evidence(what=wheel.name, value=wheel.version, source=wheel.path or wheel.source)
+
+
+def _file(library: Library) -> Evidence:
+    version = library.on_disk or library.declared or "of unknown version"
+    return Evidence(what=f"{library.family} {version}", value=library.path, source=library.source)

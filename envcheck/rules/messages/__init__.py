@@ -1,0 +1,1 @@
+"""Error lines, and the problems that they name."""

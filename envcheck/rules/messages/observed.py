@@ -1,0 +1,75 @@
+"""Error lines that were met: a program that says what is wrong is more certain than any inference about it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from envcheck.checks import STATUSES, Evidence
+from envcheck.compat.relations.variables import said_by
+from envcheck.compat.tables import Tables
+from envcheck.rules.messages.lines import ErrorLine, named_by, named_by_event
+from envcheck.rules.messages.told_apart import told_apart
+from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
+
+_SHOWN = 160
+"""Characters of an error line that are quoted."""
+
+
+class Met(NamedTuple):
+    """A problem that error lines name."""
+
+    line: ErrorLine
+    evidence: tuple[Evidence, ...]
+
+
+def problems_met(snapshot: Snapshot, tables: Tables | None = None) -> tuple[Met, ...]:
+    """The problems that lines of pasted text name, each once, with the lines that do.
+
+    By the ``tables``, what is missing is told apart from what is there for another CUDA.
+    """
+    found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
+    for error in snapshot.observed_errors:
+        line = named_by(error.text) or (_about_a_variable(error.text, tables) if tables else None)
+        if line is None:
+            continue
+        line = told_apart(line, error.text, snapshot, tables) if tables else line
+        shown = quoted_error(error)
+        known, evidence = found.setdefault(line.problem, (line, []))
+        if STATUSES.index(line.status) < STATUSES.index(known.status):
+            found[line.problem] = (line, evidence)
+        if shown not in evidence:
+            evidence.append(shown)
+    return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())
+
+
+def _about_a_variable(text: str, tables: Tables) -> ErrorLine | None:
+    """The line as that of a framework which does not accept a variable's value."""
+    for row in tables.variables:
+        if said_by(row, text, is_set=False):
+            return ErrorLine("variable-stops-framework", row.name, "framework-ran")
+    return None
+
+
+def quoted_error(error: ObservedError, what: str = "error line") -> Evidence:
+    """A line of pasted text as evidence."""
+    place = f"{error.source or 'pasted text'}{f', line {error.line}' if error.line else ''}"
+    return Evidence(what=what, value=error.text.strip()[:_SHOWN], source=place)
+
+
+def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:
+    """The lines of the kernel log that name ``problem``; they may be older than the machine's present state."""
+    log = snapshot.kernel.log if snapshot.kernel else None
+    return tuple(message for message in (log.messages if log else ()) if _named(message) == problem)
+
+
+def quoted(message: KernelMessage) -> Evidence:
+    """A line of the kernel log as evidence."""
+    return Evidence(what="kernel log", value=message.text.strip()[:_SHOWN], source=message.source or "kernel log")
+
+
+def _named(message: KernelMessage) -> str | None:
+    problem = named_by_event(message.xid) if message.xid is not None else None
+    if problem:
+        return problem
+    line = named_by(message.text)
+    return line.problem if line else None

@@ -1,0 +1,184 @@
+"""Which problem a line about a library really names: the line says what is missing, what else is known says why.
+
+A library that a program does not find may not be installed, may lie where the loader does not look, or only another
+major of it may be there. These are told apart by the copies, toolkits and packages that were found or pasted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.compat.relations.driver_cuda import minor_compatible
+from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
+from envcheck.compat.tables import Tables
+from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
+from envcheck.rules.messages.lines import ErrorLine
+from envcheck.snapshot import Distribution, Environment, Library, Snapshot
+from envcheck.versions import CudaVersion, CudnnVersion
+
+_MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
+_MISSING_KIND = {kind: f"{kind}-missing" for kind in ("cudnn", "tensorrt", "nccl")} | {"cuda": "cuda-library-missing"}
+_OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
+_STATED = ", as stated"
+
+
+def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Tables) -> ErrorLine:
+    """The line as what it names on a machine like this."""
+    if line.problem in _MISSING:
+        return line._replace(problem=_why_missing(line.problem, text, snapshot, tables))
+    if line.problem in _OLD and _newer_copy_is_there(text, snapshot):
+        return line._replace(problem="library-shadowed")
+    if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
+        return line._replace(problem="nvidia-wheel-conflict")
+    return line
+
+
+def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Tables) -> str:
+    wanted = _wanted(text)
+    if wanted is None:
+        return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
+    problem = problem if problem == "library-not-found" else _MISSING_KIND[wanted.kind]
+    if any(_is_copy(library, wanted) for library in _libraries(snapshot)):
+        return "library-not-found"
+    if wanted.kind == "cudnn":
+        return "cudnn-major-mismatch" if _other_cudnn(wanted, snapshot) else problem
+    if wanted.kind == "cuda":
+        return "cuda-major-mismatch" if _other_cuda(wanted, snapshot, tables) else problem
+    return problem
+
+
+def _wanted(text: str) -> LibraryName | None:
+    """The library that is missing: of several that a line names, the one of which it is said."""
+    head, said, _ = text.partition(": cannot open")
+    names = names_in(head)
+    return next(iter(reversed(names) if said else names), None)
+
+
+def _is_copy(library: Library, wanted: LibraryName) -> bool:
+    """Whether it is a copy of that very name, as far as the numbers go."""
+    name = name_of(library.path)
+    if library.stub or name is None or name.family != wanted.family or _STATED in library.path:
+        return False
+    if not wanted.number or not name.number:
+        return not wanted.number or library.soname == wanted.file
+    return f"{name.number}.".startswith(f"{wanted.number}.") or library.soname == wanted.file
+
+
+def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
+    """Whether cuDNN is there, and only of other majors."""
+    found = [version for version in _versions("cudnn", snapshot) if version]
+    return bool(found) and not any(same_major(version, wanted.number) for version in found)
+
+
+def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Tables) -> bool:
+    """Whether CUDA is there, and none of a major that has this library."""
+    majors = cuda_majors(tables, wanted.family, wanted.number)
+    there = frozenset(_majors(snapshot, tables))
+    if there and majors & there and wanted.number.count(".") == 1:
+        # The runtime's name is one for all minors that are compatible: ``libcudart.so.11.0`` of any of one major.
+        of_every = wanted.family == "cudart" and all(minor_compatible(CudaVersion(major, 0)) for major in majors)
+        return not of_every and _other_minor(wanted, snapshot)
+    return bool(majors and there) and not majors & there
+
+
+def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
+    """Where a name carries the minor version too, as those of old releases do, each minor has files of its own."""
+    stated = [library.cuda for library in _libraries(snapshot) if library.cuda and _STATED in library.path]
+    toolkits = [item.version for item in (snapshot.toolkits.items if snapshot.toolkits else ()) if item.version]
+    known = [version for version in (*stated, *toolkits) if "." in version]
+    return bool(known) and not any(f"{version}.".startswith(f"{wanted.number}.") for version in known)
+
+
+def _majors(snapshot: Snapshot, tables: Tables) -> Iterator[int]:
+    """The CUDA majors of toolkits, of copies of its libraries, and of the packages that hold them."""
+    for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
+        yield from _major(toolkit.version)
+    for library in _libraries(snapshot):
+        name = name_of(library.path)
+        if library.cuda:
+            yield from _major(library.cuda)
+        elif name and name.kind == "cuda" and name.number:
+            majors = cuda_majors(tables, name.family, name.number)
+            yield from majors if len(majors) == 1 else ()
+    for distribution in _distributions(snapshot):
+        yield from _major(cuda_of_wheel(distribution))
+    for environment in _environments(snapshot):
+        for framework in environment.frameworks.items if environment.frameworks else ():
+            yield from _major(framework.cuda)
+
+
+_LONGEST = 9
+"""Digits of a number; Python reads none of thousands."""
+
+
+def _major(version: str | None) -> Iterator[int]:
+    head = (version or "").partition(".")[0]
+    if head.isascii() and head.isdigit() and len(head) <= _LONGEST:
+        yield int(head)
+
+
+def _newer_copy_is_there(text: str, snapshot: Snapshot) -> bool:
+    """Whether a copy is there that would do, so that an older one was taken in its place."""
+    lowered = text.lower()
+    family = next((each for each in ("cudnn", "cusolver", "cusparse", "cublas", "cufft") if each in lowered), None)
+    if family is None:
+        return False
+    wanted = _wanted_version(text, family)
+    return wanted is not None and any(
+        is_older(version, wanted) is False and same_major(version, wanted) for version in _versions(family, snapshot)
+    )
+
+
+def _wanted_version(text: str, family: str) -> str | None:
+    """What the framework was built with, as its line says it: ``8.6``, or ``120304``, which is 12.3."""
+    words = [word.strip(".,;:()") for word in text.replace("version", "version ").split()]
+    numbers = [word for word in words if word[:1].isdigit() and word.replace(".", "").isdigit()]
+    if len(numbers) < 2:
+        return None
+    wanted = numbers[1]
+    if "." in wanted:
+        return wanted
+    return _decoded(wanted, family) if len(wanted) <= _LONGEST else None
+
+
+def _decoded(number: str, family: str) -> str | None:
+    value = int(number)
+    if family == "cudnn":
+        return str(CudnnVersion.decode(value))
+    scale = 10000 if family == "cublas" else 1000
+    return f"{value // scale}.{value % scale // 100}"
+
+
+def _versions(family: str, snapshot: Snapshot) -> Iterator[str]:
+    for library in _libraries(snapshot):
+        if library.family == family:
+            name = name_of(library.path)
+            version = library.loaded or library.on_disk or library.declared or (name.number if name else "")
+            if version:
+                yield version
+    for distribution in _wheels(family, snapshot):
+        yield distribution.version
+
+
+def _wheels(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
+    return (each for each in _distributions(snapshot) if family_of_wheel(each.name) == family)
+
+
+def _foreign_jitlink(snapshot: Snapshot) -> bool:
+    """Whether a libnvJitLink from outside of any environment was met."""
+    found = (library.path for library in _libraries(snapshot) if library.family == "nvJitLink" and not library.stub)
+    return any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in found)
+
+
+def _libraries(snapshot: Snapshot) -> tuple[Library, ...]:
+    return snapshot.libraries.items if snapshot.libraries else ()
+
+
+def _environments(snapshot: Snapshot) -> tuple[Environment, ...]:
+    items = snapshot.environments.items if snapshot.environments else ()
+    return tuple(item for item in items if item.judged)
+
+
+def _distributions(snapshot: Snapshot) -> Iterator[Distribution]:
+    for environment in _environments(snapshot):
+        yield from environment.distributions or ()

@@ -1,0 +1,1 @@
+"""Rules about Python packages and the environment that holds them."""

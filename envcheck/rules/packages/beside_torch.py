@@ -1,0 +1,221 @@
+"""Packages that are built for one PyTorch, held against the PyTorch that they meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from envcheck.checks import Evidence, Fix, Source, Status
+from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, release_for, same_minor
+from envcheck.compat.specifier import parse_version
+from envcheck.rules.api import Facts, FrameworkSubject, seen
+from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.trials import imported, ran_on_gpu
+from envcheck.rules.fixes.fits import by_confidence
+from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.torch import INDEX
+from envcheck.snapshot import Distribution, Framework
+from envcheck.versions import CudaVersion
+
+FAMILY = frozenset({"torchvision", "torchaudio", "torchtext", "torch-tensorrt", "triton"})
+"""Packages of PyTorch's own project, of which each of its releases has its own."""
+
+_LABEL = re.compile(r"(?:^|[^a-z])(?:pt|torch)([1-9])\.?(\d{1,2})(?:\.\d+)?(?![\d])")
+"""What a label says of PyTorch: ``pt28``, ``torch2.5``, with other words around it."""
+_OF_TORCH = re.compile(r"_Z(?:T[VIST])?N[rVKRO]*(?:2at|3c10|5torch|6caffe2)|(?:aoti_)?torch_[a-z]")
+"""Symbols, mangled or plain, whose outermost name is one of PyTorch's."""
+_SHOWN = 4
+
+
+class Package(NamedTuple):
+    """A package on top of PyTorch, by the record that says most of it."""
+
+    name: str
+    version: str
+    record: Framework | Distribution
+
+    @property
+    def framework(self) -> Framework | None:
+        return self.record if isinstance(self.record, Framework) else None
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+class Misfit(NamedTuple):
+    """A package that is not made for the PyTorch that is there."""
+
+    package: Package
+    reason: str
+    evidence: tuple[Evidence, ...]
+    status: Status
+    sources: tuple[Source, ...] = ()
+
+
+def torch_of(subject: FrameworkSubject) -> Framework | None:
+    """The PyTorch of the environment, where its version is known."""
+    return next((each for each in of(subject.environment) if each.name == "torch" and each.version), None)
+
+
+def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
+    """The subject itself; for PyTorch, the packages in the list that have no record of their own."""
+    framework = subject.framework
+    if framework.name != "torch":
+        if framework.version:
+            yield Package(framework.name, framework.version, framework)
+        return
+    known = {each.name for each in of(subject.environment)}
+    for each in subject.environment.distributions or ():
+        if each.name not in known and each.name not in ("pytorch", "pytorch-cuda"):
+            yield Package(each.name, each.version, each)
+
+
+def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
+    """Why a package is not made for this PyTorch; None where it is, or nobody can tell."""
+    lacking = tuple(name for name in _unresolved(package) if _OF_TORCH.match(name))
+    if lacking:
+        return _lacks(package, torch, lacking)
+    return _built(package, torch) or _declared(package, torch, facts) or _by_rows(package, torch, facts)
+
+
+def _unresolved(package: Package) -> tuple[str, ...]:
+    return (package.framework.unresolved or ()) if package.framework else ()
+
+
+def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit:
+    record = package.framework or Framework(name=package.name)
+    shown = Evidence(
+        what=f"symbols that {package.name} asks for and torch {torch.version} does not have",
+        value=" ".join(names[:_SHOWN]),
+        source=record.source_of("unresolved"),
+    )
+    parts = (seen(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
+    reason = f"{package.title} asks for symbols that torch {torch.version} does not have: {_why(record, torch, names)}"
+    return Misfit(package, reason, (shown, *parts, *_versions(package, torch)), "fail")
+
+
+def _why(package: Framework, torch: Framework, names: tuple[str, ...]) -> str:
+    if torch.cpu_only and not package.cpu_only and any("cuda" in name.lower() for name in names):
+        return "it is built for CUDA, and this PyTorch for the CPU alone"
+    if any("cxx11" in name for name in names):
+        return "it was compiled with the other of the two C++ ABIs (_GLIBCXX_USE_CXX11_ABI)"
+    return "it was compiled against another release, or another kind of build"
+
+
+def _built(package: Package, torch: Framework) -> Misfit | None:
+    """What its own files, or the label of its version, say that it was built against."""
+    built, evidence = _built_for(package)
+    if built is None or _satisfied_range(package, torch):
+        return None
+    own, met = parse_version(built), parse_version(torch.version or "")
+    if own is None or met is None or own.numbers[:2] == met.numbers[:2]:
+        return None
+    reason = f"{package.title} was built for torch {built}, and this is {torch.version}"
+    return Misfit(package, reason, (evidence, *_versions(package, torch)), _weight(package, "fail"))
+
+
+def _built_for(package: Package) -> tuple[str | None, Evidence]:
+    framework = package.framework
+    if framework is not None and "torch" in framework.built_for:
+        built = framework.built_for["torch"]
+        source = framework.source_of("built_for")
+        return built, Evidence(what=f"torch that {package.name} was built for", value=built, source=source)
+    label = package.version.partition("+")[2]
+    match = _LABEL.search(label)
+    torch = f"{match[1]}.{match[2]}" if match else None
+    return torch, Evidence(what=f"{package.name}: build", value=label, source=package.record.source)
+
+
+def _satisfied_range(package: Package, torch: Framework) -> bool:
+    """Whether it only asks for a range, which is met, and all symbols that it asks for are there (a stable ABI)."""
+    framework = package.framework
+    if framework is None or framework.unresolved != ():
+        return False
+    bounds = bounds_on(framework.requires, "torch", {})
+    return bool(bounds) and "==" not in (bounds or "") and admits(bounds or "", torch.version or "") is True
+
+
+def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
+    """What its metadata asks for; for Triton, what PyTorch's asks for."""
+    asking, asked, there = (
+        (torch, "triton", package.version)
+        if package.name == "triton"
+        else (package.framework, "torch", torch.version or "")
+    )
+    lines = (asking.requires if asking else None) or _requires(package)
+    bounds = bounds_on(lines, asked, facts.marks)
+    if not bounds or admits(bounds, there) is not False:
+        return None
+    asks = f"torch {torch.version}" if asking is torch else package.title
+    line = Evidence(what=f"{asks} requires", value=f"{asked}{bounds}", source="wheel metadata")
+    worst = _worst(package, bounds, there)
+    reason = f"{asks} requires {asked}{bounds}, and this is {there}"
+    return Misfit(package, reason, (line, *_versions(package, torch)), _weight(package, worst))
+
+
+def _requires(package: Package) -> tuple[str, ...]:
+    record = package.record
+    return (record.requires or ()) if isinstance(record, Distribution) else ()
+
+
+def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
+    """What is known of its release."""
+    framework = package.framework
+    if framework is not None and bounds_on(framework.requires, "torch", facts.marks):
+        return None  # its own metadata has spoken
+    there = torch.version or ""
+    fit = release_fits(facts.tables, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
+    if fit is None or not fit.bad:
+        return None
+    worst = by_confidence(_worst(package, fit.nearest_change, there), fit)
+    return Misfit(package, fit.reason, _versions(package, torch), _weight(package, worst), fit.sources)
+
+
+def _worst(package: Package, bounds: str, there: str) -> Status:
+    """Releases that differ only in their last number mostly work; Triton matters where something is compiled."""
+    if same_minor(bounds, there):
+        return "note"
+    return "warn" if package.name == "triton" else "fail"
+
+
+def _weight(package: Package, worst: Status) -> Status:
+    """Less where it was seen at work, or where all symbols that it asks for are there."""
+    framework = package.framework
+    if framework is None or framework.unresolved is None or worst != "fail":
+        ran = framework is not None and ran_on_gpu(framework)
+        return "note" if ran else worst
+    if ran_on_gpu(framework):
+        return "note"
+    return "fail" if imported(framework) is False else "warn"
+
+
+def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
+    return seen(package.name, package.record, "version"), seen("torch", torch, "version")
+
+
+# --- fixes --------------------------------------------------------------------------------------------------------
+
+
+def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
+    """The release that is made for this PyTorch; for what is compiled on site, the same one anew."""
+    there = torch.version or ""
+    if package.name == "triton":
+        bounds = bounds_on(torch.requires, "triton", facts.marks) or ""
+    else:
+        bounds = release_for(facts.tables, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
+    if "==" in bounds:
+        text = f"Install the {package.name} that belongs to torch {there.partition('+')[0]}"
+        return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch))
+    public = package.version.partition("+")[0]
+    text = f"Build {package.name} anew, against the torch that is there (or take its build for torch {there})"
+    how = How(build=("--no-build-isolation", "--no-cache-dir"), alone=True, again=True)
+    return install(facts, (f"{package.name}=={public}",), text, how)
+
+
+def _from_index(package: Package, torch: Framework) -> How:
+    cuda = CudaVersion.parse(torch.cuda)
+    if cuda is None or "." not in (torch.cuda or "") or package.name not in ("torchvision", "torchaudio", "xformers"):
+        return How(alone=True, again=True)
+    return How(index=f"{INDEX}cu{cuda.major}{cuda.minor}", alone=True, again=True)

@@ -1,0 +1,236 @@
+"""The metadata of what is installed: whether pip, uv or conda could still say what is there."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.trials import imported
+from envcheck.rules.fixes.install import bring_pip, in_steps
+from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
+from envcheck.snapshot import Distribution, Environment
+
+_SHOWN = 12
+_LEFT = ("~", "-")
+"""How the names begin under which pip puts what it replaces, until the replacement is there."""
+
+
+class _Finding(msgspec.Struct, frozen=True):
+    what: str
+    """Who is concerned: ``torch``."""
+    evidence: Evidence
+    fix: Fix
+    harmless: bool = False
+    fatal: bool = False
+    """A framework that cannot be imported so."""
+    left: str = ""
+    """What is to be deleted, and nothing else."""
+
+
+def _looked(environment: Environment, _facts: Facts) -> bool:
+    return environment.problem is None and environment.damaged is not None and environment.distributions is not None
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_looked,
+    explains=("requirement-broken", "extension-binary-missing", "framework-import-fails", "framework-cannot-use-gpu"),
+    explains_failing=FOLLOWS_FROM_FILES,
+)
+def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
+    """Installed packages are damaged, or installed twice.
+
+    What it checks
+        That the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that no
+        package has two of them in one folder, and that no interrupted installation left anything
+        behind (`~orch`). That the frameworks and the packages they require still have their libraries,
+        programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
+        the hash of every file they installed matches. A framework that cannot be imported because of
+        it, or whose machine code was overwritten, is a failure; a module that was edited and can still
+        be read is a warning; data, version files and stripped libraries that differ are a note. Files
+        of tests, caches and scripts do not count.
+
+    Why it matters
+        What pip, uv, conda and the packages themselves believe to be installed comes from these
+        records. Two of one package mean that parts of two versions lie in one folder, or that one
+        version is believed to be there and another is; an unreadable one breaks `pip install`
+        and every program that asks for its version; and a library that is listed and gone will be
+        missed when it is loaded.
+
+    How to fix
+        Install the damaged package again, in the same version, with the tool that installed it; no
+        other package needs to change. Where it is there twice, remove it until nothing of it is
+        left, then install it again. What an installation left behind can be
+        deleted; if nothing else of the package is there, install it again.
+
+    Sources
+        Recording installed projects, PyPA:
+            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+        pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
+    """
+    packages = damaged_packages(environment, facts)
+    told = {package.distribution.name for package in packages}
+    lost = (finding for finding in _gone(environment) if finding.what not in told)
+    found = sorted([*_twice(environment), *lost, *_damaged(environment)], key=_last)
+    if packages and (found or not all(package.harmless for package in packages)):
+        return _not_as_installed(environment, packages, found)
+    if packages:
+        return _changed_harmlessly(packages)
+    if not found:
+        return _whole(environment)
+    serious = [finding for finding in found if not finding.harmless]
+    fatal = [finding for finding in serious if finding.fatal]
+    names = list(dict.fromkeys(finding.what for finding in serious or found))
+    return Outcome(
+        status="fail" if fatal else "warn" if serious else "note",
+        title=_title(names) if serious else "An installation that was broken off left something behind",
+        message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
+        evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
+        fixes=_all_of(environment, (), serious or found),
+        decided_by="declared",
+    )
+
+
+def _not_as_installed(
+    environment: Environment, packages: Sequence[DamagedPackage], others: Sequence[_Finding]
+) -> Outcome:
+    """Files of packages are not those that were installed; what else is damaged is told after it."""
+    packages = [package for package in packages if not package.harmless] or packages
+    own = (package.distribution.name for package in packages)  # what no framework requires stops no framework
+    concerned = dict.fromkeys([*own, *(name for package in packages for name in package.frameworks)])
+    fatal = [package for package in packages if package.fatal]
+    serious = [finding for finding in others if not finding.harmless]
+    told = [package.told for package in packages[:_SHOWN]]
+    told += [f"{finding.evidence.what}: {finding.evidence.value}" for finding in others[:_SHOWN]]
+    evidence = [each for package in packages for each in package.evidence]
+    fixes = reinstall(environment, [package.distribution for package in (fatal or packages)[:_SHOWN]])
+    if fatal and len(fatal) < len(packages):
+        fixes += reinstall(environment, [package.distribution for package in packages[len(fatal) :][:_SHOWN]])
+    lost = any(finding.fatal for finding in serious)
+    return Outcome(
+        status="fail" if fatal or lost else "warn",
+        frameworks=() if serious else tuple(concerned),
+        title=packages[0].title if len(packages) == 1 else _of_several(packages),
+        message=". ".join(told) + ".",
+        evidence=(*evidence[:_SHOWN], *(finding.evidence for finding in others[:_SHOWN])),
+        fixes=_all_of(environment, fixes, serious),
+        decided_by="declared",
+    )
+
+
+def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
+    """Data, versions and stripped libraries that differ: worth knowing, and nothing to do."""
+    return Outcome(
+        status="note",
+        title=packages[0].title if len(packages) == 1 else _of_several(packages),
+        message=". ".join(package.told for package in packages[:_SHOWN]) + ". No code that runs was changed.",
+        evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
+        decided_by="declared",
+    )
+
+
+def _all_of(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
+    """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
+    left = tuple(dict.fromkeys(finding.left for finding in findings if finding.left))
+    others = [finding.fix for finding in findings[:_SHOWN] if not finding.left]
+    steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
+    by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
+    return in_steps(tuple(dict.fromkeys((*(bring_pip(environment) if by_pip else ()), *steps))))
+
+
+def _of_several(packages: Sequence[DamagedPackage]) -> str:
+    names = [package.distribution.name[:30] for package in packages]
+    does = "damaged" if packages[0].fatal else "changed after installation"
+    return f"{names[0]} and {names[1] if len(names) == 2 else f'{len(names) - 1} more packages'} are {does}"
+
+
+def _last(finding: _Finding) -> tuple[bool, bool]:
+    """What is to be deleted comes after what is to be installed, and all after a framework that is lost."""
+    return not finding.fatal, finding.what.startswith(_LEFT)
+
+
+def _title(names: list[str]) -> str:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"Damaged, or there twice: {names[0][:40]}{more}"
+
+
+def _whole(environment: Environment) -> Outcome | None:
+    if not environment.distributions_complete:
+        return None
+    count = len(environment.distributions or ())
+    files = compared(environment)
+    title = f"The records of the {count} installed packages are whole" + (f"; {files}" if files else "")
+    return passed(title, decided_by="declared")
+
+
+def _twice(environment: Environment) -> Iterable[_Finding]:
+    """Packages with two records in one folder, of one tool."""
+    known: dict[tuple[str, str, str | None], list[Distribution]] = {}
+    for distribution in environment.distributions or ():
+        if distribution.path:
+            place = (distribution.name, posixpath.dirname(distribution.path), distribution.channel)
+            known.setdefault(place, []).append(distribution)
+    for (name, folder, _), records in known.items():
+        if len(records) > 1:
+            versions = " and ".join(record.version for record in records)
+            evidence = Evidence(what=f"{name} is there twice", value=versions, source=f"file {folder}")
+            yield _Finding(name, evidence, _install_again(environment, records[-1], twice=True))
+
+
+def _gone(environment: Environment) -> Iterable[_Finding]:
+    """Frameworks of which the metadata is there and the package, or what it cannot do without, is not."""
+    by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
+    for framework in environment.frameworks.items if environment.frameworks else ():
+        distribution = by_name.get(framework.name)
+        lost = (framework.incomplete and not framework.led_by) or framework.path is None
+        if lost and framework.problem and distribution and not distribution.editable:
+            evidence = seen(framework.name, framework, "problem")
+            fatal = framework.incomplete and not imported(framework)
+            yield _Finding(framework.name, evidence, _install_again(environment, distribution), fatal=fatal)
+
+
+def _damaged(environment: Environment) -> Iterable[_Finding]:
+    by_path = {distribution.path: distribution for distribution in environment.distributions or ()}
+    installed = {distribution.name for distribution in environment.distributions or ()}
+    for record in environment.damaged or ():
+        name = posixpath.basename(record.path)
+        evidence = Evidence(what=record.path, value=record.problem, source=record.source)
+        distribution = by_path.get(record.path)
+        if name.startswith(_LEFT):
+            harmless = _is_installed(name, installed)
+            if record.name and record.version and not harmless:
+                lost = Distribution(source=record.source, name=record.name, version=record.version, channel="pip")
+                yield _Finding(record.name, evidence, _install_again(environment, lost))
+            else:
+                yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
+        elif distribution is not None:
+            yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
+        else:
+            text = f"Delete {record.path}, and install the package again if it is wanted"
+            yield _Finding(name, evidence, Fix(text=text))
+
+
+def _is_installed(left: str, installed: set[str]) -> bool:
+    """Whether what was put aside under ``~orch`` or ``~orch-VERSION.dist-info`` is there again: as ``torch``."""
+    stem = left.removesuffix(".dist-info").removesuffix(".egg-info")
+    hidden = len(stem) - len(stem.lstrip("~-"))
+    rest = stem[hidden:].partition("-")[0].replace("_", "-").replace(".", "-").lower()
+    return any(name[hidden:] == rest for name in installed)
+
+
+def _delete(*paths: str) -> Fix:
+    return Fix(text="Delete what is left of it", command=("rm", "-r", "--", *paths))
+
+
+def _install_again(environment: Environment, distribution: Distribution, *, twice: bool = False) -> Fix:
+    """Install the package again with the tool that put it there."""
+    text = f"Install {distribution.name} again after removing it until nothing of it is left" if twice else ""
+    (fix,) = reinstall(environment, (distribution,), text)
+    return fix

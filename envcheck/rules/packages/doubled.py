@@ -1,0 +1,230 @@
+"""Several distributions that fill one package: the files of the one that was installed last win, in part."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+import msgspec
+
+from envcheck.checks import Evidence, Fix, Status
+from envcheck.rules.api import Facts, Outcome, rule, seen
+from envcheck.rules.facts.driver import runs
+from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.library_names import family_of_wheel
+from envcheck.rules.facts.trials import failed, ran_on_gpu
+from envcheck.rules.fixes.frameworks import install_gpu_build
+from envcheck.rules.fixes.install import in_steps, install
+from envcheck.rules.fixes.libraries import lead_into_wheels, without_variable
+from envcheck.rules.messages.observed import quoted_error
+from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
+from envcheck.snapshot import Distribution, Environment, Framework
+from envcheck.versions import CudaVersion
+
+_ORT = re.compile(
+    r"(?:onnxruntime|ort-nightly)(?:-(?:gpu|directml|openvino|training|training-gpu|rocm|migraphx|qnn|silicon|cann))?"
+)
+_ORT_CUDA = re.compile(r"(?:onnxruntime|ort-nightly)(?:-training)?-gpu")
+_NOT_BUILT_IN = re.compile(
+    r"'CUDAExecutionProvider' is not in available provider names|"
+    r"CUDAExecutionProvider\b.*not in available (?:execution )?providers",
+    re.IGNORECASE,
+)
+_CUDA_OF_CUPY = re.compile(r"cupy-cuda(\d{2})x")
+_CUPY = re.compile(r"(?:amd-)?cupy(?:-(?:cuda\d{2,3}x?|rocm(?:-\d-\d)?))?")
+
+
+def _doubled(environment: Environment, pattern: re.Pattern[str]) -> tuple[Distribution, ...]:
+    """The distributions of one package, each name once; conda's own packages are put together by conda."""
+    found: dict[str, Distribution] = {}
+    for each in environment.distributions or ():
+        if pattern.fullmatch(each.name):
+            found.setdefault(each.name, each)
+    return tuple(found.values()) if len(found) > 1 else ()
+
+
+def _framework(environment: Environment, pattern: re.Pattern[str]) -> Framework | None:
+    return next((each for each in of(environment) if pattern.fullmatch(each.name)), None)
+
+
+def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
+    shown = [seen(f"{each.name}{f' in {each.path}' if each.path else ''}", each, "version") for each in found]
+    if framework is not None:
+        shown += [
+            seen(f"the package in {framework.path or 'use'}: {field}", framework, field)
+            for field in ("name", "providers", "cuda", "problem")
+            if getattr(framework, field)
+        ]
+    return tuple(shown)
+
+
+def _names(found: Iterable[Distribution], framework: Framework | None) -> tuple[str, ...]:
+    """What the frameworks may be called that it concerns."""
+    return tuple(dict.fromkeys((*(each.name for each in found), *((framework.name,) if framework else ()))))
+
+
+def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
+    found = _doubled(environment, _ORT)
+    return any(_ORT_CUDA.fullmatch(each.name) for each in found) or bool(_without_its_provider(environment, facts))
+
+
+def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
+    """The GPU package is in the list, and what was imported says that it was built without the provider for CUDA."""
+    listed = next((each for each in environment.distributions or () if _ORT_CUDA.fullmatch(each.name)), None)
+    said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
+    if listed is None or said is None:
+        return ()
+    return (seen(listed.name, listed, "version"), quoted_error(said))
+
+
+def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
+    return install_gpu_build(facts, Framework(name="onnxruntime"))
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_two_onnxruntimes,
+    remedy=_install_gpu_package,
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
+)
+def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome | None:
+    """The CPU and the GPU package of ONNX Runtime are installed over each other.
+
+    What it checks
+        Whether onnxruntime-gpu and another distribution of ONNX Runtime (onnxruntime, -directml,
+        -openvino …) are installed in one environment, and of which one the files are that lie in
+        the folder `onnxruntime`, which they share.
+
+    Why it matters
+        What was installed last overwrites the other; often that is the CPU package, brought along by
+        another package. Sessions then run on the CPU with no more than a warning ("Specified provider
+        'CUDAExecutionProvider' is not in available provider names"). Removing one breaks the other.
+
+    How to fix
+        Remove all of them, then install onnxruntime-gpu alone. What brings the CPU package along
+        mostly works with the GPU package too; pip may go on to say that a requirement is missing.
+
+    Sources
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
+        ONNX Runtime, CUDA execution provider:
+            https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html
+    """
+    found, framework = _doubled(environment, _ORT), _framework(environment, _ORT)
+    if not found:
+        return _overwritten(_without_its_provider(environment, facts), facts)
+    if framework is not None and _apart(found):
+        return _first_found(found, framework, facts)
+    names = " and ".join(f"{each.name} {each.version}" for each in found)
+    lost = framework is None or framework.cpu_only is not False
+    status: Status = "note" if framework is not None and ran_on_gpu(framework) else "fail" if lost else "warn"
+    whose = f" The files that are there are of {framework.name}." if framework is not None and framework.path else ""
+    return Outcome(
+        status=status,
+        title="CPU and GPU packages of ONNX Runtime are installed over each other",
+        message=f"{names} fill one package folder; what was installed last wins.{whose}",
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
+        frameworks=_names(found, framework),
+    )
+
+
+def _apart(found: tuple[Distribution, ...]) -> bool:
+    """Whether each lies in a folder of its own: then none wrote over another, and the first on the path is imported."""
+    folders = [str(PurePosixPath(each.path).parent) for each in found if each.path]
+    return len(folders) == len(found) == len(set(folders))
+
+
+def _first_found(found: tuple[Distribution, ...], framework: Framework, facts: Facts) -> Outcome | None:
+    if not framework.cpu_only or ran_on_gpu(framework):
+        return None
+    folder = str(PurePosixPath(framework.path or "").parent)
+    by_variable = (framework.problem or "").startswith("PYTHONPATH puts")
+    fixes = without_variable("PYTHONPATH", [folder], facts) if by_variable else install_gpu_build(facts, framework)
+    return Outcome(
+        status="fail",
+        title="The CPU package of ONNX Runtime is found before the GPU package",
+        message=f"{framework.name} in {folder} comes first on Python's search path"
+        f"{', by PYTHONPATH' if by_variable else ''}; it is imported in place of the build for CUDA.",
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=fixes,
+    )
+
+
+def _overwritten(evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
+    return Outcome(
+        status="fail",
+        title="onnxruntime-gpu is installed, and another build of ONNX Runtime is imported",
+        message="The GPU package always has the provider for CUDA built in; one that does not know it is the CPU "
+        "package, installed over it or found before it.",
+        evidence=evidence,
+        confidence="medium",
+        fixes=install_gpu_build(facts, Framework(name="onnxruntime")),
+    )
+
+
+def _several_cupys(environment: Environment, _facts: Facts) -> bool:
+    return bool(_doubled(environment, _CUPY))
+
+
+def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_several_cupys,
+    remedy=_keep_one,
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
+)
+def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | None:
+    """Several packages of CuPy are installed over each other.
+
+    What it checks
+        Whether more than one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is
+        installed in one environment.
+
+    Why it matters
+        They all fill the folder `cupy`. Files of two builds, for two versions of CUDA, then lie mixed:
+        what is imported may ask for libraries of the other, and removing one leaves a torso. CuPy
+        itself warns of it.
+
+    How to fix
+        Remove all of them, then install the one for the CUDA that is used.
+
+    Sources
+        CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
+    """
+    found, framework = _doubled(environment, _CUPY), _framework(environment, _CUPY)
+    kept = _kept(found, framework, facts)
+    text = f"Install {kept.name} alone, for a CUDA that the driver runs"
+    fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])
+    if framework is not None and framework.version == kept.version:
+        led = lead_into_wheels(msgspec.structs.replace(framework, name=kept.name))
+        if led and any(family_of_wheel(each.name) for each in environment.distributions or ()):
+            fixes = in_steps((*fixes, *led))
+    works = framework is not None and ran_on_gpu(framework)
+    status: Status = "note" if works else "fail" if framework is not None and failed(framework) else "warn"
+    return Outcome(
+        status=status,
+        title=f"{len(found)} packages of CuPy are installed over each other",
+        message=f"{' and '.join(f'{each.name} {each.version}' for each in found)} fill one package folder.",
+        evidence=_evidence(found, framework),
+        decided_by="declared",
+        fixes=fixes,
+        frameworks=_names(found, framework),
+    )
+
+
+def _kept(found: tuple[Distribution, ...], framework: Framework | None, facts: Facts) -> Distribution:
+    """The package for the newest CUDA that the driver runs; else the one whose files are there."""
+    majors = [(int(match[1]), each) for each in found if (match := _CUDA_OF_CUPY.fullmatch(each.name))]
+    running = [(major, each) for major, each in majors if runs(facts, CudaVersion(major, 0))]
+    there = next((each for each in found if framework is not None and each.name == framework.name), found[-1])
+    return max(running, key=lambda pair: pair[0], default=(0, there))[1]

@@ -1,0 +1,276 @@
+"""The Python environment that is judged: whether it works, and whether there is a framework to judge."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.question.package_needs import admits, release_fits, release_rows
+from envcheck.compat.relations.fit import Fit
+from envcheck.compat.relations.torch import python_runs_torch
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.facts.frameworks import leads, machine, named, of
+from envcheck.rules.facts.trials import imported
+from envcheck.rules.fixes.commands import conda_command
+from envcheck.rules.fixes.fits import does_not_fit
+from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.rebuild import rebuild
+from envcheck.snapshot import Environment
+
+_SHOWN = 8
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    explains_all=True,
+)
+def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
+    """The Python environment is broken, or cannot be examined.
+
+    What it checks
+        Whether what is judged is an environment at all, and a whole one: its interpreter is there,
+        the Python that it was made from still exists, and its files can be read. Nothing of it is
+        started.
+
+    Why it matters
+        A virtual environment is a folder of links to the Python that made it. When that Python is
+        removed or updated, nothing in the environment runs any more. And what cannot be read cannot
+        be judged: a report about it would be a report about nothing.
+
+    How to fix
+        A virtual environment that lost its Python: link it to another Python of the same minor version,
+        which keeps what is installed; else create it again and install its packages again. A path
+        that leads nowhere: give --python an interpreter, the folder of an environment or a program on
+        PATH, or leave (`deactivate`) an environment that is gone.
+
+    Sources
+        Python, venv: https://docs.python.org/3/library/venv.html
+        Virtual environments, PEP 405: https://peps.python.org/pep-0405/
+    """
+    if environment.problem is None:
+        version = f"Python {environment.python}" if environment.python else "Python"
+        why = f" ({environment.why})" if environment.why else ""
+        return passed(f"{version} in {environment.prefix or environment.key}{why}", decided_by="declared")
+    leads_nowhere = environment.prefix is None
+    return Outcome(
+        status="fail",
+        title=f"{environment.why or 'The path'} leads to no Python environment"
+        if leads_nowhere
+        else "The Python environment is broken or cannot be examined",
+        message=f"{environment.prefix or environment.key}: {environment.problem}.",
+        evidence=(
+            seen("problem", environment, "problem"),
+            *((seen("chosen by", environment, "why"),) if environment.why else ()),
+        ),
+        decided_by="declared",
+        fixes=_name_another(environment) if leads_nowhere else _mend(environment),
+    )
+
+
+_OTHER = Fix(text="Or judge another interpreter", command=("envcheck", "check", "--python", "python3"))
+
+
+def _name_another(environment: Environment) -> tuple[Fix, ...]:
+    """What was named is at fault, not an environment."""
+    if environment.why == "--python":
+        what = "an interpreter (FOLDER/bin/python), the folder of an environment, or a program on PATH"
+        chosen = "Or leave --python out: the active environment, ./.venv or the first python on PATH is taken"
+        return (Fix(text=f"Name with --python {what}"), Fix(text=chosen, command=("envcheck", "check")))
+    if environment.why in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        leave = ("conda", "deactivate") if environment.why == "CONDA_PREFIX" else ("deactivate",)
+        return (Fix(text="Leave the environment that is gone, or make it again", command=leave), _OTHER)
+    return (Fix(text="Judge another interpreter", command=_OTHER.command),)
+
+
+def _mend(environment: Environment) -> tuple[Fix, ...]:
+    if environment.manager == "conda" and environment.executable is None and environment.prefix:
+        command = conda_command(environment, ("python",))
+        return (Fix(text="Install Python into the environment", command=command), _OTHER)
+    if "for Windows" in (environment.problem or ""):
+        return (Fix(text="Create an environment on this system, and install into it what it needs"), _OTHER)
+    return (*rebuild(environment), _OTHER)
+
+
+def _is_whole(environment: Environment, _facts: Facts) -> bool:
+    return environment.problem is None
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    needs=("environment.frameworks.complete",),
+    arises=_is_whole,
+)
+def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
+    """The Python environment has no framework to judge.
+
+    What it checks
+        Whether a framework that envcheck knows is installed in the environment that is judged, and
+        if not, whether another environment that was found has one. It is a remark, not a fault.
+
+    Why it matters
+        The verdict then says nothing about frameworks: the one that matters may lie in another
+        environment than the one that was chosen.
+
+    How to fix
+        Activate the environment that is meant, or name its interpreter: `envcheck check --python
+        PATH`.
+
+    Sources
+        Python, venv: https://docs.python.org/3/library/venv.html
+    """
+    found = environment.frameworks.items if environment.frameworks else ()
+    if found:
+        return passed(", ".join(named(framework) for framework in found), decided_by="declared")
+    other = _with_framework(facts)
+    if other is None:
+        text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
+        return Outcome(
+            status="note", title="No framework in the judged environment", message=text, decided_by="declared"
+        )
+    names = ", ".join(named(framework) for framework in (other.frameworks.items if other.frameworks else ()))
+    place = other.executable or other.prefix or other.key
+    return Outcome(
+        status="note",
+        title="No framework in the judged environment; another one has it",
+        message=f"{other.prefix or other.key} has {names}.",
+        evidence=(Evidence(what="other environment", value=other.prefix or other.key, source=other.source),),
+        decided_by="declared",
+        fixes=(Fix(text="Judge that environment", command=("envcheck", "check", "--python", place)),),
+    )
+
+
+def _with_framework(facts: Facts) -> Environment | None:
+    listing = facts.snapshot.environments
+    others = (other for other in (listing.items if listing else ()) if not other.judged)
+    return next((other for other in others if other.frameworks and other.frameworks.items), None)
+
+
+def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
+    """Of PyTorch always asked; of others where their release's Pythons are known."""
+    framework = subject.framework
+    if framework.name == "torch" or not leads(framework, facts.tables):
+        return framework.name == "torch"
+    rows = release_rows(facts.tables, framework.name, framework.version or "", facts.driver_os, machine(facts))
+    return any("python" in row.needs for row in rows)
+
+
+def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
+    framework, python = subject.framework, subject.environment.python or ""
+    name, version, os = framework.name, framework.version or "", facts.driver_os
+    if name == "torch":
+        return python_runs_torch(facts.tables, version, python, os, machine(facts))
+    return release_fits(facts.tables, name, version, "python", python, os, machine(facts))
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    needs=("framework.version", "environment.python"),
+    arises=_pythons_are_known,
+)
+def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """The Python version is none that the framework's release has wheels for.
+
+    What it checks
+        The environment's Python against the versions for which the installed release of PyTorch,
+        TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI.
+
+    Why it matters
+        A build made elsewhere, or carried over from another Python, may work or fail on import; its
+        companions (torchvision, triton, extensions) will have no wheels for that Python either.
+
+    How to fix
+        Make an environment with a Python that the release supports, or install a release that
+        supports this Python.
+
+    Sources
+        PyTorch release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
+        TensorFlow, tested builds: https://www.tensorflow.org/install/source#tested_build_configurations
+    """
+    framework, environment = subject.framework, subject.environment
+    fit = _python_fit(subject, facts)
+    if fit is None:
+        return None
+    evidence = (seen("Python", environment, "python"), seen(framework.name, framework, "version"))
+    if fit.ok or framework.gpu_available or imported(framework):
+        return passed(f"{named(framework)} supports Python {environment.python}", *evidence)
+    if not fit.bad:
+        return None
+    title = f"{named(framework)} has no wheels for Python {environment.python}"
+    anew = Fix(text=f"Make an environment with {fit.nearest_change or 'a supported Python'}")
+    return does_not_fit(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
+
+
+def _asks_for_a_python(environment: Environment, _facts: Facts) -> bool:
+    return environment.python is not None and any(each.requires_python for each in environment.distributions or ())
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_asks_for_a_python,
+    explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
+)
+def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
+    """An installed package does not admit the environment's Python.
+
+    What it checks
+        `Requires-Python` in the metadata of the frameworks and of the packages that they require
+        against the version of the environment's Python. A framework for a newer Python is a failure,
+        everything else a warning.
+
+    Why it matters
+        An installer would have refused the package. It comes about when an environment is copied to
+        another Python, or when PYTHONPATH or a `.pth` file leads to packages of another one: code for
+        a newer Python is a syntax error here, and compiled modules of another Python are not found.
+
+    How to fix
+        Of packages for a newer Python, remove them and install them again with this one: the installer
+        then chooses releases that admit it. Where this Python is too new, create an environment with
+        an older one.
+
+    Sources
+        Core metadata, Requires-Python, PyPA:
+            https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
+        pip, install: https://pip.pypa.io/en/stable/cli/pip_install/
+    """
+    python = environment.python or ""
+    first = {each.name: each for each in reversed(environment.distributions or ())}
+    asking = [each for each in first.values() if each.requires_python and "conda" not in (each.channel, each.installer)]
+    refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
+    if not refusing:
+        return passed(f"The frameworks and what they require admit Python {python}", decided_by="declared")
+    frameworks = {each.name for each in of(environment) if leads(each, facts.tables) and not imported(each)}
+    refusing.sort(key=lambda each: each.name not in frameworks)
+    newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
+    names = [each.name for each in refusing]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
+    text = f"Remove what does not admit Python {python}, and install releases that do"
+    anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
+    again = install(facts, names, text, How(owner=names[0]), remove=names)
+    return Outcome(
+        status="fail" if any(each.name in frameworks for each in newer) else "warn",
+        title=f"Packages for another Python than {python}: {names[0][:30]}{more}"[:80],
+        message=f"{said}; this is Python {python}.",
+        evidence=(
+            seen("Python", environment, "python"),
+            *(seen(each.name, each, "requires_python") for each in refusing[:_SHOWN]),
+        ),
+        decided_by="declared",
+        fixes=again if len(newer) == len(refusing) else (anew,),
+    )
+
+
+def _admits_python(bounds: str, python: str) -> bool:
+    """Whether bounds admit a Python, of which the third number may not be known; what cannot be read admits all."""
+    known = python.count(".") > 1
+    return any(admits(bounds, each) is not False for each in ((python,) if known else (f"{python}.0", f"{python}.99")))
+
+
+def _lower(bounds: str) -> str:
+    return ",".join(part for part in bounds.split(",") if part.strip().startswith((">", "~=")))

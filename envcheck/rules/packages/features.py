@@ -1,0 +1,119 @@
+"""What packages need of a GPU, beyond having code for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.question.package_needs import release_rows
+from envcheck.compat.question.question import AskedGpu
+from envcheck.compat.question.software import refused
+from envcheck.compat.tables import ReleaseRow
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.trials import ran_on
+from envcheck.snapshot import Distribution, Environment, Framework, Gpu
+from envcheck.versions import ComputeCapability
+
+_WHOLE = frozenset({"vllm", "tensorrt-llm", "flash-attn-3", "transformer-engine"})
+"""What is of no use on a GPU that it does not support; of others there is another way around, or a part."""
+_OPTIONAL = frozenset({"flash-attn", "flash-attn-3", "xformers", "bitsandbytes", "vllm", "tensorrt-llm"})
+_PREFIXES = ("transformer-engine",)
+
+
+def _on_top(name: str) -> bool:
+    return name in _OPTIONAL or name.startswith(_PREFIXES)
+
+
+def _packages(environment: Environment) -> Iterator[Framework | Distribution]:
+    """The packages with kernels of their own, each once, by the record that says most."""
+    known = {each.name: each for each in of(environment) if _on_top(each.name) and each.version}
+    yield from known.values()
+    yield from (each for each in environment.distributions or () if _on_top(each.name) and each.name not in known)
+
+
+def _is_asked(environment: Environment, facts: Facts) -> bool:
+    known = any(gpu.compute_capability for gpu in facts.usable_gpus)
+    return known and next(_packages(environment), None) is not None
+
+
+def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
+    return (Fix(text="Choose what this GPU has: float16, another attention, another quantisation; or a newer GPU"),)
+
+
+@rule(
+    layer="gpu",
+    scope="env",
+    per="environment",
+    arises=_is_asked,
+    remedy=_use_what_it_has,
+    explains=("gpu-code-missing",),
+)
+def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
+    """A package or number format needs a newer GPU.
+
+    What it checks
+        The compute capability of the GPUs against the least one that is documented for flash-attn,
+        xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. In text and trials: lines
+        that say so, of bfloat16, FP8, FlashAttention and others.
+
+    Why it matters
+        Some kernels use instructions that older GPUs do not have: bfloat16 from compute capability 8.0
+        on, FP8 from 8.9 on, FlashAttention-2 from 8.0 on. No build and no driver adds them.
+
+    How to fix
+        Choose what the GPU has: float16 in place of bfloat16, another attention (PyTorch's own,
+        xFormers), another quantisation. Or use a newer GPU.
+
+    Sources
+        CUDA, features by compute capability:
+            https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities
+        FlashAttention, GPUs: https://github.com/Dao-AILab/flash-attention#nvidia-cuda-support
+        vLLM, supported hardware:
+            https://docs.vllm.ai/en/latest/features/quantization/supported_hardware/
+    """
+    refusals = [found for each in _packages(environment) for found in _refused(each, facts)]
+    if not refusals:
+        return _supported(environment, facts)
+    record, row, gpu, why, change = refusals[0]
+    status: Status = "fail" if record.name in _WHOLE and row.confidence != "weak" else "warn"
+    names = ", ".join(dict.fromkeys(f"{each.name} {each.version}" for each, *_ in refusals))
+    return Outcome(
+        status=status,
+        title=f"{record.name} {record.version} does not support {gpu.name or called(gpu)}",
+        message=f"{names}: {record.name} {why}, and {called(gpu)} has {gpu.compute_capability}.",
+        evidence=(
+            *(Evidence(what=each.name, value=each.version or "", source=each.source) for each, *_ in refusals),
+            seen(f"compute capability of {called(gpu)}", gpu, "compute_capability"),
+        ),
+        confidence=row.confidence,
+        sources=facts.tables.cite(row),
+        fixes=(Fix(text=f"Use what this GPU has: switch {record.name} off in the program, or take {change}"),),
+    )
+
+
+def _supported(environment: Environment, facts: Facts) -> Outcome | None:
+    """A pass only where each of them is known."""
+    records = list(_packages(environment))
+    if not all(_rows(each, facts) for each in records):
+        return None
+    names = ", ".join(dict.fromkeys(each.name for each in records))
+    return passed(f"{names} can be used on the GPUs here")
+
+
+def _rows(record: Framework | Distribution, facts: Facts) -> tuple[ReleaseRow, ...]:
+    return release_rows(facts.tables, record.name, record.version or "", facts.driver_os, machine(facts))
+
+
+def _refused(
+    record: Framework | Distribution, facts: Facts
+) -> Iterator[tuple[Framework | Distribution, ReleaseRow, Gpu, str, str]]:
+    for gpu in facts.usable_gpus:
+        capability = ComputeCapability.parse(gpu.compute_capability)
+        if capability is None or (isinstance(record, Framework) and ran_on(record, gpu)):
+            continue
+        for row in _rows(record, facts):
+            answer = refused(row, AskedGpu(gpu.name or "GPU", capability, None))
+            if answer:
+                yield record, row, gpu, *answer

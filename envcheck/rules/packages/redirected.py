@@ -1,0 +1,261 @@
+"""Redirection: what is imported is another copy than the one that is installed, or cannot be known from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.checks import Evidence, Fix, Status
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.facts.frameworks import importance, named, of
+from envcheck.rules.facts.trials import failed, tried
+from envcheck.rules.fixes.commands import in_user_site, installed
+from envcheck.rules.fixes.install import uninstall
+from envcheck.rules.fixes.libraries import without_variable
+from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
+from envcheck.snapshot import Environment, Framework, Startup
+
+_VARIABLE, _USER_SITE = "PYTHONPATH", "user site"
+_MOST = 8
+
+
+def _redirected(environment: Environment) -> list[Framework]:
+    """Frameworks whose import takes another copy than the installed one, or what is no whole framework."""
+    installed = {each.name for each in environment.distributions or ()}
+    return [
+        each
+        for each in of(environment)
+        if each.instead_of
+        or (each.incomplete and each.path is not None and (each.led_by or each.name not in installed))
+    ]
+
+
+def _any_redirected(environment: Environment, _facts: Facts) -> bool:
+    return bool(_redirected(environment))
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_any_redirected,
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
+)
+def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
+    """Another copy of a framework is imported than the installed one.
+
+    What it checks
+        Where `import` of each framework leads: whether PYTHONPATH, the user site or a `.pth` file puts
+        another copy before the installed one, and whether what is found is a whole package or some
+        folder of the same name.
+
+    Why it matters
+        The copy that is imported was not chosen by the installer: versions, CUDA and extensions do not
+        belong together. Installing or upgrading the framework changes the copy that nobody imports.
+
+    How to fix
+        Take away what leads there: the entry of PYTHONPATH, the copy in the user site, the line of the
+        `.pth` file, or the folder. Leave the installed package as it is.
+
+    Sources
+        Python, site: https://docs.python.org/3/library/site.html
+        Python, PYTHONPATH: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONPATH
+    """
+    found = sorted(_redirected(environment), key=lambda each: importance(each, facts.tables))
+    if not found:
+        return None
+    names = {each.name for each in found}
+    concerned = [each.name for each in of(environment) if each.name in names or each.extends in names]
+    broken = any(each.incomplete or failed(each) for each in found)
+    first, more = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    status: Status = "fail" if broken else "warn"
+    return Outcome(
+        status=status,
+        title=_title(first)[: 80 - len(more)] + more,
+        message=" ".join(map(_sentence, found[:_MOST])),
+        evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
+        decided_by="declared",
+        fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each, facts))),
+        frameworks=tuple(concerned),
+    )
+
+
+def _title(framework: Framework) -> str:
+    if framework.led_by is None:
+        return f"The folder that `import {_imported(framework)}` takes is no whole package"
+    who = {_VARIABLE: _VARIABLE, _USER_SITE: "The user site"}.get(framework.led_by, framework.led_by.rpartition("/")[2])
+    return f"{who} puts another {framework.name} before the installed one"
+
+
+def _imported(framework: Framework) -> str:
+    return (framework.path or framework.name).rpartition("/")[2].removesuffix(".py")
+
+
+def _sentence(framework: Framework) -> str:
+    led_by = f" (by {framework.led_by})" if framework.led_by else ""
+    instead = f", not {framework.instead_of[0]}" if framework.instead_of else ""
+    whole = f"; {framework.problem}" if framework.incomplete and framework.problem else ""
+    return f"{named(framework)} is imported from {framework.path}{led_by}{instead}{whole}."
+
+
+def _evidence(framework: Framework) -> Iterator[Evidence]:
+    yield seen(f"{named(framework)} is imported from", framework, "path")
+    if framework.led_by:
+        yield seen("led there by", framework, "led_by")
+    if framework.instead_of:
+        yield seen("installed", framework, "instead_of")
+
+
+def _way_back(framework: Framework, facts: Facts) -> Iterator[Fix]:
+    folder = (framework.path or "").rpartition("/")[0]
+    if framework.led_by:
+        yield from way_back(framework.led_by, folder, framework.name, named(framework), facts)
+    else:
+        yield Fix(text=f"Move {framework.path} away: no installed package owns it", risk="deletes nothing by itself")
+
+
+def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> Iterator[Fix]:
+    """Leave out a folder of Python's search path, in which ``what`` is found before the installed copy."""
+    if led_by == _VARIABLE:
+        yield from without_variable(_VARIABLE, [folder], facts)
+    elif led_by == _USER_SITE:
+        if in_user_site(facts.environment, installed(facts.environment, name)):
+            yield uninstall(facts, (name,), f"Remove {what} from {folder}")
+        text = f"Leave out the user site, or remove {what} from {folder}; to try it: PYTHONNOUSERSITE=1"
+        yield Fix(
+            text=text, command=("env", "PYTHONNOUSERSITE=1", "python"), risk="hides all packages of the user site"
+        )
+    else:
+        yield Fix(text=f"Remove the line that leads to {folder} from {led_by}")
+
+
+def _any_code(environment: Environment, _facts: Facts) -> bool:
+    return bool(environment.startup)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_any_code,
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
+)
+def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
+    """A .pth file changes Python's search path by code.
+
+    What it checks
+        The lines of `.pth` files that begin with `import`, and the modules beside them that they
+        import: whether their text changes `sys.path`. It is read, not run. Lines of setuptools for
+        editable installations are followed and do not count.
+
+    Why it matters
+        Such a line runs at every start of the interpreter. What is imported afterwards cannot be known
+        from files: everything else that is said of this environment may be about a copy that is not
+        used.
+
+    How to fix
+        Remove the line, or the file, unless it is meant. With --deep the copies that are really
+        imported are compared with those that the files let expect.
+
+    Sources
+        Python, site: https://docs.python.org/3/library/site.html
+    """
+    lines = environment.startup or ()
+    if not lines:
+        return None
+    first, more = lines[0], f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    compared = [each.trial.as_found for each in tried(environment) if each.trial and each.trial.as_found is not None]
+    harmless = (bool(compared) and all(compared)) or all(each.folders and not each.shadows for each in lines)
+    return Outcome(
+        status="note" if harmless else "warn",
+        title=f"{first.path.rpartition('/')[2]} changes Python's search path by code"[: 80 - len(more)] + more,
+        message=" ".join(map(_told, lines[:_MOST])) + _compared(compared),
+        evidence=tuple(seen(each.path, each, "line") for each in lines[:_MOST]),
+        decided_by="declared",
+        fixes=tuple(Fix(text=f"Remove {each.path}, unless it is meant") for each in lines[:_MOST]),
+        # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
+        frameworks=tuple(_led(environment)) or (first.path.rpartition("/")[2],),
+    )
+
+
+def _led(environment: Environment) -> Iterator[str]:
+    """The frameworks that are known to be imported from where such a line leads, or are found there first."""
+    shadowed = {name for line in environment.startup or () for name in line.shadows}
+    for each in of(environment):
+        as_found = each.trial.as_found if each.trial else None
+        if as_found is False or (as_found is None and _imported(each) in shadowed):
+            yield each.name
+
+
+def _told(line: Startup) -> str:
+    where = f"{line.path} runs {line.module}, which" if line.module else line.path
+    folders = f"; it names {', '.join(line.folders[:_MOST])}" if line.folders else ""
+    shadows = f", which has {', '.join(line.shadows[:_MOST])} too" if line.shadows else ""
+    return f"{where} changes sys.path{folders}{shadows}."
+
+
+def _compared(compared: list[bool]) -> str:
+    if not compared:
+        return " What will be imported cannot be known from files (--deep imports it)."
+    return " The frameworks were imported from where their files lie." if all(compared) else ""
+
+
+def _known_where(subject: FrameworkSubject, _facts: Facts) -> bool:
+    trial = subject.framework.trial
+    return trial is not None and trial.as_found is not None
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    arises=_known_where,
+    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
+)
+def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+    """A framework is imported from another place than its files let expect.
+
+    What it checks
+        With --deep: whether the package that the trial imported is the one that following
+        Python's search path through the files leads to.
+
+    Why it matters
+        All that is judged by files is about the copy that was expected. What programs use is the
+        other one.
+
+    How to fix
+        Find out what leads there: a line of code in a `.pth` file, `sitecustomize` or
+        `usercustomize`, or a wrapper around the interpreter. Remove it, unless it is meant.
+
+    Sources
+        Python, site: https://docs.python.org/3/library/site.html
+        Python, the import system: https://docs.python.org/3/reference/import.html
+    """
+    framework, trial = subject.framework, subject.framework.trial
+    if trial is None:
+        return None
+    where = (
+        Evidence(what="imported", value=f"{trial.path} ({trial.version or 'version not known'})", source=trial.source),
+        Evidence(
+            what="expected",
+            value=f"{framework.path} ({framework.version or 'version not known'})",
+            source=framework.source_of("path"),
+        ),
+    )
+    if trial.as_found:
+        return passed(f"{named(framework)} is imported from where its files lie", *where, decided_by="framework-ran")
+    lines = subject.environment.startup or ()
+    led = f" {lines[0].path} changes the search path by code." if lines else ""
+    return Outcome(
+        status="fail" if failed(framework) else "warn",
+        title=f"Another {framework.name} is imported than its files let expect",
+        message=f"{trial.path} is imported; {framework.path} was expected and judged.{led}",
+        evidence=where,
+        decided_by="framework-ran",
+        fixes=(_find_out(subject.environment),),
+    )
+
+
+def _find_out(environment: Environment) -> Fix:
+    python = environment.executable or "python"
+    text = "See what runs at the start of the interpreter, and remove what leads to the other copy"
+    return Fix(text=text, command=(python, "-v", "-c", "pass"))

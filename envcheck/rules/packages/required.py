@@ -1,0 +1,243 @@
+"""What frameworks require of other packages, in their own metadata."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from envcheck.checks import Evidence, Fix, Status
+from envcheck.compat.question.package_needs import admits, bounds_on, by_name, stands_for
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.facts.frameworks import extended, gives_the_gpu, leads, named, of
+from envcheck.rules.facts.trials import imported, ran_on_gpu
+from envcheck.rules.fixes.install import How, in_steps, install
+from envcheck.rules.packages.beside_torch import FAMILY
+from envcheck.rules.packages.redirected import way_back
+from envcheck.snapshot import Distribution
+
+_SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
+"""Packages about which another rule has more to say."""
+_NVIDIAS = ("nvidia-", "cuda-toolkit")
+_SPOKEN_OF_STARTS = (*_NVIDIAS, "jax-cuda")
+_SHOWN = 8
+
+
+class _Broken(NamedTuple):
+    """A requirement that is not met."""
+
+    name: str
+    bounds: str
+    there: Distribution | None = None
+    """What is imported of it; None: nothing is there."""
+    asked_by: str = ""
+    """The package that asks, where it is not the framework."""
+
+    @property
+    def told(self) -> str:
+        by = f" (of {self.asked_by})" if self.asked_by else ""
+        if self.there is None:
+            return f"{self.name}{self.bounds}{by}, and it is not there"
+        version, led = self.there.version or "a copy of unknown version", self.there.led_by
+        where = f", imported from {_folder(self.there)} (by {led})" if led else ""
+        return f"{self.name}{self.bounds}{by}, and {version} is there{where}"
+
+
+def _folder(distribution: Distribution) -> str:
+    return (distribution.path or "").rpartition("/")[0]
+
+
+_NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
+"""What most programs run without, although it is required."""
+_OF_EXTRA = re.compile(r";.*\bextra\b")
+
+
+def _declares(subject: FrameworkSubject, _facts: Facts) -> bool:
+    complete = subject.environment.distributions_complete
+    return complete and (bool(_asked(subject)) or bool(_lines(subject)))
+
+
+def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
+    """All that the metadata of its own distribution requires; nothing where conda looked after it."""
+    found = subject.environment.distributions or ()
+    if any(each.channel == "conda" for each in found) or subject.framework.path is None:
+        return ()
+    own = next((each for each in found if each.name == subject.framework.name and not each.editable), None)
+    return (own.requires or ()) if own else ()
+
+
+def _other_releases(
+    subject: FrameworkSubject, installed: Mapping[str, Distribution], facts: Facts
+) -> Iterator[_Broken]:
+    """Requirements of its own distribution, and of those that this one requires, that the imported release does not
+    meet. Other frameworks answer for themselves, and conda changes what its packages require.
+    """
+    own = subject.framework.name
+    direct = _always(installed.get(own))
+    others = {each.name for each in of(subject.environment)}
+    further = {name: _always(installed.get(name)) for name in direct if name not in others}
+    for owner, asked in {own: direct, **further}.items():
+        for name, lines in asked.items():
+            there = installed.get(name)
+            if there is None or there.channel == "conda" or _has_its_own_rule(name):
+                continue
+            bounds = bounds_on(lines, name, facts.marks)
+            if bounds is not None and (not there.version or admits(bounds, there.version) is False):
+                yield _Broken(name, bounds, there, "" if owner == own else owner)
+
+
+def _always(owner: Distribution | None) -> dict[str, list[str]]:
+    """The lines that hold without an extra, by the distribution that they ask for."""
+    if owner is None or owner.editable or "conda" in (owner.channel, owner.installer):
+        return {}
+    return by_name(line for line in owner.requires or () if not _OF_EXTRA.search(line))
+
+
+def _has_its_own_rule(name: str) -> bool:
+    return name in _SPOKEN_OF or name.startswith(_SPOKEN_OF_STARTS)
+
+
+def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
+    """Name and bounds of what is required, without an extra and for this system, and is not installed at all."""
+    there = {each.name for each in subject.environment.distributions or ()}
+    there |= {each.name for each in of(subject.environment) if not each.incomplete}
+    lines = by_name(line for line in _lines(subject) if not _OF_EXTRA.search(line))
+    lacking = [name for name in lines if name not in there]
+    wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.marks)) is not None]
+    stand_ins = set(map(stands_for, there)) if wanted else there
+    left_out = (*_NVIDIAS, *_NOT_TO_RUN)  # whether a part of JAX is there at all, no rule of its own tells
+    return [found for found in wanted if stands_for(found[0]) not in stand_ins and not found[0].startswith(left_out)]
+
+
+def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
+    """The lines that are judged here, by the distribution that they ask for."""
+    asked = by_name(subject.framework.requires)
+    return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name)}
+
+
+@rule(layer="framework", scope="env", per="framework", arises=_declares)
+def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework's own requirements are not met.
+
+    What it checks
+        That what a framework requires in its metadata is installed (typing-extensions, sympy … of
+        PyTorch), in a release that it admits, and that what these packages require is of a release
+        that they admit. The copy that would be imported counts, which PYTHONPATH, the user site or a
+        `.pth` file may lead to. Extras are left out. NVIDIA's libraries, and the versions of
+        PyTorch's family, NumPy and JAX's parts, have rules of their own.
+
+    Why it matters
+        What is not there cannot be imported, mostly already while the framework is. With other
+        versions it was neither built nor tested. It comes about by `--no-deps`, when something is
+        removed, or when another package is installed later, and the installer only warns.
+
+    How to fix
+        Install the version that is required, or all of them anew in one command, so that the
+        installer sees what contradicts itself; keep what cannot live together in two environments.
+        Where PYTHONPATH or the user site leads to another copy, leave that out.
+
+    Sources
+        pip, dependency resolution: https://pip.pypa.io/en/stable/topics/dependency-resolution/
+        Dependency specifiers, PyPA:
+            https://packaging.python.org/en/latest/specifications/dependency-specifiers/
+    """
+    framework = subject.framework
+    installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
+    asked = _asked(subject).items()
+    found = [each for name, lines in asked if (each := _broken(subject, name, lines, installed, facts))]
+    found += _broken_in_every_group(subject, installed, facts)
+    gone = _gone(subject, facts)
+    found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
+    broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
+    if not broken:
+        return passed(f"What {named(framework)} requires is there", decided_by="declared")
+    source = framework.source_of("requires")
+    lines = (
+        Evidence(
+            what=f"{each.asked_by or framework.name} requires",
+            value=f"{each.name}{each.bounds}",
+            source=installed[each.asked_by].source if each.asked_by else source,
+        )
+        for each in broken[:_SHOWN]
+    )
+    there = (seen(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
+    return Outcome(
+        status=_weight(subject, gone, facts),
+        title=f"What {named(framework)} requires is not met",
+        message=f"{named(framework)} requires {'; '.join(each.told for each in broken[:_SHOWN])}.",
+        evidence=(*lines, *there),
+        decided_by="declared",
+        fixes=_bring(subject, broken, facts),
+    )
+
+
+def _bring(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -> tuple[Fix, ...]:
+    """Install what is required; what leads to another copy comes first, and suffices where the next copy fits."""
+    framework = subject.framework
+    ways: dict[Fix, None] = {}
+    wanted: dict[str, list[str]] = {}
+    for each in broken:
+        led = each.there.led_by if each.there else None
+        if each.there and led and led != framework.led_by:
+            ways |= dict.fromkeys(
+                way_back(led, _folder(each.there), each.name, f"{each.name} {each.there.version}".strip(), facts)
+            )
+            if _next_fits(each, subject.environment.distributions or ()):
+                continue
+        wanted.setdefault(each.name, []).append(each.bounds)
+    lines = [f"{name}{','.join(filter(None, dict.fromkeys(bounds)))}" for name, bounds in wanted.items()]
+    text = f"Install what {named(framework)} requires"
+    return in_steps((*ways, *(install(facts, lines, text, How(owner=framework.name)) if lines else ())))
+
+
+def _next_fits(broken: _Broken, distributions: Iterable[Distribution]) -> bool:
+    """Whether the copy that is imported without the one that something leads to meets the requirement."""
+    rest = (
+        each
+        for each in distributions
+        if each.name == broken.name and each.led_by != getattr(broken.there, "led_by", None)
+    )
+    following = next(rest, None)
+    return following is not None and admits(broken.bounds, following.version) is not False
+
+
+def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts) -> Status:
+    """A failure where what it extends is not there, which its import takes first, or where that is left without GPU."""
+    framework, base = subject.framework, extended(subject)
+    if ran_on_gpu(framework) or imported(framework):
+        return "note"
+    left = bool(gone) and base is not None and leads(base, facts.tables) and gives_the_gpu(subject)
+    return "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
+
+
+def _broken_in_every_group(
+    subject: FrameworkSubject, installed: Mapping[str, Distribution], facts: Facts
+) -> list[_Broken]:
+    """What is lacking where one of several groups must be met and none is: of the one that lacks the least, the last
+    among equals, which is of the newest CUDA.
+    """
+    lacking = [
+        [
+            found
+            for name, of_name in by_name(lines).items()
+            if (found := _broken(subject, name, of_name, installed, facts))
+        ]
+        for lines in subject.framework.needs_one_of or ()
+    ]
+    return min(reversed(lacking), key=len) if lacking else []
+
+
+def _broken(
+    subject: FrameworkSubject, name: str, lines: list[str], installed: Mapping[str, Distribution], facts: Facts
+) -> _Broken | None:
+    """A requirement that is not met. Of conda's packages, which have names of their own, none is called missing."""
+    environment = subject.environment
+    bounds = bounds_on(lines, name, facts.marks)
+    if bounds is None:
+        return None
+    there = installed.get(name)
+    if there is None:
+        by_conda = any(each.channel == "conda" for each in environment.distributions or ())
+        imported = any(each.name == name for each in of(environment))
+        return None if by_conda or imported else _Broken(name, bounds)
+    return _Broken(name, bounds, there) if bounds and admits(bounds, there.version) is False else None

@@ -1,0 +1,264 @@
+"""Packages whose files are not those that were installed: which frameworks need them, and what that costs."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from envcheck.checks import Evidence
+from envcheck.compat.question.package_needs import bounds_on, requirement_name
+from envcheck.rules.api import Facts, FrameworkSubject
+from envcheck.rules.facts.frameworks import extended, gives_the_gpu, of
+from envcheck.rules.facts.library_names import family_of_wheel
+from envcheck.rules.facts.trials import imported
+from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework
+
+FOLLOWS_FROM_FILES = (
+    "cpu-only-build",
+    "cuda-library-missing",
+    "cuda-library-too-old",
+    "cuda-major-mismatch",
+    "cudnn-major-mismatch",
+    "cudnn-missing",
+    "cudnn-mixed-copies",
+    "cudnn-too-old",
+    "extension-binary-missing",
+    "extension-built-for-other-torch",
+    "framework-cannot-use-gpu",
+    "framework-import-fails",
+    "gpu-code-missing",
+    "jax-plugin-mismatch",
+    "library-lacks-symbols",
+    "library-not-found",
+    "nccl-missing",
+    "nccl-version-mismatch",
+    "numpy-abi-mismatch",
+    "nvjitlink-mismatch",
+    "requirement-broken",
+    "tensorrt-missing",
+    "torch-family-mismatch",
+)
+"""Names of the rules whose findings about a framework follow where its files are damaged, laid over by another package,
+or not those that are imported."""
+
+_NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
+"""What most programs run without, although it is required."""
+_SHOWN = 3
+_CODE = re.compile(r"\.so(?:\.[0-9.]*)?$|\.bc$|/bin/[^/]+$")
+_OF_A_SITE = re.compile(
+    r"(?:_?version|__version__|__config__|_config|_?build_info|git_version|sitecustomize|usercustomize)\.py$"
+)
+"""Modules that packagers write into an image: what they say is data."""
+_EMPTY = ("0 bytes", "sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU")
+"""What a list says of a file without content."""
+
+
+class DamagedPackage(msgspec.Struct, frozen=True):
+    """An installed package and those of its files that differ."""
+
+    distribution: Distribution
+    files: tuple[DamagedFile, ...]
+    """The worst first."""
+    needed_by: str = ""
+    """A framework that is it, or that requires it, directly or through others; empty: none does."""
+    frameworks: tuple[str, ...] = ()
+    """All that are it or require it."""
+    fatal: bool = False
+    """Whether that framework cannot be imported so, or its machine code was overwritten."""
+    harmless: bool = False
+    """Whether all that differs are files that images are often made with: data, stripped libraries, versions."""
+
+    @property
+    def title(self) -> str:
+        """``numpy 2.1 is damaged: 44 files are missing``."""
+        does = "is damaged" if self.fatal else "was changed after installation"
+        first = self.files[0]
+        name = posixpath.basename(first.path)[:40]
+        missing = sum(file.kind == "missing" for file in self.files)
+        if missing > 1:
+            what = f"{missing} files are missing"
+        elif missing:
+            what = f"{name} is missing"
+        elif first.problem:
+            is_program = posixpath.dirname(first.path).endswith("/bin")
+            what = f"{name} cannot be {'loaded' if _is_code(first) else 'run' if is_program else 'imported'}"
+        else:
+            what = f"{name} differs" if len(self.files) == 1 else f"{len(self.files)} files differ"
+        return f"{self.distribution.name[:30]} {self.distribution.version[:20]} {does}: {what}"
+
+    @property
+    def told(self) -> str:
+        """``numpy 2.1, which cupy requires: numpy/__init__.py is missing``."""
+        own = self.distribution.name
+        required = f", which {self.needed_by} requires" if self.needed_by not in ("", own) else ""
+        shown = "; ".join(dict.fromkeys(f"{_place(file)} {_state(file)}" for file in self.files[:_SHOWN]))
+        more = f"; and {len(self.files) - _SHOWN} more files" if len(self.files) > _SHOWN else ""
+        return f"{own} {self.distribution.version}{required}: {shown}{more}"
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The files, as their package's list and as the disk have them."""
+        return tuple(_evidence(file) for file in self.files[:_SHOWN])
+
+
+def damaged_packages(environment: Environment, facts: Facts) -> tuple[DamagedPackage, ...]:
+    """Those of which files differ by presence, size or hash, the worst first; none where nobody looked."""
+    # What was compared by size first: a library of another length was made so by somebody, and its hash says less.
+    listed = {(file.package, file.path): file for file in _listed(environment)}
+    claimed = Counter(path for _, path in listed)
+    by_package: dict[str, dict[str, DamagedFile]] = {}
+    for file in listed.values():
+        by_package.setdefault(file.package, {}).setdefault(file.path, file)
+    if not by_package:
+        return ()
+    needed = _needed(environment, facts.marks)
+    found = [
+        _package(owner, tuple(files.values()), needed.get(name, ()), claimed)
+        for name, files in by_package.items()
+        if (owner := _owner(next(iter(files.values())), environment))
+    ]
+    return tuple(sorted(found, key=lambda each: (not each.fatal, each.harmless, not each.needed_by)))
+
+
+def _listed(environment: Environment) -> Iterator[DamagedFile]:
+    """Each file that differs; of two records of one, the one that comes last tells more."""
+    for looked in (environment.verified, environment.shipped):
+        yield from looked.damaged if looked else ()
+
+
+def owner_of(path: str | None, environment: Environment) -> Distribution | None:
+    """The installed package of which this file is known to differ."""
+    for looked in (environment.verified, environment.shipped):
+        found = next((file for file in (looked.damaged if looked else ()) if file.path == path), None)
+        if found:
+            return _owner(found, environment)
+    return None
+
+
+def is_damaged(distribution: Distribution, environment: Environment) -> bool:
+    """Whether files of an installed package, or its records, are known to differ."""
+    files = {file.package for file in _listed(environment)}
+    return distribution.name in files or distribution.path in {record.path for record in environment.damaged or ()}
+
+
+def _owner(file: DamagedFile, environment: Environment) -> Distribution | None:
+    """The distribution whose own list tells of the file."""
+    places = (f"file {each.path}" for each in environment.distributions or ())
+    found = zip(places, environment.distributions or (), strict=True)
+    return next((each for place, each in found if file.source in (place, f"{place}/RECORD")), None)
+
+
+def _package(
+    distribution: Distribution,
+    files: Sequence[DamagedFile],
+    frameworks: Sequence[Framework],
+    claimed: Mapping[str, int],
+) -> DamagedPackage:
+    ordered = tuple(
+        sorted(files, key=lambda file: (not _breaks(file), _is_innocent(file), file.path.count("/"), file.path))
+    )
+    stopped = next((each for each in frameworks if not imported(each)), None)
+    by = stopped or next(iter(frameworks), None)
+    runs = distribution.name not in _NOT_TO_RUN
+    broken = by is not None and any(map(_is_overwritten, files))  # a trial does not run all of a library
+    fatal = runs and (broken or (stopped is not None and any(map(_breaks, files))))
+    refused = any(imported(each) is False for each in frameworks)
+    harmless = not fatal and all(
+        file.problem is None
+        and (
+            (_is_innocent(file) and not (file.stripped and refused))
+            or (file.kind != "missing" and not _is_code(file) and (claimed[file.path] > 1 or not runs))
+        )
+        for file in files
+    )
+    names = tuple(each.name for each in frameworks)
+    return DamagedPackage(distribution, ordered, by.name if by else "", names, fatal, harmless)
+
+
+def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, list[Framework]]:
+    """By name of a distribution, the frameworks that cannot do without it, by what metadata requires without extras.
+
+    A plug-in that gives a framework the GPU belongs to it, and so do NVIDIA's wheels that an extra asks for.
+    """
+    installed = {each.name: each for each in reversed(environment.distributions or ())}
+    found: dict[str, list[Framework]] = {}
+    for framework in of(environment):
+        subject = FrameworkSubject(environment, framework)
+        base = extended(subject) if gives_the_gpu(subject) else None
+        queue = [framework.name]
+        for name in queue:
+            frameworks = found.setdefault(name, [])
+            frameworks += [each for each in (framework, base) if each is not None and each not in frameworks]
+            lines = installed[name].requires if name in installed else None
+            asked = dict.fromkeys(map(requirement_name, lines or ()))
+            queue += [
+                each
+                for each in asked
+                if each in installed
+                and each not in queue
+                and (bounds_on(lines or (), each, marks) is not None or family_of_wheel(each))
+            ]
+    return found
+
+
+def _breaks(file: DamagedFile) -> bool:
+    """Whether what takes the file fails: it is gone, cannot be used, or is machine code that nobody has made so."""
+    if _is_code(file):
+        return file.kind in ("missing", "hash") or file.problem is not None
+    return file.path.endswith(".py") and (file.kind == "missing" or file.problem is not None)
+
+
+def _is_overwritten(file: DamagedFile) -> bool:
+    """Whether it is machine code of the recorded length and with another content."""
+    return _is_code(file) and file.kind == "hash"
+
+
+def _is_innocent(file: DamagedFile) -> bool:
+    """Whether images that work have such a change: in data, in what names a version, by ``strip``."""
+    if file.kind in ("missing", "content") or file.problem is not None:
+        return False
+    if _CODE.search(file.path):
+        return bool(file.stripped)
+    return not file.path.endswith(".py") or file.recorded in _EMPTY or bool(_OF_A_SITE.search(file.path))
+
+
+def _is_code(file: DamagedFile) -> bool:
+    return ".so" in posixpath.basename(file.path)
+
+
+def _place(file: DamagedFile) -> str:
+    """The path from the folder for packages on."""
+    for folder in ("/site-packages/", "/dist-packages/"):
+        _, found, rest = file.path.rpartition(folder)
+        if found:
+            return rest
+    return file.path
+
+
+def _state(file: DamagedFile) -> str:
+    if file.kind == "missing":
+        return "is missing"
+    if file.problem:
+        return f"is damaged ({file.problem})"
+    if file.kind == "size":
+        return f"has {file.found} instead of {file.recorded}" + (" (stripped)" if file.stripped else "")
+    return "differs from what was installed"
+
+
+def _evidence(file: DamagedFile) -> Evidence:
+    recorded = f", recorded: {file.recorded}" if file.recorded else ""
+    there = f", found: {file.found}" if file.found else ""
+    return Evidence(what=file.path, value=f"{_state(file)}{recorded}{there}"[:300], source=file.source)
+
+
+def compared(environment: Environment) -> str:
+    """What of the files was compared, for a line that says that all is well; empty where nothing was."""
+    looked = environment.verified or environment.shipped
+    if looked is None or not looked.files:
+        return ""
+    rest = "" if looked.complete else ", others left out"
+    return f"{looked.files:,} files checked by {'hash' if environment.verified else 'size'}{rest}"

@@ -1,0 +1,65 @@
+"""Whether a figure fell behind what it was."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, spread
+from envcheck.rules.speed.trust import why_not_judged
+from envcheck.snapshot import Measurement
+
+TOLERATED = 0.05
+"""Share by which a figure may lie behind; the spreads of both runs come on top."""
+
+
+def _earlier(subject: MeasurementSubject, facts: Facts) -> Measurement | None:
+    """The same quantity of the same GPU."""
+    wanted = (subject.measurement.gpu, measured_as(subject.measurement))
+    baseline = facts.snapshot.baseline
+    return next((earlier for earlier in baseline if (earlier.gpu, measured_as(earlier)) == wanted), None)
+
+
+def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
+    return not why_not_judged(subject.gpu, subject.measurement) and _earlier(subject, facts) is not None
+
+
+@rule(layer="gpu", scope="node", per="measurement", arises=_has_both)
+def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """A figure fell behind the baseline.
+
+    What it checks
+        Each measured quantity against the same quantity of the same GPU (by UUID) in the file that
+        --save-baseline wrote. A twentieth, and the spread of both runs, are tolerated.
+
+    Why it matters
+        A GPU that was faster last month shows wear, dust, a changed setting or a library that got
+        slower, long before it falls below what its kind should reach.
+
+    How to fix
+        Look at what changed: the driver and libraries of the two reports, clocks, power limit,
+        temperature. Save a new baseline when the change is meant.
+
+    Sources
+        NVIDIA DCGM diagnostics:
+            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
+    """
+    measured, earlier = subject.measurement, _earlier(subject, facts)
+    if earlier is None or not measured.value or not earlier.value:
+        return None
+    ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value
+    allowed = 1 - TOLERATED - spread(measured.samples) / 2 - spread(earlier.samples) / 2
+    name = f"{called(subject.gpu)}: {called_measurement(measured)}"
+    evidence = (
+        Evidence(what="measured", value=quantity(measured.value, measured.unit), source=measured.detail or "bench"),
+        Evidence(what="baseline", value=quantity(earlier.value, earlier.unit), source=earlier.detail or "baseline"),
+    )
+    if ratio >= allowed:
+        return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
+    return Outcome(
+        status="warn",
+        title=f"{name}: {1 - ratio:.0%} behind the baseline",
+        message=f"It was {quantity(earlier.value, earlier.unit)} and is {quantity(measured.value, measured.unit)}.",
+        evidence=evidence,
+        decided_by="measured",
+    )

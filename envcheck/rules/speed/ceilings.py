@@ -1,0 +1,321 @@
+"""Why a number is low, as far as the conditions of its run tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from envcheck.checks import Evidence
+from envcheck.compat.performance.expected import WARN, Expectation, expectation
+from envcheck.compat.relations.variables import shown
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, rule
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.measurements import called_measurement, quantity, spread
+from envcheck.rules.facts.variables import that_lower
+from envcheck.rules.speed.trust import why_not_judged
+from envcheck.snapshot import Conditions, Gpu, Measurement
+
+_THROTTLES = {
+    "hw_thermal_slowdown": "the GPU slowed down because it was too hot (hardware)",
+    "sw_thermal_slowdown": "the GPU slowed down because it was hot",
+    "hw_power_brake_slowdown": "the power supply of the machine braked the GPU",
+    "hw_slowdown": "the hardware slowed the GPU down",
+    "applications_clocks_setting": "somebody set lower application clocks",
+    "sync_boost": "its clocks follow a slower GPU (sync boost)",
+}
+"""Reasons that are no part of a sound GPU's normal run; the software power cap at the default limit is."""
+_OFTEN = 0.1
+"""Share of the samples from which on a reason counts."""
+
+
+def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
+    """Causes in words, the most certain first."""
+    conditions = measured.conditions
+    if conditions is None:
+        return ()
+    found = [words for reason, words in _THROTTLES.items() if conditions.throttle.get(reason, 0) >= _OFTEN]
+    if _limited(conditions):
+        found.append(
+            f"its power limit is {conditions.power_limit:.0f} W, below the default of "
+            f"{conditions.power_limit_default:.0f} W"
+        )
+    return (*found, *_link(gpu, measured, conditions))
+
+
+def by_variables(measured: Measurement, facts: Facts) -> tuple[str, ...]:
+    """Environment variables that can lower this figure, in words."""
+    return tuple(f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in that_lower(measured, facts))
+
+
+def _limited(conditions: Conditions) -> bool:
+    limit, default = conditions.power_limit, conditions.power_limit_default
+    return limit is not None and default is not None and limit < default - 1
+
+
+def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str, ...]:
+    """A host link below what GPU and slot can do."""
+    if measured.name not in ("host-to-device", "device-to-host") or gpu.pcie is None:
+        return ()
+    found = []
+    width, most = conditions.pcie_width, gpu.pcie.width_max
+    if width and most and width < most:
+        found.append(f"the PCI Express link runs with {width} of {most} lanes")
+    generation, highest = conditions.pcie_generation, gpu.pcie.generation_max
+    if generation and highest and generation < highest:
+        found.append(f"the PCI Express link stayed at generation {generation} of {highest} under load")
+    return tuple(found)
+
+
+def conditions_shown(conditions: Conditions | None) -> tuple[Evidence, ...]:
+    """The conditions of a run as evidence."""
+    if conditions is None:
+        return ()
+    parts = []
+    if conditions.sm_clock:
+        parts.append(f"SM clock {conditions.sm_clock.median / 1e6:.0f} MHz")
+    if conditions.power:
+        parts.append(f"power {conditions.power.high:.0f} W")
+    if conditions.power_limit:
+        parts.append(f"limit {conditions.power_limit:.0f} W")
+    if conditions.temperature:
+        parts.append(f"{conditions.temperature.high:.0f} C")
+    held = [f"{reason} in {share:.0%} of samples" for reason, share in conditions.throttle.items() if share >= _OFTEN]
+    text = ", ".join([*parts, *held])
+    return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
+
+
+# Whether what was measured is what the chip should do.
+
+
+MEASURED = (
+    "slow-gpu-memory",
+    "slow-gemm",
+    "slow-host-link",
+    "slow-peer-link",
+    "wrong-result",
+    "gpu-straggler",
+    "slower-than-baseline",
+    "measurement-unfinished",
+)
+"""The rules on measurements, which ``envcheck bench`` puts and no others."""
+
+
+def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
+    def arises(subject: MeasurementSubject, _facts: Facts) -> bool:
+        return subject.measurement.name in names
+
+    return arises
+
+
+def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
+    """A measurement against its expectation."""
+    gpu, measured = subject.gpu, subject.measurement
+    name = f"{called(gpu)}: {called_measurement(measured)}"
+    why = why_not_judged(gpu, measured)
+    found = why or expectation(facts.tables, gpu, measured)
+    if isinstance(found, str):
+        return _without_verdict(name, measured, found)
+    return _with_verdict(name, gpu, measured, found, facts)
+
+
+def _without_verdict(name: str, measured: Measurement, why: str) -> Outcome:
+    if measured.value is None:
+        return Outcome(status="skipped", title=f"{name}: not measured", message=why)
+    shown = quantity(measured.value, measured.unit)
+    return Outcome(
+        status="skipped",
+        title=f"{name}: {shown}, not judged",
+        message=f"Measured, not judged: {why}.",
+        evidence=_evidence(measured),
+        decided_by="measured",
+    )
+
+
+def _with_verdict(name: str, gpu: Gpu, measured: Measurement, found: Expectation, facts: Facts) -> Outcome:
+    value = quantity(measured.value or 0, measured.unit)
+    ceiling = quantity(found.ceiling, measured.unit)
+    remark = " (a floor: never measured here)" if found.wide else ""
+    expected = Evidence(
+        what="expected",
+        value=f"{found.low:.0%} to {found.high:.0%} of {ceiling}{remark}",
+        source=found.basis,
+    )
+    evidence = (*_evidence(measured), expected, *conditions_shown(measured.conditions))
+    if found.judgement == "above-ceiling":
+        return Outcome(
+            status="unknown",
+            title=f"{name}: {value} is more than it can be",
+            message=f"It is {found.share:.0%} of the ceiling of {ceiling}: an error of the measurement, no fast GPU.",
+            evidence=evidence,
+            sources=found.sources,
+            decided_by="measured",
+        )
+    held = causes(gpu, measured) if found.at_clock is not None else ()
+    if found.judgement == "pass" and held:
+        return _held_down(name, measured, found, held)
+    if found.judgement == "pass":
+        return Outcome(
+            status="pass",
+            title=f"{name}: {value}, {found.share:.0%} of the ceiling",
+            evidence=evidence,
+            sources=found.sources,
+            decided_by="measured",
+        )
+    return Outcome(
+        status="fail" if found.judgement == "fail" and not found.wide else "warn",
+        title=f"{name}: only {value}",
+        message=_explained(gpu, measured, found, ceiling, facts),
+        evidence=evidence,
+        sources=found.sources,
+        decided_by="measured",
+        confidence="weak" if found.wide else "high",
+    )
+
+
+def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple[str, ...]) -> Outcome:
+    """A computation that used its clock well, where the clock was lower than the GPU's own limits make it."""
+    burst = measured.burst is not False  # a sustained run is at the power limit, and far below the sheet's clock anyway
+    of_sheet = found.of_sheet
+    far = burst and of_sheet is not None and of_sheet < WARN * found.low and not found.wide
+    clock = f", at {found.clock_share:.0%} of the data sheet's clock" if found.clock_share is not None else ""
+    return Outcome(
+        status="fail" if far else "warn",
+        title=f"{name}: {quantity(measured.value or 0, measured.unit)}, held down",
+        message=f"{found.share:.0%} of the ceiling{clock}: {'; '.join(held)}.",
+        evidence=(
+            *_evidence(measured),
+            Evidence(what="expected at that clock", value=f"{found.low:.0%} or more", source=found.basis),
+            *conditions_shown(measured.conditions),
+        ),
+        sources=found.sources,
+        decided_by="measured",
+    )
+
+
+def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str, facts: Facts) -> str:
+    text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); sound GPUs reach {found.low:.0%} or more."
+    if found.at_clock is not None and found.clock_share is not None:
+        text += (
+            f" It used {found.at_clock:.0%} of what its clock allowed, and the clock was {found.clock_share:.0%} of the"
+            " data sheet's."
+        )
+    why = (*by_variables(measured, facts), *causes(gpu, measured))
+    return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML names no cause."
+
+
+def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
+    value = quantity(measured.value or 0, measured.unit)
+    samples = measured.samples
+    text = f"{value} (median of {len(samples)}, spread {spread(samples):.1%})" if samples else value
+    method = ", ".join(part for part in (measured.method, measured.detail) if part)
+    return (Evidence(what="measured", value=text, source=method or "bench"),)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=_named("device-memory-read", "device-memory-write", "device-memory-copy", "device-memory-triad"),
+    required=True,
+)
+def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """A GPU's memory is slower than it should be.
+
+    What it checks
+        The bandwidth of reading, writing and copying device memory with kernels of our own, over
+        buffers many times the size of the L2 cache, against the data sheet's bandwidth times the
+        share that sound GPUs reach. Every word that was moved is checked.
+
+    Why it matters
+        Much of deep learning waits for memory. A GPU with a lowered memory clock, too many
+        remapped rows, or a hot memory stack is slow without any error.
+
+    How to fix
+        Look at the cause that is named: temperature and throttle reasons (airflow), a memory clock
+        below its maximum (application clocks that somebody set), another program on the GPU. A GPU
+        that stays low when alone and cool belongs to its vendor.
+
+    Sources
+        NVML, clocks event reasons:
+            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+    """
+    return judged(subject, facts)
+
+
+@rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"), required=True)
+def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """A GPU computes more slowly than it should.
+
+    What it checks
+        The throughput of matrix products through the examined environment's own cuBLASLt, and of
+        our own kernels, against multiprocessors times clock times operations per clock, and the
+        share of that which sound GPUs reach with that method. The clock is the one seen during the
+        run; a software power cap at the default limit is the normal state of a long product.
+
+    Why it matters
+        A GPU that is throttled, power-limited or has a library without tuned code for it works
+        without an error at half its speed or less, and holds up all others of a job.
+
+    How to fix
+        Follow the cause that is named: cooling for thermal slowdown, the power supply for a power
+        brake, the default power limit (nvidia-smi -pl, by root), a newer CUDA for a newer GPU.
+
+    Sources
+        Matrix multiplication background:
+            https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/
+        NVML, clocks event reasons:
+            https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
+    """
+    return judged(subject, facts)
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=_named("host-to-device", "device-to-host"),
+    required=True,
+)
+def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """The link between host and GPU is slower than it should be.
+
+    What it checks
+        Copies between pinned host memory and the GPU by the copy engine, against what the PCI
+        Express link carries at the generation and width that it had under load. Pageable memory and
+        memory of a far NUMA node are measured, and not judged.
+
+    Why it matters
+        A link trained to fewer lanes or a lower generation, or host memory on the wrong NUMA node,
+        slows down every batch that is loaded, and nothing reports it.
+
+    How to fix
+        Reseat the GPU or its riser when lanes are missing; look at the slot's wiring and at the
+        BIOS settings for link speed and bifurcation. Bind the process to the GPU's NUMA node.
+
+    Sources
+        nvidia-smi topo: https://docs.nvidia.com/deploy/nvidia-smi/index.html
+    """
+    if {"pageable", "far"} & set((subject.measurement.variant or "").split(", ")):
+        return None
+    return judged(subject, facts)
+
+
+@rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True)
+def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """The link between two GPUs is slower than it should be.
+
+    What it checks
+        Copies from one GPU to another by the copy engine, against the NVLink bandwidth of the data
+        sheet. Over PCI Express there is no listed ceiling: a baseline can be compared.
+
+    Why it matters
+        The slowest pair sets the pace of every collective operation.
+
+    How to fix
+        Look for NVLinks that are down (nvidia-smi nvlink --status), for the fabric manager on
+        machines with NVSwitch, and for ACS or an IOMMU that sends peer traffic through the root.
+
+    Sources
+        NVIDIA GPUDirect: https://docs.nvidia.com/cuda/gpudirect-rdma/
+        Fabric Manager: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
+    """
+    return judged(subject, facts)

@@ -1,0 +1,207 @@
+"""Which figures say nothing about a GPU: those of one that others used, or of a part of one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from envcheck.checks import Evidence
+from envcheck.compat.performance.at_work import at_work
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity
+from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
+
+
+def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
+    """Why a measurement may not be judged; empty where it may."""
+    if measured.value is None:
+        return measured.missing or "it could not be measured"
+    if gpu.mig is not None and gpu.mig.enabled:
+        return "the GPU is in MIG mode: a part of it was measured"
+    busy = _at_work_before(gpu, measured.conditions) if measured.conditions else ""
+    return f"another program was on the GPU ({busy})" if busy else ""
+
+
+def _at_work_before(gpu: Gpu, conditions: Conditions) -> str:
+    before, memory = conditions.utilisation_before, gpu.memory
+    return at_work(None if before is None else before / 100, conditions.memory_before, memory.total if memory else None)
+
+
+# Whether measured results are right, and whether the GPUs of a machine agree.
+
+
+STRAGGLER = 0.10
+"""Share by which a GPU may lie below the middle of its machine: GPUs of one model differ by 5 %."""
+_LEAST_GPUS = 3
+
+
+def _was_verified(subject: MeasurementSubject, _facts: Facts) -> bool:
+    return subject.measurement.verification is not None
+
+
+@rule(layer="gpu", scope="node", per="measurement", arises=_was_verified)
+def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
+    """A GPU computed or copied something wrong.
+
+    What it checks
+        The results of the measurements: copies word by word, reductions exactly, matrix products at
+        random elements against FP64 on the CPU (with --full at every element on the GPU), within
+        c * epsilon * sqrt(K). Outputs are overwritten before each run, so that an old right result
+        cannot be taken for a new one.
+
+    Why it matters
+        A GPU that miscomputes spoils a training run without any message.
+
+    How to fix
+        Run again with nothing else on the machine. If it happens again, take the GPU out of use and
+        have it replaced; if it happens in one library only, report it to the library's makers.
+
+    Sources
+        GPU debug guidelines: https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html
+    """
+    measured = subject.measurement
+    verification = measured.verification
+    if verification is None:
+        return None
+    name = f"{called(subject.gpu)}: {called_measurement(measured)}"
+    evidence = [Evidence(what="checked", value=f"{verification.checked:,} ({verification.how})", source="bench")]
+    if verification.right:
+        return passed(f"{name}: result is right", *evidence, decided_by="measured")
+    evidence.append(Evidence(what="wrong", value=f"{verification.wrong:,}", source="bench"))
+    if verification.worst is not None and verification.tolerance is not None:
+        error = f"{verification.worst:.3g}, tolerated {verification.tolerance:.3g}"
+        evidence.append(Evidence(what="greatest error", value=error, source="bench"))
+    return Outcome(
+        status="fail",
+        title=f"{name}: wrong result",
+        message=f"{verification.wrong:,} of {verification.checked:,} checked elements are wrong ({measured.detail}).",
+        evidence=tuple(evidence),
+        decided_by="measured",
+        action="drain",
+    )
+
+
+def _several_gpus(snapshot: Snapshot, _facts: Facts) -> bool:
+    return len({measured.gpu for measured in snapshot.measurements if measured.value}) >= _LEAST_GPUS
+
+
+@rule(layer="gpu", scope="node", arises=_several_gpus)
+def gpu_straggler(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """One GPU is slower than the others of its machine.
+
+    What it checks
+        Each measured quantity of each GPU against the middle of all GPUs of the same model in the
+        machine, where there are three or more.
+
+    Why it matters
+        A job over several GPUs goes at the pace of the slowest.
+
+    How to fix
+        Compare its clocks, temperature, power limit and PCI Express link with its neighbours'; its
+        own findings name what was seen during the run.
+
+    Sources
+        NVIDIA DCGM diagnostics:
+            https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
+    """
+    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
+    slow = [(gpu, measured, middle) for gpu, measured, middle in _behind(snapshot, by_uuid)]
+    if not slow:
+        return passed("No GPU lies behind the others", decided_by="measured")
+    names = ", ".join(dict.fromkeys(called(gpu) for gpu, _, _ in slow))
+    evidence = tuple(
+        Evidence(
+            what=f"{called(gpu)}: {called_measurement(measured)}",
+            value=f"{quantity(measured.value or 0, measured.unit)}, the middle is {quantity(middle, measured.unit)}",
+            source="bench",
+        )
+        for gpu, measured, middle in slow
+    )
+    return Outcome(
+        status="warn",
+        title=f"{names}: slower than the others of this machine",
+        message=f"More than {STRAGGLER:.0%} below the middle of the machine's GPUs of that model.",
+        evidence=evidence,
+        decided_by="measured",
+    )
+
+
+def _behind(snapshot: Snapshot, by_uuid: dict[str, Gpu]) -> list[tuple[Gpu, Measurement, float]]:
+    import statistics  # noqa: PLC0415  few checks have measurements, and it brings fractions and decimals along
+
+    groups: dict[tuple[str, str], list[tuple[Gpu, Measurement]]] = defaultdict(list)
+    for measured in snapshot.measurements:
+        gpu = by_uuid.get(measured.gpu or "")
+        comparable = measured.peer is None and measured.unit != "s"
+        if gpu is not None and comparable and not why_not_judged(gpu, measured):
+            groups[gpu.name or "", measured_as(measured)].append((gpu, measured))
+    found = []
+    for members in groups.values():
+        if len(members) < _LEAST_GPUS:
+            continue
+        middle = statistics.median(measured.value or 0 for _, measured in members)
+        found += [
+            (gpu, measured, middle) for gpu, measured in members if (measured.value or 0) < (1 - STRAGGLER) * middle
+        ]
+    return found
+
+
+# Whether the measurements came to their end.
+
+
+_ON_REQUEST = ("--timeout", "not started:", "interrupted")
+"""How the detail of a run begins that was cut short because the user wished it."""
+
+
+def _unfinished(snapshot: Snapshot) -> list[ProbeRun]:
+    """The runs of bench probes that were to measure something and did not end well."""
+    ends = ("ok", "skipped", "absent")
+    return [run for run in snapshot.runs if run.name.startswith("bench_") and run.status not in ends]
+
+
+def _is_unfinished(snapshot: Snapshot, _facts: Facts) -> bool:
+    return bool(_unfinished(snapshot))
+
+
+@rule(layer="gpu", scope="node", arises=_is_unfinished, required=True)
+def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A measurement did not come to its end.
+
+    What it checks
+        Whether the programs that measure ended by themselves. One that hangs is ended at its
+        deadline, and costs only its own figures.
+
+    Why it matters
+        A kernel that never ends or a call that fails can be the GPU's fault, and what was not
+        measured was not found to be in order.
+
+    How to fix
+        Look at the kernel log for Xid errors of that GPU, and run again with nothing else on the
+        machine. If it happens on one GPU only, take it out of use.
+
+    Sources
+        Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
+    """
+    bad = _unfinished(snapshot)
+    names = {gpu.uuid: called(gpu) for gpu in facts.gpus if gpu.uuid}
+    evidence = tuple(
+        Evidence(what=_place(run, names) + run.title, value=run.detail or run.status, source=run.name) for run in bad
+    )
+    died = [run for run in bad if not run.detail.startswith(_ON_REQUEST)]
+    first = (died or bad)[0]
+    told = f"{_place(first, names)}{first.title}: {first.detail or first.status}"
+    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus}
+    figures = [(by_uuid[each.gpu], each) for each in snapshot.measurements if each.gpu in by_uuid]
+    judged = any(not why_not_judged(gpu, each) for gpu, each in figures)
+    return Outcome(
+        status="warn" if died and judged else "unknown",
+        title=told,
+        message=f"{told}. Other figures are not affected." if judged else f"{told}.",
+        evidence=evidence,
+        decided_by="measured",
+    )
+
+
+def _place(run: ProbeRun, names: dict[str, str]) -> str:
+    name = names.get(run.gpu or "")
+    return f"{name}: " if name else ""

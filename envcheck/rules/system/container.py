@@ -1,0 +1,155 @@
+"""GPUs in containers: given at start, or lost later."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import (
+    cuda_answers,
+    driver_of,
+    gpu_nodes,
+    in_container,
+    may_have_gpus,
+    own_kind_of_driver,
+    plural,
+)
+from envcheck.rules.fixes import driver as fixes
+from envcheck.rules.messages.driver import NOT_LOADABLE, shown
+from envcheck.rules.variables.visible_devices import as_set
+from envcheck.snapshot import Listing, Platform, Snapshot
+
+_NVML_UNKNOWN = 999
+
+
+def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
+    """Whether this is a container that shows its GPUs as /dev/nvidiaN, on a machine that may have some."""
+    return in_container(facts) and own_kind_of_driver(facts) and may_have_gpus(facts)
+
+
+@rule(
+    layer="container",
+    scope="container",
+    needs=("kernel.device_nodes",),
+    arises=_could_have_gpus,
+    remedy=fixes.give_gpu_to_container,
+    explains=("driver-not-installed", "driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
+)
+def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The container was started without a GPU.
+
+    What it checks
+        Inside a container: whether any GPU's device node (/dev/nvidia0 …) is there, and whether the
+        driver's libraries were put in, libcuda among them.
+
+    Why it matters
+        A container gets a GPU only if it is started with one: the runtime then puts in the device
+        nodes and the driver's libraries of the host. Without them CUDA finds no device, whatever
+        the image contains. One that was started for the driver's utilities alone has nvidia-smi and
+        no libcuda.
+
+    How to fix
+        Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: ask for
+        nvidia.com/gpu in the pod's limits; Apptainer: `--nv`. The host needs the NVIDIA driver and
+        the NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must hold compute and utility.
+
+    Sources
+        NVIDIA Container Toolkit:
+            https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/
+    """
+    nodes, driver = gpu_nodes(facts) or (), driver_of(facts)
+    container = seen("container", snapshot.platform or Platform(), "container")
+    if nodes and _for_utilities_only(facts):
+        return _without_cuda(container, facts)
+    if cuda_answers(facts) or (nodes and driver.installed is not False):
+        return passed(f"The container was given {plural(len(nodes), 'GPU')}", container)
+    evidence = [container, Evidence(what="GPU device nodes", value=str(len(nodes)), source="/dev")]
+    asked = facts.variable("NVIDIA_VISIBLE_DEVICES")
+    if asked is not None:
+        evidence.append(Evidence(what="NVIDIA_VISIBLE_DEVICES", value=asked, source="environment"))
+    if driver.installed is not None:
+        evidence.append(seen("driver libraries", driver, "installed"))
+    if nodes:
+        title, text = (
+            "The container has no driver libraries",
+            "The GPU's device nodes are there, the libraries are not.",
+        )
+    else:
+        title, text = "The container was started without a GPU", "No device node of a GPU was put into it."
+    return Outcome(status="fail", title=title, message=text, evidence=tuple(evidence))
+
+
+_CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+
+
+def _for_utilities_only(facts: Facts) -> bool:
+    """Whether libcuda cannot be loaded and lies nowhere, while other libraries of the driver are there."""
+    driver = driver_of(facts)
+    listing = driver.libraries
+    real = [library for library in (listing.items if listing else ()) if library.kind == "driver"]
+    libcuda = any("libcuda.so" in library.path for library in real)
+    refused = driver.cuda_init is not None and driver.cuda_init.code == NOT_LOADABLE
+    return refused and bool(real) and not libcuda
+
+
+def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
+    driver, asked = driver_of(facts), facts.variable(_CAPABILITIES)
+    there = next(library for library in (driver.libraries or Listing()).items if library.kind == "driver")
+    variable = (as_set(_CAPABILITIES, asked),) if asked is not None else ()
+    started = (shown(driver.cuda_init),) if driver.cuda_init else ()
+    text = "Start the container with the driver's capabilities for CUDA: "
+    ways = {
+        "kubernetes": "set NVIDIA_DRIVER_CAPABILITIES=compute,utility in the container's env",
+        "apptainer": "--nv, with NVIDIA_DRIVER_CAPABILITIES=compute,utility where --nvccli is used",
+    }
+    other = "-e NVIDIA_DRIVER_CAPABILITIES=compute,utility (or ENV in the image)"
+    return Outcome(
+        status="fail",
+        title="The container was given the driver's utilities, but not CUDA",
+        message="Device nodes and other libraries of the driver are there; libcuda is not.",
+        evidence=(container, *variable, *started, Evidence(what="there", value=there.path, source=there.source)),
+        decided_by="driver-answered",
+        fixes=(Fix(text=text + ways.get(container.value, other)),),
+    )
+
+
+@rule(
+    layer="container",
+    scope="container",
+    needs=("driver.nvml",),
+    arises=_could_have_gpus,
+    remedy=fixes.restart_container,
+    explains=("gpu-init-failed", "no-gpu-visible"),
+)
+def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The container lost the GPU that it was started with.
+
+    What it checks
+        Inside a container: whether NVML answers "unknown error" although the GPU's device nodes are
+        there.
+
+    Why it matters
+        A container's access to devices is a rule of its control group. Reloading systemd on the
+        host (`systemctl daemon-reload`, which package updates do) can rewrite the group without that
+        rule: the nodes stay, and opening them is refused from then on.
+
+    How to fix
+        Start the container anew. To prevent it: request GPUs through CDI, or let the container
+        runtime manage control groups with cgroupfs.
+
+    Sources
+        NVIDIA Container Toolkit, troubleshooting:
+          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/troubleshooting.html
+        Containers losing access to GPUs: https://github.com/NVIDIA/nvidia-container-toolkit/issues/48
+    """
+    nvml = snapshot.driver.nvml if snapshot.driver else None
+    nodes = gpu_nodes(facts)
+    if nvml is None or nvml.code != _NVML_UNKNOWN or not nodes or cuda_answers(facts):
+        return None
+    paths = Evidence(what="device nodes", value=", ".join(node.path for node in nodes), source="/dev")
+    return Outcome(
+        status="fail",
+        title="The container has lost its GPU",
+        message="The device nodes are there, but the driver may not use them: the container's device rules are gone.",
+        evidence=(shown(nvml), paths),
+        decided_by="driver-answered",
+    )

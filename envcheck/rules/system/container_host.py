@@ -1,0 +1,160 @@
+"""Whether a host can give its GPUs to containers: NVIDIA's toolkit, and what joins it to the engine."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import driver_of, in_container, on_tegra
+from envcheck.rules.fixes.driver import installer
+from envcheck.snapshot import ContainerHost, Snapshot
+
+_INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
+_RESTART_RISK = "a restart of Docker stops containers that run (unless live-restore is on)"
+
+
+def _runs_containers(_subject: Snapshot, facts: Facts) -> bool:
+    """Whether this is a host that has a driver to give, and a program that starts containers."""
+    host = _host(facts)
+    return bool(not in_container(facts) and host and host.engines and (driver_of(facts).installed or on_tegra(facts)))
+
+
+def _host(facts: Facts) -> ContainerHost | None:
+    return facts.snapshot.platform.container_host if facts.snapshot.platform else None
+
+
+def _mend(facts: Facts) -> tuple[Fix, ...]:
+    host = _host(facts)
+    if host and host.toolkit:
+        return _join(host)
+    return (*_install(facts), *_join(host or ContainerHost()))
+
+
+@rule(
+    layer="container",
+    scope="container",
+    needs=("platform.container_host.toolkit",),
+    arises=_runs_containers,
+    remedy=_mend,
+    explains=("container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible"),
+)
+def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """Containers get no GPU here: the NVIDIA Container Toolkit is missing.
+
+    What it checks
+        On a host with the driver and with a container engine: whether the toolkit's programs are
+        installed, and whether anything joins them to the engine (the hook that Docker looks for, a
+        runtime in Docker's daemon.json, a CDI specification); on a Jetson, whether the lists of what
+        is mounted are there and name what exists. It is a note: nobody said that containers are to
+        use the GPU. An engine that refuses a GPU in a pasted text is a fault.
+
+    Why it matters
+        An image holds no driver. The toolkit puts the host's device nodes and driver libraries into
+        a container when it starts; without it, `docker run --gpus` fails, and a container that
+        starts has no GPU. A Docker that is installed as a snap cannot see the host's toolkit.
+
+    How to fix
+        Install nvidia-container-toolkit on the host, run `sudo nvidia-ctk runtime configure
+        --runtime=docker` and restart Docker; for Podman and other engines with CDI, `sudo nvidia-ctk
+        cdi generate --output=/etc/cdi/nvidia.yaml`. Replace a Docker from a snap by Docker's packages.
+
+    Sources
+        NVIDIA Container Toolkit, installation:
+          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
+        Support for the Container Device Interface:
+          https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/cdi-support.html
+        NVIDIA Container Runtime on Jetson, mount plugins:
+          https://nvidia.github.io/container-wiki/toolkit/jetson.html
+    """
+    host = _host(facts) or ContainerHost()
+    evidence = (seen("container engines", host, "engines"), seen("toolkit", host, "toolkit"))
+    if not host.toolkit and not host.cdi:
+        title, text = "The NVIDIA Container Toolkit is not installed", "Containers started here get no GPU."
+        return _note(title, text, evidence, _mend(facts))
+    if _only_a_snap(host):
+        text = "A snap sees neither the host's toolkit nor its hook: `docker run --gpus` fails."
+        return _note("Docker is a snap, which cannot use the host's toolkit", text, evidence, _NO_SNAP)
+    if on_tegra(facts) and (host.mount_lists == () or host.mounts_missing):
+        return _unmounted(host, evidence)
+    if not _joined(host):
+        text = "The toolkit is there, but neither a hook, a runtime of Docker's nor a CDI specification uses it."
+        return _note("The NVIDIA Container Toolkit is joined to no engine", text, evidence, _join(host))
+    return passed("Containers can be given the GPUs: the toolkit is installed", *evidence)
+
+
+def _note(title: str, text: str, evidence: tuple[Evidence, ...], fixes: tuple[Fix, ...]) -> Outcome:
+    return Outcome(status="note", title=title, message=text, evidence=evidence, fixes=fixes)
+
+
+def _only_a_snap(host: ContainerHost) -> bool:
+    dockers = [path for path in host.engines or () if path.endswith("/docker")]
+    return bool(dockers) and all(path.startswith("/snap/") for path in dockers)
+
+
+_NO_SNAP = (
+    Fix(
+        text="Remove the snap, and install Docker from its own packages or the distribution's",
+        command=("sudo", "snap", "remove", "docker"),
+        who="root",
+        risk="removes its containers, images and volumes (a snapshot of them is kept for a month)",
+    ),
+)
+
+
+def _joined(host: ContainerHost) -> bool:
+    hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
+    return hook or bool(host.cdi) or any("nvidia" in name for name in host.runtimes or ())
+
+
+def _unmounted(host: ContainerHost, evidence: tuple[Evidence, ...]) -> Outcome:
+    if host.mounts_missing:
+        text = "What is listed and not there is left out of containers without a word."
+        return _note(
+            "The mount lists of the container runtime name files that are gone",
+            text,
+            (*evidence, seen("missing", host, "mounts_missing")),
+            (
+                Fix(
+                    text="Install the packages of this L4T release again: nvidia-l4t-core, nvidia-container", who="root"
+                ),
+            ),
+        )
+    return _note(
+        "The container runtime has no mount lists",
+        "Containers started here get nothing of L4T's libraries.",
+        (*evidence, seen("mount lists", host, "mount_lists")),
+        (
+            Fix(
+                text="Install the package that brings them",
+                command=("sudo", "apt-get", "install", "nvidia-container"),
+                who="root",
+            ),
+        ),
+    )
+
+
+def _install(facts: Facts) -> tuple[Fix, ...]:
+    """The packages are in NVIDIA's own repository, which its page tells how to add."""
+    install = installer(facts)
+    text = f"Install the NVIDIA Container Toolkit on the host, from NVIDIA's repository: {_INSTALL_PAGE}"
+    command = ("sudo", *install, "nvidia-container-toolkit") if install else ()
+    return (Fix(text=text, command=command, who="root"),)
+
+
+def _join(host: ContainerHost) -> tuple[Fix, ...]:
+    docker = any(path.endswith("/docker") for path in host.engines or ())
+    if host.engines and not docker:
+        command = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
+        return (Fix(text="Write a CDI specification of the GPUs", command=command, who="root"),)
+    return (
+        Fix(
+            text="Make the runtime known to Docker",
+            command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker"),
+            who="root",
+        ),
+        Fix(
+            text="Then restart Docker",
+            command=("sudo", "systemctl", "restart", "docker"),
+            who="root",
+            risk=_RESTART_RISK,
+        ),
+    )

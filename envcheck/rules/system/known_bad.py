@@ -1,0 +1,117 @@
+"""Releases that are known to be broken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from envcheck.checks import STATUSES, Evidence, Fix
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.compat.tables import FlawRow
+from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.driver import release_text
+from envcheck.rules.facts.machine import driver_of
+from envcheck.snapshot import Environment, Platform, Snapshot
+
+_WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+)(?:-cu\d+)?$")
+_BUNDLED = ("nccl", "cudnn", "tensorrt")
+"""Libraries whose versions a framework names."""
+
+
+class Present(NamedTuple):
+    """A component that is there, by the name that rows use."""
+
+    name: str
+    version: str
+    evidence: Evidence
+
+
+def _known(_subject: Snapshot, facts: Facts) -> bool:
+    return bool(facts.tables.flaws) and next(_present(facts), None) is not None
+
+
+@rule(
+    layer="driver",
+    scope="env",
+    arises=_known,
+    explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
+)
+def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A release that is in use here is known to be broken.
+
+    What it checks
+        The driver, Windows (by its build number), and the packages of the environment against a list of
+        releases that their makers, or many users, found broken. The list is short: only flaws that
+        look like something else are on it.
+
+    Why it matters
+        No setting mends such a release, and everything around it looks right.
+
+    How to fix
+        Move to the release that is named, mostly the next one.
+
+    Sources
+        An example, a preview of Windows without GPUs in WSL:
+          https://github.com/microsoft/WSL/issues/6773
+    """
+    met = [(row, item) for item in _present(facts) for row in facts.tables.flaws if _is_in(row, item, facts)]
+    if not met:
+        return passed("No release in use is on the list of broken ones")
+    row, item = min(met, key=lambda found: STATUSES.index(found[0].status))
+    return Outcome(
+        status=row.status,
+        title=f"{item.name} {item.version} is known to be broken",
+        message=" ".join(each.problem for each, _ in met),
+        evidence=tuple(each.evidence for _, each in met),
+        decided_by="declared",
+        confidence=row.confidence,
+        fixes=tuple(Fix(text=each.change) for each, _ in met),
+        sources=facts.tables.cite(*(each for each, _ in met)),
+    )
+
+
+def _is_in(row: FlawRow, item: Present, facts: Facts) -> bool:
+    if row.name != item.name or (row.os and facts.driver_os not in row.os) or row.confidence == "weak":
+        return False
+    version = parse_version(item.version)
+    return version is not None and parse_specifier(row.versions).cover(version) == "all"
+
+
+def _present(facts: Facts) -> Iterator[Present]:
+    platform = facts.snapshot.platform or Platform()
+    if platform.windows_build:
+        build = platform.windows_build
+        source = platform.source_of("windows_build")
+        yield Present("windows", build, Evidence(what="Windows", value=build, source=source))
+    driver = release_text(facts)
+    if driver:
+        source = driver_of(facts).source_of("release")
+        yield Present("driver", driver, Evidence(what="driver", value=driver, source=source))
+    if facts.environment is not None:
+        yield from _in_environment(facts.environment)
+
+
+def _in_environment(environment: Environment) -> Iterator[Present]:
+    """Frameworks with what they bundle, and distributions; each component and version once."""
+    met: set[tuple[str, str]] = set()
+    for found in (*_frameworks(environment), *_distributions(environment)):
+        if (found.name, found.version) not in met:
+            met.add((found.name, found.version))
+            yield found
+
+
+def _frameworks(environment: Environment) -> Iterator[Present]:
+    for framework in environment.frameworks.items if environment.frameworks else ():
+        versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
+        for name, version in versions.items():
+            if version:
+                what = name if name == framework.name else f"{name} of {framework.name}"
+                yield Present(name, version, Evidence(what=what, value=version, source=framework.source))
+
+
+def _distributions(environment: Environment) -> Iterator[Present]:
+    for item in environment.distributions or ():
+        wheel = _WHEEL.fullmatch(item.name)
+        name = wheel["name"] if wheel else item.name
+        yield Present(name, item.version, Evidence(what=item.name, value=item.version, source=item.source))

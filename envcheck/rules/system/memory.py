@@ -1,0 +1,197 @@
+"""Memory that runs out: the shared memory of a container, and the memory of a GPU that others fill."""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.checks import Evidence, Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import called, in_container, listed, may_have_gpus
+from envcheck.rules.messages.observed import quoted_error
+from envcheck.snapshot import Gpu, Memory, Platform, Snapshot
+
+_PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
+
+_MIB, _GIB = 1 << 20, 1 << 30
+
+_DEFAULT = 64 * _MIB
+"""What Docker and Kubernetes give a container that asks for nothing."""
+_RECOMMENDED = _GIB
+"""What NCCL's documentation starts containers with."""
+
+_NEARLY_FULL = 0.05
+_LITTLE = 2 * _GIB
+"""Free memory below this share and this size is told: most models need more."""
+_SHOWN = 3
+
+_BUS_ERROR = re.compile(r"\bbus error\b|\bSIGBUS\b", re.IGNORECASE)
+
+
+def _gpus_on_linux(_subject: Snapshot, facts: Facts) -> bool:
+    return facts.os == "linux" and may_have_gpus(facts)
+
+
+def _enlarge(facts: Facts) -> tuple[Fix, ...]:
+    """In the words of the container's runtime; on a host, by a remount. A text mostly comes from a container."""
+    platform = facts.snapshot.platform
+    runtime = (platform.container if platform else None) or "docker"
+    if runtime == "kubernetes":
+        text = f"Mount a volume on {_PLACE} in the pod: emptyDir with medium: Memory and a sizeLimit (1Gi or more)"
+        return (Fix(text=text),)
+    if runtime in ("none", "apptainer", "lxc", "systemd-nspawn"):
+        command = ("sudo", "mount", "-o", "remount,size=50%", _PLACE)
+        return (Fix(text=f"Let the file system on {_PLACE} be larger, on the host", command=command, who="root"),)
+    text = "Start the container with --shm-size=1g (or more; shm_size in a compose file), or with --ipc=host"
+    return (Fix(text=text),)
+
+
+@rule(
+    layer="container",
+    scope="container",
+    needs=("platform.shared_memory",),
+    arises=_gpus_on_linux,
+    remedy=_enlarge,
+)
+def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """The shared memory (/dev/shm) is too small for several processes.
+
+    What it checks
+        The size of the file system on /dev/shm: no more than the 64 MiB that container engines give
+        by default is a warning where several GPUs are used, a note with one; that it is nearly full
+        is told alike. A text in which a program finds no space there is a fault.
+
+    Why it matters
+        NCCL exchanges data between the processes of a machine through /dev/shm, and PyTorch's data
+        loaders hand tensors to the training process there. When it is full, they stop with a bus
+        error or "No space left on device".
+
+    How to fix
+        Docker and Podman: `--shm-size=1g` or more, or `--ipc=host`; Kubernetes: an emptyDir volume
+        with medium Memory, mounted on /dev/shm. Delete what crashed jobs left in /dev/shm.
+
+    Sources
+        NCCL user guide, troubleshooting, shared memory:
+          https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
+        PyTorch, Docker image, shared memory: https://github.com/pytorch/pytorch#docker-image
+    """
+    platform = snapshot.platform or Platform()
+    size, free = platform.shared_memory or 0, platform.shared_memory_free
+    several = len(facts.usable_gpus) > 1
+    evidence = [Evidence(what=_PLACE, value=_size(size), source=platform.source_of("shared_memory"))]
+    if free is not None:
+        where = platform.source_of("shared_memory_free")
+        evidence.append(Evidence(what=f"free in {_PLACE}", value=_size(free), source=where))
+    crashed = [error for error in snapshot.observed_errors if _BUS_ERROR.search(error.text)]
+    if size <= _DEFAULT and crashed:
+        return _ran_out(size, (*(quoted_error(error) for error in crashed), *evidence), facts)
+    if size <= _DEFAULT:
+        title, text = f"{_PLACE} has only {_size(size)}", "That is too little for NCCL and for PyTorch's data loaders."
+        return _told(title, text, tuple(evidence), facts, pressing=several)
+    if free is not None and free <= _DEFAULT:
+        title, text = (
+            f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free",
+            "Crashed jobs may have filled it.",
+        )
+        ways = (Fix(text="See what lies there, and delete what no process uses", command=("ls", "-la", _PLACE)),)
+        return _told(title, text, tuple(evidence), facts, pressing=several, ways=ways)
+    if several and size < _RECOMMENDED and in_container(facts):
+        title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation gives containers 1 GiB or more."
+        return _told(title, text, tuple(evidence), facts, pressing=False)
+    return passed(f"{_PLACE} has {_size(size)}", *evidence)
+
+
+def _ran_out(size: int, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
+    return Outcome(
+        status="fail",
+        title=f"A process crashed with a bus error; {_PLACE} has only {_size(size)}",
+        message="Writing beyond the end of a full shared memory ends in a bus error.",
+        evidence=evidence,
+        decided_by="framework-ran",
+        confidence="medium",
+        fixes=_enlarge(facts),
+    )
+
+
+def _told(
+    title: str, text: str, evidence: tuple[Evidence, ...], facts: Facts, *, pressing: bool, ways: tuple[Fix, ...] = ()
+) -> Outcome:
+    return Outcome(
+        status="warn" if pressing else "note",
+        title=title,
+        message=text,
+        evidence=evidence,
+        fixes=ways or _enlarge(facts),
+    )
+
+
+def _size(count: int) -> str:
+    return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.0f} MiB"
+
+
+def _tells_its_memory(gpu: Gpu, facts: Facts) -> bool:
+    """In MIG mode each instance has memory of its own."""
+    return listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
+
+
+def _make_room(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="See which processes hold the memory", command=("nvidia-smi",)),
+        Fix(text="End what is not needed, ask for less memory (a smaller batch), or use another GPU"),
+    )
+
+
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    needs=("gpu.memory.free", "gpu.memory.total"),
+    arises=_tells_its_memory,
+    remedy=_make_room,
+)
+def gpu_memory_exhausted(gpu: Gpu, facts: Facts) -> Outcome | None:
+    """Nearly all memory of a GPU is in use.
+
+    What it checks
+        Whether less than a twentieth of the GPU's memory, and less than 2 GiB, is free, and which
+        processes hold the rest. It is a note: the stack is sound, and a GPU that works is full. So is
+        an error that says that memory ran out.
+
+    Why it matters
+        The next program there fails with "out of memory", mostly at its start: TensorFlow and JAX
+        take nearly all memory of a GPU for themselves unless told otherwise.
+
+    How to fix
+        End the processes that are not needed, choose another GPU (CUDA_VISIBLE_DEVICES), or let
+        programs take less: a smaller batch, TF_FORCE_GPU_ALLOW_GROWTH=true,
+        XLA_PYTHON_CLIENT_PREALLOCATE=false.
+
+    Sources
+        TensorFlow, limiting GPU memory growth: https://www.tensorflow.org/guide/gpu
+        JAX, GPU memory allocation: https://docs.jax.dev/en/latest/gpu_memory_allocation.html
+    """
+    memory = gpu.memory or Memory()
+    free, total = memory.free or 0, memory.total or 0
+    evidence = (seen("bytes free", memory, "free"), seen("bytes in all", memory, "total"))
+    if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
+        return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
+    return Outcome(
+        status="note",
+        title=f"{called(gpu)}: {_size(free)} of {_size(total)} free",
+        message="Programs that start there now may run out of memory.",
+        evidence=(*evidence, *_holders(gpu)),
+        decided_by="driver-answered",
+        fixes=_make_room(facts),
+    )
+
+
+def _holders(gpu: Gpu) -> tuple[Evidence, ...]:
+    """The processes that hold most of it."""
+    known = sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
+    return tuple(
+        Evidence(
+            what=f"process {process.pid}",
+            value=_size(process.memory) if process.memory else "memory not told",
+            source=process.source,
+        )
+        for process in known
+    )

@@ -1,0 +1,137 @@
+"""Windows itself (not WSL): frameworks that no longer use a GPU there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from packaging.utils import canonicalize_name
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.specifier import parse_specifier, parse_version
+from envcheck.compat.tables import ReleaseRow
+from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.releases import rows_named
+from envcheck.rules.frameworks.cuda_wanted import signs
+from envcheck.snapshot import Distribution, Environment, Framework
+
+_SAME_AS = {"tensorflow-intel": "tensorflow"}
+"""What a distribution is called on Windows, and the rows that speak of it."""
+
+_USES_GPUS = frozenset({"tensorflow", "tensorflow-gpu", "tensorflow-intel", "jax", "jaxlib", "vllm"})
+"""Frameworks that compute on GPUs where they can; libraries under them are not judged by themselves."""
+
+
+_ASKS_FOR_GPU = re.compile(
+    r"list_(?:physical|logical)_devices\(['\"]GPU|is_gpu_available|\bGPUs? available\b", re.IGNORECASE
+)
+
+
+def _on_windows(environment: Environment, facts: Facts) -> bool:
+    if facts.driver_os != "windows":
+        return False
+    asked = any(_ASKS_FOR_GPU.search(error.text) for error in facts.snapshot.observed_errors)
+    return asked or bool(facts.usable_gpus) or bool(signs(environment, facts))
+
+
+def _use_wsl(_facts: Facts) -> tuple[Fix, ...]:
+    return (_WSL,)
+
+
+_WSL = Fix(
+    text="Use WSL2, with the Linux build inside it (Windows' driver is enough)",
+    command=("wsl", "--install"),
+    who="root",
+    risk="needs a restart of Windows",
+)
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_on_windows,
+    remedy=_use_wsl,
+    explains=("cpu-only-build", "no-gpu-visible"),
+)
+def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
+    """A framework has no GPU support on Windows in this release.
+
+    What it checks
+        On Windows itself, where there is a GPU or the text shows that CUDA is wanted: whether the
+        matrix knows the installed release of a framework, and all its builds with GPU support are for
+        other systems. WSL counts as Linux.
+
+    Why it matters
+        Some frameworks stopped building for GPUs on native Windows. Their packages install and run
+        there on the CPU, whatever CUDA and cuDNN are installed, and say little about it.
+
+    How to fix
+        Use WSL2 with the Linux build, or the last release with GPU support on native Windows and
+        the CUDA and cuDNN that it was built with.
+
+    Sources
+        TensorFlow, build from source on Windows:
+          https://www.tensorflow.org/install/source_windows
+        TensorFlow, install with pip: https://www.tensorflow.org/install/pip
+        JAX, installation: https://docs.jax.dev/en/latest/installation.html
+    """
+    judged = [(item, _builds(item, facts)) for item in _frameworks(environment)]
+    without = [(item, rows) for item, rows in judged if rows and not any("windows" in row.os for row in rows)]
+    if not without:
+        return passed("The frameworks have GPU support on Windows") if any(rows for _, rows in judged) else None
+    item, rows = without[0]
+    return Outcome(
+        status="fail",
+        title=f"{item.name} {item.version} has no GPU support on Windows",
+        message="Its builds with GPU support are for other systems: here it computes on the CPU.",
+        evidence=(
+            Evidence(what=item.name, value=item.version or "", source=item.source),
+            Evidence(
+                what="GPU builds", value=", ".join(sorted({os for row in rows for os in row.os})), source="matrix"
+            ),
+        ),
+        decided_by="declared",
+        fixes=(_WSL, *_older(item, facts)),
+        sources=facts.tables.cite(*rows),
+    )
+
+
+def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
+    """What uses GPUs there, each once."""
+    frameworks = environment.frameworks.items if environment.frameworks else ()
+    items: list[Framework | Distribution] = [*frameworks, *(environment.distributions or ())]
+    met: set[str] = set()
+    for item in items:
+        name = canonicalize_name(item.name)
+        if name in _USES_GPUS and name not in met and item.version:
+            met.add(name)
+            yield item
+
+
+def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
+    name = canonicalize_name(item.name)
+    return [row for row in rows_named(facts.tables, _SAME_AS.get(name, name)) if row.cuda and row.os]
+
+
+def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
+    """The rows of this very release that speak of a build with GPU support."""
+    version = parse_version(item.version or "")
+    if version is None:
+        return []
+    return [row for row in _rows(item, facts) if parse_specifier(row.versions).cover(version) != "none"]
+
+
+def _older(item: Framework | Distribution, facts: Facts) -> tuple[Fix, ...]:
+    """The last release that has GPU support on native Windows, with what it needs."""
+    there = [row for row in _rows(item, facts) if "windows" in row.os]
+    last = max(there, key=_newest, default=None)
+    if last is None:
+        return ()
+    needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
+    beside = f" (it needs {needs})" if needs else ""
+    return (Fix(text=f"Or use {item.name} {last.versions}, the last with GPU support on native Windows{beside}"),)
+
+
+def _newest(row: ReleaseRow) -> tuple[int, ...]:
+    return max(bound.numbers for bound in parse_specifier(row.versions).bounds)

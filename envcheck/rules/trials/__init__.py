@@ -1,0 +1,1 @@
+"""Rules about what came of trying a framework (``--deep``)."""

@@ -1,0 +1,193 @@
+"""Files that the failure of a trial names and that are not what was installed: causes, not consequences."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.question.package_needs import requirement_name
+from envcheck.rules.api import Facts, Outcome, rule
+from envcheck.rules.facts.frameworks import importance, named
+from envcheck.rules.facts.trials import failed, said_here, tried
+from envcheck.rules.fixes.install import install
+from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.messages.lines import named_by
+from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
+from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
+
+_REFUSED = re.compile(
+    r"file too short|invalid ELF header|not an ELF|wrong ELF class|ELF file's phentsize|cannot read file data"
+    r"|ELF load command|cannot map|object file has no|bad magic number|marshal data too short|null bytes",
+    re.IGNORECASE,
+)
+"""What the loader and the interpreter say of a file that is none of theirs, whoever installed it."""
+_MOST = 6
+
+
+class Culprit(NamedTuple):
+    """A file, and the framework that it stops."""
+
+    file: TrialFile
+    framework: Framework
+
+    @property
+    def package(self) -> str | None:
+        """Name of the distribution that it belongs to."""
+        return self.file.owner.partition("==")[0] if self.file.owner else None
+
+
+def culprit_of(framework: Framework) -> Culprit | None:
+    """The file that the failure of a framework starts with; None where it names none that is other than installed."""
+    trial = framework.trial
+    if trial is None or not failed(framework):
+        return None
+    for file in trial.files or ():
+        if _is_at_fault(file, trial.error or ""):
+            return Culprit(file, framework)
+    return None
+
+
+def _is_at_fault(file: TrialFile, error: str) -> bool:
+    if file.role == "module" and file.owner is None:
+        return named_by(error) is None  # some modules have a finding of their own
+    if file.state in ("differs", "unreadable"):
+        return file.role == "error" or file.owner is not None
+    if file.state == "gone":
+        return file.owner is not None  # of what nothing installed has, other rules know where it comes from
+    return file.role == "error" and file.state is None and file.path.startswith("/") and bool(_REFUSED.search(error))
+
+
+def _any(environment: Environment, _facts: Facts) -> bool:
+    return any(culprit_of(framework) for framework in tried(environment))
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="environment",
+    arises=_any,
+    explains=FOLLOWS_FROM_FILES,
+    told_by=("damaged-distribution",),
+)
+def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
+    """A file that is not what was installed stops a framework.
+
+    What it checks
+        With --deep: the files that the error of a failed import or operation names, and those that
+        its traceback ends in. The RECORD of the package that installed a file tells its size and
+        hash. A file that is gone, cut off, changed or unreadable is named with its package; so is a
+        module that nothing installed has.
+
+    Why it matters
+        Such a file is the cause: other findings about the same framework follow from it, and
+        installing anything but its package does not help.
+
+    How to fix
+        Install exactly that package again, in the same version. A changed Python file may be
+        somebody's own edit: save it first.
+
+    Sources
+        Recording installed projects, PyPA:
+            https://packaging.python.org/en/latest/specifications/recording-installed-packages/
+        Python, the import system: https://docs.python.org/3/reference/import.html
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+    """
+    met = [found for framework in tried(environment) if (found := culprit_of(framework))]
+    met.sort(key=lambda culprit: importance(culprit.framework, facts.tables))
+    if not met:
+        return None
+    first = met[0]
+    distinct = {culprit.file.path: culprit for culprit in reversed(met)}
+    culprits, others = [*distinct.values()][::-1][:_MOST], len(distinct) - 1
+    return Outcome(
+        status="fail",
+        title=_title(first, f" and {others} more" if others else ""),
+        message=f"{_sentence(first)} It stops {_stopped(met)}.",
+        evidence=tuple(_evidence(met)),
+        decided_by="framework-ran",
+        fixes=tuple(dict.fromkeys(fix for each in culprits for fix in _fixes(each, facts))),
+        frameworks=tuple(dict.fromkeys(culprit.framework.name for culprit in met)),
+    )
+
+
+def _title(culprit: Culprit, more: str) -> str:
+    file, package = culprit.file, culprit.package
+    if file.role == "module" and package is None:
+        return f"No installed package provides the module {_module(file)}"[: 80 - len(more)] + more
+    name = posixpath.basename(file.path)
+    state = {"gone": "is missing", "unreadable": "cannot be read"}.get(file.state or "", "is damaged")
+    if file.state == "differs" and name.endswith(".py") and file.detail != "it is empty":
+        state = "was changed after installation"
+    if name == "__init__.py" or (file.state == "gone" and file.role == "module"):
+        name = f"{posixpath.basename(posixpath.dirname(file.path))}/{name}"
+    of = f" of {package}" if package else ""
+    return f"{name}{of} {state}"[: 80 - len(more)] + more
+
+
+def _sentence(culprit: Culprit) -> str:
+    file = culprit.file
+    if file.role == "module" and file.owner is None:
+        who = next((each.owner for each in _frames(culprit.framework) if each.owner), None)
+        return f"{who or named(culprit.framework)} imports {_module(file)}, which no installed package provides."
+    place = f"{file.path}, line {file.line}" if file.line else file.path
+    detail = file.detail or {"gone": "it is gone"}.get(file.state or "", "the loader refuses it")
+    owner = f" (installed by {file.owner})" if file.owner else " (no installed package lists it)"
+    return f"{place}{owner}: {detail}."
+
+
+def _frames(framework: Framework) -> Iterator[TrialFile]:
+    trial = framework.trial
+    yield from (file for file in (trial.files if trial else None) or () if file.role == "frame")
+
+
+def _module(file: TrialFile) -> str:
+    return file.path.replace("/", ".")
+
+
+def _stopped(met: list[Culprit]) -> str:
+    names = list(dict.fromkeys(named(culprit.framework) for culprit in met))
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _evidence(met: list[Culprit]) -> Iterator[Evidence]:
+    for culprit in met[:_MOST]:
+        file, trial = culprit.file, culprit.framework.trial
+        yield Evidence(what=file.owner or "file", value=file.path, source=file.source)
+        yield said_here(culprit.framework, (trial.error if trial else None) or file.path)[0]
+
+
+def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
+    file = culprit.file
+    if file.owner is not None:
+        yield from _install_again(file.owner, facts)
+    elif file.role == "module":
+        yield from _install_module(_module(file).partition(".")[0], facts)
+    else:
+        text = f"No package lists {file.path}: find out what put it there, and remove it or replace it"
+        yield Fix(text=text)
+
+
+def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
+    name, _, version = owner.partition("==")
+    if facts.environment is None:
+        return (Fix(text=f"Install {name} again, in the same version"),)
+    said = Distribution(source="trial", name=name, version=version, channel="pip")
+    return reinstall(facts.environment, (next((each for each in _distributions(facts) if each.name == name), said),))
+
+
+def _distributions(facts: Facts) -> tuple[Distribution, ...]:
+    return (facts.environment.distributions if facts.environment else None) or ()
+
+
+def _install_module(name: str, facts: Facts) -> Iterator[Fix]:
+    """What brings a module: the distribution of its name, where something that is installed asks for that."""
+    wanted = name.lower().replace("_", "-")
+    if facts.environment and any(each.name == wanted for each in _distributions(facts)):
+        yield from _install_again(wanted, facts)
+    elif wanted in (requirement_name(line) for each in _distributions(facts) for line in each.requires or ()):
+        yield from install(facts, (wanted,), f"Install {wanted}, which is required and not installed")
+    else:
+        yield Fix(text=f"Install the package that provides the module {name}; its name may differ from the module's")

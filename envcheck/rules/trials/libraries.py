@@ -1,0 +1,95 @@
+"""Which files a framework really loaded, against those that its files predict (``--deep``)."""
+
+from __future__ import annotations
+
+import re
+
+from envcheck.checks import Evidence
+from envcheck.enrich.loads import SOURCE
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.machine import plural
+from envcheck.snapshot import Load, Loaded
+
+_LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re.ASCII)
+_OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
+
+
+def _has_both(subject: FrameworkSubject, _facts: Facts) -> bool:
+    trial = subject.framework.trial
+    return trial is not None and bool(trial.libraries) and bool(_predicted(subject))
+
+
+@rule(layer="library", scope="env", per="framework", arises=_has_both)
+def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
+    """A framework loads other libraries than its files predict.
+
+    What it checks
+        With --deep: for each of CUDA's libraries in the memory map of the process in which the
+        framework ran, whether it is the file that following its binaries, the loader's search and its
+        own preloading predicts.
+
+    Why it matters
+        It is a remark. What was predicted is what the other checks judged; where the process holds
+        another file, their answers are about the wrong one. Something at run time chooses: another
+        package that was imported first, a variable, a .pth file, an importing program's own libraries.
+
+    How to fix
+        Nothing, if the file that is loaded is a fitting one. Else remove the copy that wins, or what
+        puts it first (LD_LIBRARY_PATH, LD_PRELOAD, a .pth file).
+
+    Sources
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+    """
+    framework, predicted = subject.framework, _predicted(subject)
+    libraries = (framework.trial.libraries if framework.trial else None) or ()
+    compared = [library for library in libraries if library.family in predicted]
+    differing = [library for library in compared if library.path not in _paths(predicted[library.family or ""])]
+    if not compared:
+        return None
+    if not differing:
+        title = f"{named(framework)} loaded {plural(len(compared), 'library')} where its files predict them"
+        evidence = (_evidence(library) for library in compared)
+        return passed(title.replace("librarys", "libraries"), *evidence, decided_by="framework-ran")
+    families = dict.fromkeys(library.family or "" for library in differing)
+    names = ", ".join(f"lib{family}" for family in families)
+    return Outcome(
+        status="note",
+        title=f"{named(framework)} loaded another {names} than its files predict",
+        message="What was loaded is what counts: the search at run time was another than the one that was followed.",
+        evidence=tuple(
+            part
+            for library in differing
+            for part in (_evidence(library), *map(_expected, predicted[library.family or ""]))
+        ),
+        decided_by="framework-ran",
+    )
+
+
+def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
+    """The libraries of CUDA that the framework, or a plug-in of it, would be given, by family."""
+    own = subject.framework
+    records = [own, *(other for other in of(subject.environment) if other.name.startswith(f"{own.name}-cuda"))]
+    found: dict[str, list[Load]] = {}
+    for load in (load for record in records for load in record.loads or ()):
+        match = _LIBRARY.search(load.name)
+        if match and load.path and match[1] not in _OF_THE_DRIVER:
+            found.setdefault(match[1], []).append(load)
+    return found
+
+
+def _paths(loads: list[Load]) -> set[str]:
+    """What was predicted; of what only the process showed, nothing was."""
+    return {load.path for load in loads if load.path and load.read.get("path") != SOURCE}
+
+
+def _evidence(library: Loaded) -> Evidence:
+    version = f" ({library.version})" if library.version else ""
+    return Evidence(what=f"lib{library.family} loaded", value=f"{library.path}{version}", source="memory map")
+
+
+def _expected(load: Load) -> Evidence:
+    if load.read.get("path") == SOURCE:
+        return Evidence(what="predicted", value=f"{load.name} is not found", source=load.source or "elf")
+    version = f" ({load.version})" if load.version else ""
+    return Evidence(what="predicted", value=f"{load.path}{version}", source=load.source or "elf")

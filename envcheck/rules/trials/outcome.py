@@ -1,0 +1,186 @@
+"""What came of trying a framework: importing it, and letting it compute on the GPU (``--deep``)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from envcheck.checks import Fix, Source, Status
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import extended, for_cuda, gives_the_gpu, leads, named, others_on_cuda, shown
+from envcheck.rules.facts.machine import called, may_have_gpus
+from envcheck.rules.facts.trials import proof_of, tried, what_it_printed
+from envcheck.rules.messages.lines import named_by
+from envcheck.rules.trials.next_step import next_steps
+from envcheck.snapshot import Framework, Trial
+
+_NEEDS = "needs"
+"""The answer of a framework that names what a program must call first."""
+
+
+def _was_tried(subject: FrameworkSubject, _facts: Facts) -> bool:
+    return subject.framework.trial is not None
+
+
+def _was_imported(subject: FrameworkSubject, _facts: Facts) -> bool:
+    trial = subject.framework.trial
+    return trial is not None and trial.imported is True
+
+
+@rule(layer="framework", scope="env", per="framework", arises=_was_tried, symptom=True)
+def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework cannot be imported.
+
+    What it checks
+        With --deep: whether `import` of the framework works, in a process of its own, started by the
+        environment's own interpreter with the variables of the user. A crash of that process counts;
+        a process that was ended for taking too long leaves the question open.
+
+    Why it matters
+        Nothing that is built on the framework runs. The error names the cause: a library that is not
+        found, a symbol that another release of a library does not have, a file for another Python.
+
+    How to fix
+        Mostly another finding of the report says what is wrong, and this is its consequence. Where
+        none does, install the framework anew, in an environment of its own.
+
+    Sources
+        Python, the import system: https://docs.python.org/3/reference/import.html
+        Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
+    """
+    framework, base = subject.framework, extended(subject)
+    trial, evidence = framework.trial or Trial(), tuple(what_it_printed(framework))
+    if trial.imported:
+        return passed(f"{named(framework)} can be imported", decided_by="framework-ran")
+    title = f"{named(framework)} cannot be imported"
+    if trial.imported is None:
+        return _open(f"Whether {named(framework)} can be imported is not known", subject)
+    if base is not None and base.trial is not None and base.trial.imported is False:
+        return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
+    if _only_lacks_a_driver(trial) and not may_have_gpus(facts):
+        text = f"it wants the driver's library, and there is no GPU here: {trial.error}"
+        return Outcome(status="skipped", title=title, message=text)
+    message = trial.error or "no reason was given"
+    return Outcome(
+        status="fail",
+        title=title,
+        message=message,
+        evidence=evidence,
+        decided_by="framework-ran",
+        fixes=next_steps(subject),
+    )
+
+
+def _only_lacks_a_driver(trial: Trial) -> bool:
+    line = named_by(trial.error or "")
+    return line is not None and line.problem == "driver-not-installed"
+
+
+@rule(layer="framework", scope="env", per="framework", arises=_was_imported, symptom=True)
+def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A framework that is built for CUDA does not compute on the GPU.
+
+    What it checks
+        With --deep: whether small operations (a matrix product, a convolution, a kernel compiled on
+        the spot) give the right result, and whether the first one's lies in the GPU's memory: the
+        driver is asked where the pointer leads. So a framework that falls back to the CPU without an
+        error is found. Of an extension it is a warning, unless it alone leads the framework to the
+        GPU, and no other framework there is built for CUDA.
+
+    Why it matters
+        Programs fail at their first operation; or, worse, run on the CPU unnoticed, ten to a hundred
+        times as slow.
+
+    How to fix
+        Mostly another finding of the report says what is wrong, and this is its consequence. Where
+        none does, the error and what was printed before it name the library or the call that failed.
+
+    Sources
+        PyTorch, CUDA semantics: https://docs.pytorch.org/docs/stable/notes/cuda.html
+        JAX, Installation: https://docs.jax.dev/en/latest/installation.html
+        TensorFlow, Use a GPU: https://www.tensorflow.org/guide/gpu
+        ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
+        CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
+        CUDA driver API, pointer attributes:
+            https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
+    """
+    framework = subject.framework
+    trial = framework.trial or Trial()
+    if trial.ran_on_gpu is None:
+        return _not_seen_at_work(subject, trial)
+    if trial.ran_on_gpu and not trial.error:
+        return _ran(framework, trial, facts)
+    if framework.cpu_only or framework.hip or _told_of_its_part(subject):
+        return None  # another finding speaks of it
+    return _told_of_its_base(subject) or _failed(subject, trial, facts)
+
+
+def _not_seen_at_work(subject: FrameworkSubject, trial: Trial) -> Outcome:
+    framework = subject.framework
+    if trial.error:
+        return _open(f"Whether {named(framework)} can use the GPU is not known", subject)
+    title = f"{named(framework)} was imported, and not put to work"
+    return Outcome(status="skipped", title=title, message=trial.skipped or "")
+
+
+def _told_of_its_part(subject: FrameworkSubject) -> bool:
+    """Whether its part for CUDA is a package of its own, which was tried too."""
+    framework = subject.framework
+    return not for_cuda(framework) and any(other.extends == framework.name for other in tried(subject.environment))
+
+
+def _told_of_its_base(subject: FrameworkSubject) -> Outcome | None:
+    base = extended(subject)
+    if base is None or base.trial is None or base.trial.ran_on_gpu is not False or not for_cuda(base):
+        return None
+    title, text = f"{named(subject.framework)} cannot use the GPU", f"{base.name} itself cannot use it"
+    return Outcome(status="skipped", title=title, message=text)
+
+
+def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
+    needed = trial.answers.get(_NEEDS)
+    gpu = next((gpu for gpu in facts.gpus if trial.gpu in gpu.identities()), None)
+    where = called(gpu) if gpu else "the GPU"
+    if not needed:
+        return passed(f"{named(framework)} ran on {where}", *proof_of(framework), decided_by="framework-ran")
+    return Outcome(
+        status="note",  # as without a trial: whether a program makes the call cannot be seen
+        title=f"{named(framework)} uses the GPU only after {needed}",
+        message=f"Without that call it does not find CUDA's libraries, and computes on the CPU with no error raised. "
+        f"It ran on {where} once it was called.",
+        evidence=(*proof_of(framework), *what_it_printed(framework)),
+        decided_by="framework-ran",
+        fixes=(Fix(text=f"Call {needed} before the first session, or import torch first where its CUDA is the same"),),
+    )
+
+
+def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
+    """A failure of a framework built for CUDA, a warning for an extension; of what may be there for the CPU, a note."""
+    framework = subject.framework
+    alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.tables)
+    weight: Status = "fail" if leads(framework, facts.tables) or alone else "warn"
+    status: Status = weight if for_cuda(framework) or trial.ran_on_gpu else "note"
+    title = f"{shown(framework)} cannot use the GPU"
+    if trial.ran_on_gpu:
+        title = f"{named(framework)} reaches the GPU, and fails there"
+    return Outcome(
+        status=status,
+        title=title,
+        message=trial.error or "no reason was given",
+        evidence=(*proof_of(framework), *what_it_printed(framework)),
+        decided_by="framework-ran",
+        fixes=next_steps(subject),
+        sources=_pages(framework),
+    )
+
+
+def _pages(framework: Framework) -> tuple[Source, ...]:
+    """The page that is about this framework before those about others."""
+    family = msgspec.structs.replace(framework, name=framework.name.partition("-")[0])
+    pages = framework_cannot_use_gpu.sources
+    return tuple(sorted(pages, key=lambda page: not page.title.lower().startswith(shown(family).lower())))
+
+
+def _open(title: str, subject: FrameworkSubject) -> Outcome:
+    trial = subject.framework.trial
+    message = (trial.error if trial else None) or "no end of it was seen"
+    return Outcome(status="unknown", title=title, message=message, fixes=next_steps(subject))

@@ -1,0 +1,109 @@
+"""Environment variables whose value stops a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.relations.variables import effects, said_by
+from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
+from envcheck.rules.facts.frameworks import built_for_cuda, leads, named
+from envcheck.rules.facts.trials import SAID_HERE, SHOWN, failed, ran_on_gpu
+from envcheck.rules.facts.variables import Fault, SetVariable, as_set, fault, of_framework, titled, unset
+from envcheck.snapshot import Framework
+
+_DOES: dict[str, str] = {
+    "start": "cannot start CUDA",
+    "import": "cannot be imported",
+    "first-use": "fails at its first use of the GPU",
+    "cpu": "computes on the CPU",
+}
+
+
+def _reads_some(subject: FrameworkSubject, facts: Facts) -> bool:
+    return built_for_cuda(subject, facts) and any(True for _ in of_framework(subject.framework, facts))
+
+
+def _unset_it(_facts: Facts) -> tuple[Fix, ...]:
+    return (
+        Fix(text="Unset the variable that the error is about, or correct its value", command=("envcheck", "check")),
+    )
+
+
+@rule(
+    layer="framework",
+    scope="env",
+    per="framework",
+    arises=_reads_some,
+    remedy=_unset_it,
+    explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
+)
+def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """An environment variable has a value that stops a framework.
+
+    What it checks
+        The variables that a framework reads (PYTORCH_CUDA_ALLOC_CONF, XLA_FLAGS, JAX_PLATFORMS …),
+        against the values that its release accepts, and that the programs and folders they name
+        exist. With --deep also what the framework said of a value when it was tried; and where it ran
+        on the GPU with the same variables, nothing is wrong with them.
+
+    Why it matters
+        The framework fails when it is imported or first uses the GPU, or falls back to the CPU. The
+        error often does not name the variable ("stoull", "RuntimeError: Unknown backend").
+
+    How to fix
+        Unset the variable, or correct its value.
+
+    Sources
+        PyTorch, memory management: https://docs.pytorch.org/docs/stable/notes/cuda.html
+        JAX, configuration options: https://docs.jax.dev/en/latest/config_options.html
+        OpenXLA, flags: https://openxla.org/xla/flags_guidance
+    """
+    framework = subject.framework
+    if ran_on_gpu(framework) and not failed(framework):
+        return None
+    met = list(_met(subject, facts))
+    named_in_trial = [each for each, quoted in met if quoted]
+    found = named_in_trial or [each for each, _ in met]
+    if not found:
+        return None
+    variables = [each.variable for each in found]
+    names = [each.name for each in variables]
+    does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
+    tried = failed(framework)
+    return Outcome(
+        status="fail" if leads(framework, facts.tables) and (tried or any(each.stops for each in found)) else "warn",
+        title=titled("", names, f": {named(framework)} {does}"),
+        message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
+        evidence=(*(as_set(each) for each in variables), *(line for _, quoted in met for line in quoted)),
+        decided_by="framework-ran" if tried else "declared",
+        sources=facts.tables.cite(*(each.row for each in variables)),
+        fixes=unset(variables),
+    )
+
+
+def _unknown_flag(variable: SetVariable, framework: Framework) -> Fault | None:
+    """A flag that the framework's own libraries do not know."""
+    words = variable.value.split()
+    unknown = [flag for flag in framework.unknown_flags or () if any(word.partition("=")[0] == flag for word in words)]
+    return Fault(variable, f"{named(framework)} has no flag {unknown[0]}") if unknown else None
+
+
+def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple[Evidence, ...]]]:
+    """The variables that are wrong by their values, or by what the framework said; with that line."""
+    framework = subject.framework
+    trial = framework.trial
+    lines = [line for line in (trial.error, *trial.warnings) if line] if trial and failed(framework) else []
+    for variable in of_framework(framework, facts):
+        row = variable.row
+        found = fault(variable, facts, framework.version) if row.invalid in _DOES else None
+        found = found or _unknown_flag(variable, framework)
+        for effect in () if found else effects(row, variable.value, ("gpu",)):
+            found = Fault(variable, effect.text, stops=False)
+        told = found is not None or not row.pattern or bool(row.options)  # else the pattern says all that is valid
+        line = next((line for line in lines if told and said_by(row, line)), None)
+        if line is not None:
+            quoted = Evidence(what=f"{SAID_HERE} {framework.name}", value=line[:SHOWN], source="trial")
+            yield found or Fault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)
+        elif found is not None:
+            yield found, ()

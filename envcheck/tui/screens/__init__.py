@@ -1,0 +1,1 @@
+"""The four screens, and the pages that they show."""

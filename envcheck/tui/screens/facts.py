@@ -1,0 +1,210 @@
+"""The fourth screen. Everything known, as a tree that can be searched: each value with where it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import Input, Static, Tree
+from textual.widgets.tree import TreeNode
+
+from envcheck.text.clean import clean
+from envcheck.tui.widgets.base import draw_tree
+from envcheck.tui.widgets.paint import Paint
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
+
+_MOST_FOUND = 500
+_MOST_BELOW = 2000
+"""Entries of one node that are shown."""
+_OPEN_AT_FIRST = ("driver", "gpus")
+_OPEN_ON_TALL = ("platform", "kernel", "toolkits", "environments")
+_TALL = 44
+"""Rows of a terminal from which on more is open at first."""
+_BOOKKEEPING = ("source", "read")
+_LONGEST, _ALIGNED = 200, 32
+"""Characters of a value that are shown; of a key and of a value up to which those below it stand in line with it."""
+_NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
+
+
+class Facts(Vertical):
+    """The Snapshot of a report."""
+
+    def __init__(self, paint: Paint) -> None:
+        super().__init__(id="facts-body")
+        self._paint = paint
+        self._facts: Any = {}
+
+    def compose(self) -> ComposeResult:
+        yield Input(placeholder="search: a name, a value or a source", id="facts-search", compact=True)
+        tree: Tree[Any] = Tree("facts", id="facts-tree", classes="framed")
+        tree.border_title = "facts, and where each was read"
+        tree.show_root = False
+        tree.guide_depth = 2
+        draw_tree(tree, ascii_only=self._paint.ascii)
+        yield tree
+        yield Static("", id="facts-count")
+
+    @property
+    def probe(self) -> str | None:
+        """The probe that the cursor is on or in, if it is on one."""
+        node = self.query_one("#facts-tree", Tree).cursor_node
+        while node is not None and not (isinstance(node.data, _Inner) and node.data.probe):
+            node = node.parent
+        return node.data.probe if node is not None and isinstance(node.data, _Inner) else None
+
+    def show(self, report: Report) -> None:
+        """Fill the tree anew."""
+        plain = msgspec.to_builtins(report.snapshot) if report.snapshot else {}
+        plain.pop("runs", None)
+        self._facts = {**plain, "probes": msgspec.to_builtins(report.probes)}
+        self._fill(self.query_one("#facts-search", Input).value)
+
+    def repaint(self, paint: Paint) -> None:
+        """Take other colours."""
+        self._paint = paint
+        self._fill(self.query_one("#facts-search", Input).value)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._fill(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.query_one("#facts-tree").focus()
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[Any]) -> None:
+        """Grow what is inside when somebody looks: a machine has ten thousand facts."""
+        event.stop()
+        inner = event.node.data
+        if isinstance(inner, _Inner) and not event.node.children:
+            self._grow(event.node, inner)
+
+    def _fill(self, wanted: str) -> None:
+        tree: Tree[Any] = self.query_one("#facts-tree", Tree)
+        tree.clear()
+        words = wanted.lower().split()
+        if not words:
+            self._grow(tree.root, _Inner(self._facts, ""))
+            for node in tree.root.children:
+                tall = self.app.size.height >= _TALL
+                if str(node.label).startswith(_OPEN_AT_FIRST + (_OPEN_ON_TALL if tall else ())):
+                    node.expand()
+            self._count("")
+            return
+        found = 0
+        for path, value, source in _leaves(self._facts, "", ""):
+            if all(word in f"{path} {value} {source}".lower() for word in words):
+                tree.root.add_leaf(self._leaf(path, value, source))
+                found += 1
+                if found == _MOST_FOUND:
+                    break
+        self._count(f"{found} found{' (the first of them)' if found == _MOST_FOUND else ''}")
+
+    def _count(self, words: str) -> None:
+        self.query_one("#facts-count", Static).update(Text(words))
+
+    def _grow(self, node: TreeNode[Any], inner: _Inner) -> None:
+        """Add what a value holds; a record's source stands behind its plain values."""
+        entries = list(_entries(inner.value, inner.source))
+        plain = [(key, _shown(item)) for key, item, _ in entries[:_MOST_BELOW] if _plain(item)]
+        keys, values = (
+            min(_ALIGNED, max(map(len, column), default=0)) for column in list(zip(*plain, strict=True)) or [(), ()]
+        )
+        for key, item, source in entries[:_MOST_BELOW]:
+            if _plain(item):
+                node.add_leaf(self._leaf(key, item, source, keys, values))
+            else:
+                probe = item.get("name") if isinstance(item, dict) and "fills" in item and "status" in item else None
+                node.add(self._branch(key, item), data=_Inner(_unlisted(item), source, probe))
+        if len(entries) > _MOST_BELOW:
+            node.add_leaf(Text(f"and {len(entries) - _MOST_BELOW} more: search for them"))
+
+    def _branch(self, key: str, item: Any) -> Text:
+        text = self._text(key)
+        if isinstance(item, dict) and set(item) == {"items", "complete"}:
+            text.append(f": {len(item['items'])}{'' if item['complete'] else ' (not complete)'}")
+        elif isinstance(item, list | tuple):
+            text.append(f": {len(item)}")
+        elif isinstance(item, dict) and "fills" in item and "status" in item:
+            text.append(f": {item['status']}", self._paint.colour("dim"))
+        return text
+
+    def _leaf(self, key: str, value: Any, source: str, keys: int = 0, values: int = 0) -> Text:
+        """``key  value  source``, in columns of at least so many characters."""
+        text = self._text(key)
+        text.append(" " * max(2, keys + 2 - text.cell_len))
+        text.append_text(self._paint.text(_shown(value)[:_LONGEST], "title"))
+        gap = " " * max(2, keys + values + 4 - text.cell_len)
+        return text.append(gap).append_text(self._paint.text(source, "dim")) if source else text
+
+    def _text(self, foreign: str) -> Text:
+        return Text(clean(foreign[:_LONGEST], ascii_only=self._paint.ascii))
+
+
+class _Inner:
+    """What a node holds, grown when it is opened."""
+
+    def __init__(self, value: Any, source: str, probe: str | None = None) -> None:
+        self.value, self.source, self.probe = value, source, probe
+
+
+def _entries(value: Any, source: str) -> Iterator[tuple[str, Any, str]]:
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if key not in _BOOKKEEPING:
+                yield str(key), item, _source_of(value, key, source)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            yield _name_of(item, number), item, source
+
+
+def _plain(item: Any) -> bool:
+    """Whether it is shown on one line: a value, or a list of such."""
+    if isinstance(item, list | tuple):
+        return not any(isinstance(each, dict | list | tuple) for each in item)
+    return not (isinstance(item, dict) and item)
+
+
+def _unlisted(item: Any) -> Any:
+    return item["items"] if isinstance(item, dict) and set(item) == {"items", "complete"} else item
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value in ("", {}) else str(value)
+
+
+def _source_of(record: dict[str, Any], key: str, source: str) -> str:
+    """Where a field of a record was read, or else the record itself, or what it lies in."""
+    read = record.get("read") or {}
+    return str(read.get(key) or record.get("source") or source)
+
+
+def _name_of(item: Any, number: int) -> str:
+    """A record by what people call it."""
+    if isinstance(item, dict):
+        for key in _NAMING:
+            if item.get(key):
+                return f"{item[key]} {item.get('version') or ''}".strip()
+    return str(number)
+
+
+def _leaves(value: Any, path: str, source: str) -> Iterator[tuple[str, Any, str]]:
+    if _plain(value):
+        yield path, _shown(value), source
+        return
+    inner = _unlisted(value)
+    for key, item, read in _entries(inner, source):
+        further = f"[{key}]" if isinstance(inner, list | tuple) else f".{key}"
+        yield from _leaves(item, f"{path}{further}".lstrip("."), read)

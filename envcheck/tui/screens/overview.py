@@ -1,0 +1,255 @@
+"""The first screen: the verdict with its cause and fix, the stack, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.geometry import Size
+from textual.message import Message
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from envcheck.report.pen import Line, Pen, Span
+from envcheck.text.wrap import clip
+from envcheck.tui.widgets.base import Listing, Live
+from envcheck.tui.widgets.paint import Paint
+from envcheck.tui.worker.sessions import Work
+
+if TYPE_CHECKING:
+    from envcheck.checks import Check, Report
+    from envcheck.report import Options
+    from envcheck.report.findings import Finding
+
+WIDE, BESIDE = 150, 110
+"""Columns from which on the stack stands beside the verdict, and the details beside the findings."""
+BELOW = 36
+"""Rows from which on the details stand below the findings where they are not beside them."""
+_ROOMY, _TALL = 26, 44
+"""Rows of the overview from which on its parts are framed, and the bricks of the stack have a second line."""
+_LEAST_LISTED = 4
+"""Rows that the list of findings always keeps."""
+_FRAME, _SIDES, _SCROLLBAR = 2, 4, 1
+"""Rows of a frame; columns of a frame and the margin within it."""
+_MARGIN, _BADGE = 2, 2
+"""Columns around a part without a frame; columns that the verdict's badge is wider than its word."""
+_VERDICTS = ("pass", "warn", "fail", "unknown")
+
+
+class Overview(Vertical):
+    """What the report says, most important first."""
+
+    class Chosen(Message):
+        """A finding was chosen by Enter or a click."""
+
+        def __init__(self, finding: Finding) -> None:
+            super().__init__()
+            self.finding = finding
+
+    def __init__(self, options: Options) -> None:
+        super().__init__(id="overview-body")
+        self._options = options
+        self._found: list[Finding] = []
+        self._rows: list[Text] = []
+        self._last: tuple[Paint, bool] | None = None
+        self._laid_out_for: Size | None = None
+        self._detail: object = None  # what the details were laid out from
+        self._high, self._tall = 1, 0  # rows of the verdict, and of the stack
+        self.report: Report | None = None
+        self._rules: Mapping[str, str] = {}
+        # The cursor stays on the finding that the user put it on, else it rests on the most pressing one.
+        self._moved, self._put = False, 0
+
+    def compose(self) -> ComposeResult:
+        yield Live("Examining this machine", id="verdict")
+        yield Live("", id="stack")
+        yield Listing(id="findings")
+        with VerticalScroll(id="details", can_focus=False):
+            yield Static("", id="detail-text")
+
+    def on_mount(self) -> None:
+        for name in ("verdict", "stack", "findings", "details"):
+            self.query_one(f"#{name}").border_title = name
+
+    @property
+    def selected(self) -> Check | None:
+        """The finding under the cursor; the first when none is."""
+        finding = self._finding
+        return finding.lead if finding is not None else None
+
+    @property
+    def _finding(self) -> Finding | None:
+        place = self.query_one("#findings", OptionList).highlighted
+        if place is not None and place < len(self._found):
+            return self._found[place]
+        return self._found[0] if self._found else None
+
+    def show_work(self, doing: str, work: Work, paint: Paint) -> None:
+        """What is under way, where there is no verdict yet."""
+        self._frame_parts()
+        pen = self._pen(self._columns("verdict"))
+        lines: list[Line] = [(Span(doing, "title"), Span(f"  {work.counted()}", "dim"))]
+        room = max(1, self.size.height // 2 - 3)
+        running = work.running
+        for probe in running[:room]:
+            told = f"  looking  {probe.name:<16} {probe.seconds:5.1f} s  {probe.text}"
+            lines.append((Span(pen.clip(told, pen.width), "dim"),))
+        if len(running) > room:
+            lines.append((Span(f"  and {len(running) - room} more", "dim"),))
+        self._put_verdict(paint.lines(lines), "unknown")
+
+    def show_problem(self, problem: str, paint: Paint) -> None:
+        """Why there will be no verdict."""
+        pen = self._pen(self._columns("verdict"))
+        told = [(Span(line),) for line in pen.fill(problem, pen.width)]
+        lines: list[Line] = [(Span("NO VERDICT", "title"),), *told, (Span("r examines again", "dim"),)]
+        self._put_verdict(paint.lines(lines), "unknown")
+        self._place_parts()
+
+    def show(self, report: Report, paint: Paint, *, final: bool) -> None:
+        """Show ``report``; one that is not ``final`` leaves the verdict open."""
+        from envcheck.report.findings import Outline
+        from envcheck.tui.screens import pages
+        from envcheck.tui.widgets.stack import tower
+
+        self.report, self._last, self._laid_out_for = report, (paint, final), self.size
+        self._frame_parts()
+        outline = Outline(report)
+        stack = tower(report, self._pen(self._columns("stack")), final=final, roomy=self.size.height >= _TALL)
+        if final:
+            beside = 0 if self._wide else len(stack) + self._frame
+            most = max(6, self.size.height - beside - self._frame - _LEAST_LISTED - self._frame)
+            head = pages.head(outline, self._pen(self._columns("verdict") - _BADGE), most)
+            self._put_verdict(paint.headed(head), report.verdict)
+        self.query_one("#stack", Live).put(paint.lines(stack))
+        self._tall = len(stack)
+        self._place_parts()
+        found = pages.in_order(outline, final=final)
+        self.query_one("#findings").border_subtitle = pages.counted(check for one in found for check in one.checks)
+        self._fill(found, self._pen(self._columns("findings")), paint)
+        self.show_detail(paint)
+
+    def _put_verdict(self, text: Text, verdict: str) -> None:
+        part = self.query_one("#verdict", Live)
+        for each in _VERDICTS:
+            part.set_class(each == verdict, f"-{each}")
+        part.put(text)
+        self._high = sum(max(1, -(-line.cell_len // self._columns("verdict"))) for line in text.split(allow_blank=True))
+
+    def on_resize(self) -> None:
+        """Lay out anew for another size; coming to the front again is told as one too."""
+        if self.report is not None and self._last is not None and self._laid_out_for != self.size:
+            paint, final = self._last
+            self.show(self.report, paint, final=final)
+
+    @property
+    def _wide(self) -> bool:
+        return self.size.width >= WIDE
+
+    @property
+    def _frame(self) -> int:
+        """Rows that the frame of a part takes."""
+        return _FRAME if self.size.height >= _ROOMY else 0
+
+    def _columns(self, part: str) -> int:
+        """Columns within a part."""
+        width = self.size.width or 80
+        halved = self._wide if part in ("verdict", "stack") else width >= BESIDE
+        right = part in ("stack", "details")
+        whole = (width // 2 if right else -(-width // 2)) if halved else width
+        bar = 0 if part in ("verdict", "stack") else _SCROLLBAR
+        return max(20, whole - (_SIDES if self._frame else _MARGIN) - bar)
+
+    def _frame_parts(self) -> None:
+        self.set_class(bool(self._frame), "-roomy")
+
+    def _place_parts(self) -> None:
+        """Verdict and stack beside each other where there are columns for both, the shorter one's rest given to what
+        lies below it; findings and details likewise; else one below the other, details only where there are rows.
+        """
+        width, height = self.size
+        beside = width >= BESIDE
+        verdict, stack = self._high + self._frame, self._tall + self._frame
+        apart = stack - verdict if self._wide else 0
+        parts = {name: self.query_one(f"#{name}") for name in ("verdict", "stack", "findings", "details")}
+        parts["details"].display = beside or height >= BELOW
+        for name in ("verdict", "stack"):
+            parts[name].styles.column_span = 2 if beside and not self._wide else 1
+        parts["stack"].styles.row_span = parts["findings"].styles.row_span = 2 if apart > 0 else 1
+        self.styles.grid_size_columns = 2 if beside else 1
+        if apart > 0:
+            self.styles.grid_rows = f"{verdict} {apart} 1fr"
+        elif self._wide:
+            self.styles.grid_rows = f"{verdict} 1fr"
+        else:
+            self.styles.grid_rows = f"{verdict} {stack} 1fr{'' if beside else ' 1fr'}"
+
+    def _fill(self, found: list[Finding], pen: Pen, paint: Paint) -> None:
+        listing = self.query_one("#findings", OptionList)
+        self._moved |= bool(self._found) and listing.highlighted != self._put
+        before = self.selected.id if self._moved and self.selected else None
+        self._found = found
+        columns = self._columns("findings")
+        rows = [_row(finding, columns, pen, paint) for finding in found]
+        if rows == self._rows:
+            return
+        self._rows = rows
+        listing.clear_options()
+        listing.add_options(map(Option, rows))
+        if found:
+            again = [number for number, finding in enumerate(found) if finding.lead.id == before]
+            self._moved, self._put = bool(again), next(iter(again), 0)
+            listing.highlighted = self._put
+
+    def learn(self, rules: Mapping[str, str], paint: Paint) -> None:
+        """Take what rules say of themselves, by name, into the details."""
+        self._rules = rules
+        self.show_detail(paint)
+
+    def documentation(self, finding: Finding) -> str:
+        """What the rule of a finding says of itself; empty where that is not known (yet)."""
+        return self._rules.get(finding.rule, "")
+
+    def show_detail(self, paint: Paint) -> None:
+        """What is known of the finding under the cursor, where there is room for it."""
+        finding = self._finding
+        if not self.query_one("#details").display or finding is None or self.report is None:
+            return
+        columns, documentation = self._columns("details") - _BADGE, self.documentation(finding)
+        if (detail := (finding, documentation, columns, paint.dark)) == self._detail:
+            return  # the list tells of its cursor after every filling
+        from envcheck.tui.screens.pages import first_lines
+
+        self._detail = detail
+        lines = first_lines(finding, self.report, self._pen(columns), documentation)
+        self.query_one("#detail-text", Static).update(paint.headed(lines))
+        self.query_one("#details").scroll_home(animate=False)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Open the details."""
+        event.stop()
+        self.post_message(self.Chosen(self._found[event.option_index]))
+
+    def _pen(self, columns: int) -> Pen:
+        from envcheck.report import Options
+
+        return Pen(Options(width=columns, ascii=self._options.ascii, home=self._options.home))
+
+
+def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
+    """A finding in one row: its sign and word, its title, and at the right its rule where there is room for it."""
+    from envcheck.text.wrap import width
+    from envcheck.tui.screens.pages import title_of
+    from envcheck.tui.widgets.stack import mark
+
+    word = f"{mark(finding.status, ascii_only=pen.ascii):<7}"
+    title = pen.text(title_of(finding))
+    rule = pen.text(finding.rule)
+    room = columns - len(word)
+    if width(title) + width(rule) + 2 > room:
+        return paint.line((Span(word, finding.status), Span(clip(title, room, pen.mark))))
+    gap = " " * (room - width(title) - width(rule))
+    return paint.line((Span(word, finding.status), Span(title), Span(gap), Span(rule, "dim")))

@@ -1,0 +1,204 @@
+"""The terminal application in a browser of this machine: each visit starts one, and ends it.
+
+Whoever has the address may do what the user may, so it holds a random token; everything that the page needs is served
+here, and no page of another site may show it, read it, or open its socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import logging
+import secrets
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from string import Template
+
+import textual_serve
+from aiohttp import web
+
+import envcheck
+from envcheck.errors import UsageError
+from envcheck.text.clean import clean
+from envcheck.text.streams import say
+from envcheck.tui.serve.session import MOST_BYTES, WebSession, cells
+
+MOST_SESSIONS = 4
+"""Applications at once: each is a process that examines the machine."""
+
+_SECONDS_TO_END = 3.0
+"""How long a page that is loaded again waits for its last session to end."""
+
+_CODE = (
+    "import sys; sys.path[:] = [sys.argv.pop(1), *filter(None, sys.path)]; "
+    "from envcheck.cli.main import main; sys.exit(main(sys.argv[1:]))"
+)
+"""Runs the command line from the folder that envcheck lies in, whatever lies in the working folder."""
+
+_PAGE = Path(__file__).parent / "page"
+
+_FONTS = ("RobotoMono-VariableFont_wght.ttf", "RobotoMono-Italic-VariableFont_wght.ttf")
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+# xterm.js sets its styles by elements that it makes; scripts come from files alone.
+_POLICY = (
+    "default-src 'self'; connect-src 'self' ws://{host}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Served:
+    """Answers this machine's browsers on one address that holds a token, and pages of other sites never."""
+
+    def __init__(self, arguments: Sequence[str], host: str, port: int) -> None:
+        """``arguments``: of ``envcheck tui``. Port 0 is a free one."""
+        self._command = (sys.executable, "-c", _CODE, str(Path(envcheck.__file__).parents[1]), "tui", *arguments)
+        self._host = host
+        self._port = port
+        self._token = secrets.token_urlsafe(24)
+        self._sessions: dict[asyncio.Task[None], web.WebSocketResponse] = {}
+
+    async def run(self, on_ready: Callable[[str], None]) -> None:
+        """Serve until SIGINT or SIGTERM; every application has ended by then.
+
+        ``on_ready`` is told the address. Raises UsageError where it cannot be had.
+        """
+        ended = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        runner = web.AppRunner(self._pages(), access_log=None, logger=_silent(), shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, self._host, self._port).start()
+            self._port = runner.addresses[0][1]
+            on_ready(f"http://{_bracketed(self._host)}:{self._port}/{self._token}/")
+            await ended.wait()
+        except OSError as error:
+            raise UsageError(f"cannot listen on {self._host}, port {self._port}: {error.strerror or error}") from None
+        finally:
+            await self._end_sessions()
+            await runner.cleanup()
+
+    def _pages(self) -> web.Application:
+        application = web.Application(middlewares=[self._guarded])
+        application.on_response_prepare.append(self._protect)
+        place = f"/{self._token}"
+        application.router.add_get(f"{place}/", self._page)
+        application.router.add_get(f"{place}/ws", self._socket)
+        for name, file in _files().items():
+            application.router.add_get(f"{place}/{name}", _sender(file))
+        return application
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse what has no token, and what another site's page asks for; say in a line what broke."""
+        try:
+            self._refuse_others(request)
+            return await handler(request)
+        except (web.HTTPException, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001  a browser that went away in the middle, for one
+            say(clean(f"envcheck: a request was not answered: {type(error).__name__}: {error}"))
+            raise web.HTTPInternalServerError(text="envcheck could not answer this request\n") from None
+
+    def _refuse_others(self, request: web.Request) -> None:
+        """Browsers let any site reach this machine's ports, sockets above all, and say so in these headers."""
+        own = {f"{name}:{self._port}" for name in (_bracketed(self._host), "localhost")}
+        origins = request.headers.getall("Origin", [])
+        sites = request.headers.getall("Sec-Fetch-Site", [])
+        if (
+            request.headers.getall("Host", []) not in [[name] for name in own]
+            or any(origin != f"http://{request.host}" for origin in origins)
+            or any(site not in ("none", "same-origin") for site in sites)
+        ):
+            raise web.HTTPForbidden(text="envcheck answers its own pages only; open its address by itself\n")
+        given = request.path.split("/")[1].encode("utf-8", "surrogatepass")
+        if not secrets.compare_digest(given, self._token.encode()):
+            raise web.HTTPForbidden(text="Open the whole address that 'envcheck serve' printed: it holds a token\n")
+
+    async def _protect(self, _request: web.Request, response: web.StreamResponse) -> None:
+        """What a browser is told of every answer."""
+        response.headers.update(_HEADERS)
+        response.headers["Content-Security-Policy"] = _POLICY.format(host=f"{_bracketed(self._host)}:{self._port}")
+
+    async def _page(self, request: web.Request) -> web.Response:
+        await self._make_room()
+        page = Template((_PAGE / "index.html").read_text(encoding="utf-8"))
+        socket = html.escape(f"ws://{request.host}/{self._token}/ws")
+        return web.Response(text=page.substitute(socket=socket), content_type="text/html")
+
+    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+        """One session: remembered, to be ended with the server."""
+        await self._make_room()
+        socket = web.WebSocketResponse(heartbeat=15, max_msg_size=MOST_BYTES, timeout=2.0)
+        session = asyncio.create_task(self._hold(socket, request))
+        self._sessions[session] = socket
+        session.add_done_callback(self._sessions.pop)
+        await asyncio.shield(session)
+        return socket
+
+    async def _hold(self, socket: web.WebSocketResponse, request: web.Request) -> None:
+        await socket.prepare(request)
+        size = cells(request.query.get("width", ""), 80), cells(request.query.get("height", ""), 24)
+        try:
+            await WebSession(self._command, socket).run(*size)
+        except OSError as error:
+            say(clean(f"envcheck: cannot start the application: {error}"))
+            await socket.close()
+
+    async def _make_room(self) -> None:
+        """Refuse another session beside as many as there may be; one that is just ending is waited for."""
+        if len(self._sessions) >= MOST_SESSIONS:
+            await asyncio.wait(self._sessions, timeout=_SECONDS_TO_END, return_when=asyncio.FIRST_COMPLETED)
+        if len(self._sessions) >= MOST_SESSIONS:
+            say(f"envcheck: another session was refused: {MOST_SESSIONS} are open")
+            raise web.HTTPServiceUnavailable(
+                text=f"{MOST_SESSIONS} sessions are open, and envcheck serves no more at once. "
+                "Close one, then load this page again.\n"
+            )
+
+    async def _end_sessions(self) -> None:
+        """A session ends with its socket; none is cancelled, since it has an application to wait for."""
+        sessions = dict(self._sessions)
+        await asyncio.gather(*(socket.close() for socket in sessions.values()), return_exceptions=True)
+        if sessions:
+            await asyncio.wait(sessions, timeout=15)
+
+
+def _files() -> dict[str, Path]:
+    """What the page loads: its own files, and textual-serve's terminal."""
+    terminal = Path(textual_serve.__file__).parent / "static"
+    return {
+        **{name: _PAGE / name for name in ("page.css", "page.js")},
+        **{name: terminal / name for name in ("css/xterm.css", "js/textual.js", *(f"fonts/{font}" for font in _FONTS))},
+    }
+
+
+def _sender(file: Path) -> Handler:
+    async def send(_request: web.Request) -> web.FileResponse:
+        return web.FileResponse(file)
+
+    return send
+
+
+def _silent() -> logging.Logger:
+    """What broke is said in a line by us; aiohttp would print tracebacks."""
+    logger = logging.getLogger("envcheck.served")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,156 @@
+"""What was measured, as rows: for each GPU its figures as bars, against the ceiling and the band of sound GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from envcheck.compat.load import tables
+from envcheck.compat.performance.expected import Expectation, expectation
+from envcheck.rules.facts.measurements import (
+    called_among,
+    called_measurement,
+    checks_of_figures,
+    figures_of,
+    measured_as,
+    quantity,
+    spread,
+)
+from envcheck.text.clean import clean
+from envcheck.text.wrap import clip
+from envcheck.tui.widgets.paint import Paint
+
+if TYPE_CHECKING:
+    from envcheck.checks import Check, Report
+    from envcheck.report.pen import Style
+    from envcheck.snapshot import Gpu, Measurement
+
+_VALUE, _SHARE = 13, 5
+_WORTH_SAYING = 0.02
+"""Spread of the samples of a figure from which on it is told."""
+
+
+class Figures:
+    """Lays out the figures of a report within a number of columns."""
+
+    def __init__(self, report: Report, paint: Paint, columns: int) -> None:
+        self._report, self._paint, self._columns = report, paint, columns
+        self._name = max(24, min(40, columns - 50))
+        self._bar = max(12, min(40, columns - self._name - _VALUE - 30))
+        self._gpus = report.snapshot.gpus.items if report.snapshot and report.snapshot.gpus else ()
+        self._checks = checks_of_figures(report.checks)
+        earlier = report.snapshot.baseline if report.snapshot else ()
+        self._earlier = {(measured.gpu, measured_as(measured)): measured for measured in earlier}
+
+    def text(self) -> Text:
+        """All of it."""
+        return Text("\n").join([*self._of_gpus(), *self._among_gpus(), *self._not_measured()])
+
+    def _of_gpus(self) -> Iterator[Text]:
+        for gpu in self._gpus:
+            figures = figures_of(gpu, self._report.measurements)
+            if figures:
+                yield self._plain(_called(gpu), "title")
+                yield from (self._row(gpu, measured) for measured in figures)
+                yield Text("")
+
+    def _row(self, gpu: Gpu, measured: Measurement) -> Text:
+        text = Text(f"  {self._clip(called_among(measured, self._gpus), self._name):<{self._name}} ")
+        if measured.value is None:
+            return self._rest(text, f"{'-':>{_VALUE}}  {measured.missing or 'not measured'}", "dim")
+        text.append(f"{quantity(measured.value, measured.unit):>{_VALUE}}  ", "bold")
+        check = self._checks.get((gpu.key, measured_as(measured)))
+        found = expectation(tables(self._report.overlays), gpu, measured)
+        if isinstance(found, str):
+            self._rest(text, _against(measured, self._earlier) or f"not judged: {found.partition(':')[0]}", "dim")
+        else:
+            self._draw(text, found, check)
+            self._rest(text, self._remarks(measured, check), "dim")
+        if measured.verification is not None and not measured.verification.right:
+            text.append(" WRONG RESULT", self._paint.colour("fail"))
+        return text
+
+    def _draw(self, text: Text, found: Expectation, check: Check | None) -> None:
+        """The share as a bar; a mark stands where the band of sound GPUs begins."""
+        full, empty, mark = ("=", "-", "|") if self._paint.ascii else ("━", "─", "┃")
+        status: Style = check.status if check else "skipped"
+        reached = round(min(found.share, 1.0) * self._bar)
+        edge = min(round(found.low * self._bar), self._bar - 1)
+        for place in range(self._bar):
+            if place == edge:
+                text.append(mark, "bold")
+            else:
+                text.append(
+                    full if place < reached else empty, self._paint.colour(status if place < reached else "dim")
+                )
+        text.append(f"{found.share:{_SHARE}.0%}")
+        if check is not None and check.status in ("warn", "fail"):
+            text.append(f" {check.status.upper()}", self._paint.colour(check.status))
+
+    def _remarks(self, measured: Measurement, check: Check | None) -> str:
+        loose = spread(measured.samples)
+        told = (
+            "not judged" if check is None or check.status in ("unknown", "skipped") else "",
+            _against(measured, self._earlier),
+            f"spread {loose:.0%}" if loose > _WORTH_SAYING else "",
+        )
+        return "".join(f"  {part}" for part in told if part)
+
+    def _among_gpus(self) -> Iterator[Text]:
+        """The same figure of several GPUs: how far they lie apart."""
+        groups: dict[str, list[Measurement]] = {}
+        for measured in self._report.measurements:
+            if measured.value and not measured.peer:
+                groups.setdefault(measured_as(measured), []).append(measured)
+        rows = [group for group in groups.values() if len({measured.gpu for measured in group}) > 1]
+        if rows:
+            yield self._plain("Among the GPUs: lowest, highest, and how far apart", "title")
+        for group in rows:
+            yield self._apart(group)
+        if rows:
+            yield Text("")
+
+    def _apart(self, group: list[Measurement]) -> Text:
+        numbers = {gpu.uuid: gpu.index for gpu in self._gpus}
+        low, high = min(group, key=_value), max(group, key=_value)
+        ends = "  ".join(f"{quantity(_value(end), end.unit)} (GPU {numbers.get(end.gpu)})" for end in (low, high))
+        text = Text(f"  {self._clip(called_measurement(low), self._name):<{self._name}} ")
+        apart = (_value(high) - _value(low)) / _value(high)
+        return self._rest(text, f"{ends}  {apart:.1%}", "")
+
+    def _not_measured(self) -> Iterator[Text]:
+        told = dict.fromkeys(
+            f"{run.title}: {run.detail}"
+            for run in self._report.probes
+            if run.name.startswith("bench_") and run.status != "ok" and run.detail
+        )
+        yield from (self._plain(text, "dim") for text in told)
+
+    def _plain(self, words: str, style: Style) -> Text:
+        return Text(self._clip(words, self._columns), self._paint.colour(style))
+
+    def _rest(self, text: Text, words: str, style: Style) -> Text:
+        """``words`` behind ``text``, as far as there is room."""
+        return text.append(self._clip(words, max(0, self._columns - text.cell_len)), self._paint.colour(style))
+
+    def _clip(self, words: str, columns: int) -> str:
+        return clip(clean(words, ascii_only=self._paint.ascii), columns, "..." if self._paint.ascii else "…")
+
+
+def _value(measured: Measurement) -> float:
+    return measured.value or 0.0
+
+
+def _called(gpu: Gpu) -> str:
+    return f"GPU {gpu.index if gpu.index is not None else gpu.key}  {gpu.name or ''}".rstrip()
+
+
+def _against(measured: Measurement, baseline: Mapping[tuple[str | None, str], Measurement]) -> str:
+    """``98% of baseline``; of a duration, how fast it is beside it."""
+    earlier = baseline.get((measured.gpu, measured_as(measured)))
+    if earlier is None or not earlier.value or not measured.value:
+        return ""
+    ratio = earlier.value / measured.value if measured.unit == "s" else measured.value / earlier.value
+    return f"{ratio:.0%} of baseline"

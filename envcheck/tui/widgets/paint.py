@@ -1,0 +1,140 @@
+"""Lines of the pages, as Textual shows them: the same words, in the colours of the theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.text import Text
+from textual.theme import Theme
+
+from envcheck.report.pen import Line, Style
+from envcheck.text.clean import clean
+
+_DARK: Mapping[Style, str] = {
+    "fail": "bold #ff7b72",
+    "warn": "bold #e3b341",
+    "unknown": "bold #d2a8ff",
+    "note": "#79c0ff",
+    "pass": "#7ee787",
+    "skipped": "#8b949e",
+    "title": "bold",
+    "command": "bold #79c0ff",
+    "dim": "#8b949e",
+}
+_LIGHT: Mapping[Style, str] = {
+    "fail": "bold #b00020",
+    "warn": "bold #7d4e00",
+    "unknown": "bold #7a1fa2",
+    "note": "#005f87",
+    "pass": "#1b6e2d",
+    "skipped": "#59636e",
+    "title": "bold",
+    "command": "bold #005f87",
+    "dim": "#59636e",
+}
+
+THEMES = (
+    Theme(
+        name="envcheck-dark",
+        primary="#76b900",
+        secondary="#79c0ff",
+        accent="#76b900",
+        foreground="#e6edf3",
+        background="#0d1117",
+        surface="#0d1117",
+        panel="#1c2430",
+        success="#7ee787",
+        warning="#e3b341",
+        error="#ff7b72",
+        dark=True,
+        variables={
+            "border": "#76b900",
+            "border-blurred": "#30363d",
+            "block-cursor-background": "#263445",
+            "block-cursor-foreground": "#e6edf3",
+            "block-cursor-blurred-background": "#1c2430",
+            "footer-key-foreground": "#76b900",
+            "scrollbar": "#30363d",
+            "scrollbar-background": "#0d1117",
+            "scrollbar-corner-color": "#0d1117",
+            "input-selection-background": "#76b900 35%",
+        },
+    ),
+    Theme(
+        name="envcheck-light",
+        primary="#3f6b00",
+        secondary="#005f87",
+        accent="#3f6b00",
+        foreground="#1f2328",
+        background="#ffffff",
+        surface="#ffffff",
+        panel="#eaeef2",
+        success="#1b6e2d",
+        warning="#7d4e00",
+        error="#b00020",
+        dark=False,
+        variables={
+            "border": "#3f6b00",
+            "border-blurred": "#c4ccd4",
+            "block-cursor-background": "#d5e3f0",
+            "block-cursor-foreground": "#1f2328",
+            "block-cursor-blurred-background": "#eaeef2",
+            "footer-key-foreground": "#3f6b00",
+            "scrollbar": "#c4ccd4",
+            "scrollbar-background": "#f6f8fa",
+            "scrollbar-corner-color": "#f6f8fa",
+            "input-selection-background": "#3f6b00 30%",
+        },
+    ),
+)
+"""The two looks; Textual's own themes can be chosen from the palette as well."""
+
+_BRIGHT_BACKGROUNDS = ("7", "15")
+
+
+def first_theme(variables: Mapping[str, str]) -> str:
+    """The look to begin with: light where the terminal says that its background is (COLORFGBG), else dark."""
+    background = variables.get("COLORFGBG", "").rpartition(";")[2]
+    return "envcheck-light" if background in _BRIGHT_BACKGROUNDS else "envcheck-dark"
+
+
+class Paint:
+    """How spans are coloured, on a dark or a light screen."""
+
+    def __init__(self, *, dark: bool, ascii_only: bool) -> None:
+        self._colours = _DARK if dark else _LIGHT
+        self.dark, self.ascii = dark, ascii_only
+
+    def line(self, line: Line) -> Text:
+        """One line; foreign text in it is cleaned, and never read as markup."""
+        text = Text()
+        for span in line:
+            text.append(clean(span.text, ascii_only=self.ascii), self.colour(span.style))
+        text.rstrip()
+        return text
+
+    def lines(self, lines: Iterable[Line]) -> Text:
+        """Several, as one text."""
+        return Text("\n").join([self.line(line) for line in lines])
+
+    def headed(self, lines: Sequence[Line]) -> Text:
+        """A verdict: its word as a badge, two columns wider than the word, and what else is titled moved along."""
+        laid_out = []
+        for number, line in enumerate(lines):
+            if number == 0:
+                word, gap = line[0].text.rstrip(), len(line[0].text) - len(line[0].text.rstrip())
+                badge = (f" {word} ", f"{self.colour(line[0].style)} reverse")
+                laid_out.append(Text.assemble(badge, " " * gap).append_text(self.line(line[1:])))
+            elif len(line) > 1 and line[1].style == "title":
+                laid_out.append(Text("  ").append_text(self.line(line)))
+            else:
+                laid_out.append(self.line(line))
+        return Text("\n").join(laid_out)
+
+    def text(self, foreign: str, style: Style = "") -> Text:
+        """Foreign words in a style."""
+        return Text(clean(foreign, ascii_only=self.ascii), self.colour(style))
+
+    def colour(self, style: Style) -> str:
+        """The colour of a style."""
+        return self._colours.get(style, "")

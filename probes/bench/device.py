@@ -1,0 +1,237 @@
+"""Calls of the CUDA driver API through cuda.bindings, with failures as exceptions that say what was called."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from ..driver_apis.cuda import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_call, uuid_text
+from ..kit.harmless import find_no_library
+
+
+class CudaError(Exception):
+    """A call of the CUDA driver API failed; ``code`` and ``name`` are the driver's own."""
+
+    def __init__(self, call: str, code: int, name: str) -> None:
+        super().__init__(f"{call}: {name} ({code})")
+        self.call, self.code, self.name = call, code, name
+
+
+class Unavailable(Exception):  # noqa: N818  no fault of anybody
+    """Something that a measurement needs is not here; the text says what."""
+
+
+def driver() -> Any:
+    """The binding; raise Unavailable where it cannot be imported."""
+    find_no_library()
+    try:
+        from cuda.bindings import driver as binding
+    except Exception as error:
+        raise Unavailable(f"cuda-bindings cannot be used: {error}") from error
+    return binding
+
+
+def binding_name() -> str:
+    """``cuda-bindings 13.0.3``, as far as it tells."""
+    try:
+        from cuda import bindings
+    except Exception:
+        return "cuda-bindings"
+    return f"cuda-bindings {getattr(bindings, '__version__', '')}".rstrip()
+
+
+def call(name: str, *arguments: Any) -> Any:
+    """What ``name`` returned: nothing, a value, or a tuple of values; raise CudaError for any status but success."""
+    try:
+        status, *values = getattr(driver(), name)(*arguments)
+    except RuntimeError as error:  # the binding found no such function in libcuda, or no libcuda
+        raise Unavailable(str(error)) from error
+    if int(status) != 0:
+        raise CudaError(name, int(status), str(getattr(status, "name", "")))
+    if not values:
+        return None
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+# One GPU with a context: memory, streams, events, and copies.
+
+
+L2_BYTES = 38
+"""Member of ``CUdevice_attribute``."""
+
+
+def ordinals() -> dict[str, int]:
+    """UUID → CUDA ordinal of every GPU that this process may use; raise CudaError when CUDA does not start.
+
+    Raises Unavailable where the binding cannot speak to this driver: newer ones ask for entry points of newer drivers.
+    """
+    binding = driver()
+    try:
+        call("cuInit", 0)
+    except Unavailable as error:
+        raise Unavailable(f"{binding_name()} cannot speak to this driver: {error}") from error
+    by_name = uuid_call(binding)
+    count = range(call("cuDeviceGetCount"))
+    return {uuid_text(bytes(call(by_name, call("cuDeviceGet", ordinal)).bytes)): ordinal for ordinal in count}
+
+
+def host_address(data: bytearray) -> int:
+    """Where the bytes lie."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(data))
+
+
+def attribute(handle: Any, number: int) -> int:
+    """A member of ``CUdevice_attribute``."""
+    return int(call("cuDeviceGetAttribute", driver().CUdevice_attribute(number), handle))
+
+
+def capability(handle: Any) -> tuple[int, int]:
+    """Compute capability of a GPU that ``cuDeviceGet`` gave; it needs no context."""
+    return attribute(handle, CAPABILITY_MAJOR), attribute(handle, CAPABILITY_MINOR)
+
+
+class Device:
+    """A GPU and its primary context, current on the calling thread. Everything allocated is freed at the end.
+
+    The context stays until the process ends: to make one takes a tenth of a second, and longer where several processes
+    do so at a time, and the next probe of the same child takes it up.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None:
+        call("cuInit", 0)
+        self.handle = call("cuDeviceGet", ordinal)
+        self.context = call("cuDevicePrimaryCtxRetain", self.handle)
+        self._memory: list[Any] = []
+        self._host: list[Any] = []
+        self.enter()
+        self.stream = call("cuStreamCreate", 1)  # CU_STREAM_NON_BLOCKING
+
+    def __enter__(self) -> Device:  # noqa: PYI034  nothing derives from it
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, CudaError):
+            return  # the context is broken; the end of the process frees what it holds
+        self.enter()
+        for pointer in self._memory:
+            call("cuMemFree", pointer)
+        for pointer in self._host:
+            call("cuMemFreeHost", pointer)
+
+    def enter(self) -> None:
+        """Make its context the current one of this thread."""
+        call("cuCtxSetCurrent", self.context)
+
+    def attribute(self, number: int) -> int:
+        """A member of ``CUdevice_attribute``."""
+        return attribute(self.handle, number)
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        return capability(self.handle)
+
+    @property
+    def sms(self) -> int:
+        return self.attribute(SM_COUNT)
+
+    @property
+    def l2_bytes(self) -> int:
+        return self.attribute(L2_BYTES)
+
+    def free_memory(self) -> int:
+        """Bytes that can still be allocated, about."""
+        return int(call("cuMemGetInfo")[0])
+
+    def allocate(self, size: int) -> int:
+        """``size`` bytes of device memory, as an address; raise Unavailable when there is not as much."""
+        try:
+            pointer = call("cuMemAlloc", size)
+        except CudaError as error:
+            if error.code == 2:
+                free = self.free_memory()
+                raise Unavailable(
+                    f"{size >> 20} MiB of device memory cannot be had, {free >> 20} MiB are free"
+                ) from error
+            raise
+        self._memory.append(pointer)
+        return int(pointer)
+
+    def free(self, address: int) -> None:
+        """Give back what ``allocate`` gave."""
+        pointer = next(pointer for pointer in self._memory if int(pointer) == address)
+        self._memory.remove(pointer)
+        call("cuMemFree", pointer)
+
+    @contextmanager
+    def buffer(self, size: int) -> Iterator[int]:
+        """Device memory for as long as the block lasts."""
+        address = self.allocate(size)
+        yield address
+        self.free(address)
+
+    def allocate_pinned(self, size: int) -> int:
+        """Page-locked host memory, as an address."""
+        pointer = call("cuMemAllocHost", size)
+        self._host.append(pointer)
+        return int(pointer)
+
+    def free_pinned(self, address: int) -> None:
+        """Give back what ``allocate_pinned`` gave."""
+        pointer = next(pointer for pointer in self._host if int(pointer) == address)
+        self._host.remove(pointer)
+        call("cuMemFreeHost", pointer)
+
+    def fill(self, address: int, size: int, byte: int) -> None:
+        """Set every byte."""
+        call("cuMemsetD8Async", address, byte, size, self.stream)
+
+    def read(self, address: int, size: int) -> bytearray:
+        """Copy device memory to the host."""
+        data = bytearray(size)
+        self.synchronize()
+        call("cuMemcpyDtoH", data, address, size)
+        return data
+
+    def read_strided(self, address: int, size: int, stride: int, count: int) -> bytearray:
+        """``count`` pieces of ``size`` bytes, each ``stride`` bytes behind the last."""
+        data = bytearray(size * count)
+        kinds = driver().CUmemorytype
+        copy = driver().CUDA_MEMCPY2D()
+        copy.srcMemoryType, copy.srcDevice, copy.srcPitch = kinds.CU_MEMORYTYPE_DEVICE, address, stride
+        copy.dstMemoryType, copy.dstHost, copy.dstPitch = kinds.CU_MEMORYTYPE_HOST, host_address(data), size
+        copy.WidthInBytes, copy.Height = size, count
+        self.synchronize()
+        call("cuMemcpy2DUnaligned", copy)
+        return data
+
+    def write(self, address: int, data: bytes | bytearray) -> None:
+        """Copy host bytes to device memory."""
+        self.synchronize()
+        call("cuMemcpyHtoD", address, bytes(data), len(data))
+
+    def synchronize(self) -> None:
+        call("cuStreamSynchronize", self.stream)
+
+
+class Stopwatch:
+    """Two events on a stream."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._begin, self._end = call("cuEventCreate", 0), call("cuEventCreate", 0)
+
+    def start(self) -> None:
+        call("cuEventRecord", self._begin, self._device.stream)
+
+    def stop(self) -> None:
+        call("cuEventRecord", self._end, self._device.stream)
+
+    def seconds(self) -> float:
+        """Time between the two on the GPU; waits for the second."""
+        call("cuEventSynchronize", self._end)
+        return float(call("cuEventElapsedTime", self._begin, self._end)) / 1e3

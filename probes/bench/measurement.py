@@ -1,0 +1,208 @@
+"""Time work on a GPU: events around a batch, after a warm-up, several samples."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ..kit.reading import Out, Request
+from .device import CudaError, Device, Stopwatch, Unavailable, ordinals
+from .kernels import Compiler
+from .sampler import Sampler
+
+Work = Callable[[], None]
+"""Queues one run of what is timed."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often something is run and timed."""
+
+    samples: int = 9
+    sample_seconds: float = 0.02
+    """About how long one sample lasts; it holds as many runs as fit, one at least."""
+    warmup_seconds: float = 0.02
+    pause: float = 0.0
+    """Seconds of rest before each sample, in which the GPU cools and saves up power."""
+    most_runs: int = 1000
+    least_runs: int = 1
+    enough: float = math.inf
+    """Seconds from which on a single warm run is sample enough."""
+
+
+def timed(device: Device, work: Work, plan: Plan, before: Work | None = None) -> list[float]:
+    """Seconds of one run, once for each sample; ``before`` queues what precedes a sample and is not timed."""
+    watch = Stopwatch(device)
+    one = _warm(device, work, watch, plan)
+    if one >= plan.enough:
+        return [one]
+    runs = max(plan.least_runs, min(plan.most_runs, round(plan.sample_seconds / max(one, 1e-7))))
+    return [_sample(work, watch, runs, plan.pause, before) for _ in range(plan.samples)]
+
+
+def _warm(device: Device, work: Work, watch: Stopwatch, plan: Plan) -> float:
+    """Seconds of one run, once clocks and caches are up."""
+    work()
+    device.synchronize()
+    until = time.monotonic() + plan.warmup_seconds
+    while True:
+        watch.start()
+        work()
+        watch.stop()
+        seconds = watch.seconds()
+        if time.monotonic() >= until:
+            return seconds
+
+
+def _sample(work: Work, watch: Stopwatch, runs: int, pause: float, before: Work | None) -> float:
+    if pause:
+        time.sleep(pause)
+    if before:
+        before()
+    watch.start()
+    for _ in range(runs):
+        work()
+    watch.stop()
+    return watch.seconds() / runs
+
+
+# Measurements as the Snapshot describes them, and the GPU they were made on.
+
+
+Fields = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every measurement on one GPU works with."""
+
+    uuid: str
+    device: Device
+    sampler: Sampler
+    compiler: Compiler
+    full: bool
+    only: frozenset[str]
+    libraries: dict[str, list[str]]
+
+    def wants(self, name: str) -> bool:
+        """Whether a measurement was asked for; ``name`` may say more behind the measurement's name."""
+        return not self.only or name.partition(" ")[0] in self.only
+
+    def rate(
+        self, name: str, amount: float, work: Work, plan: Plan, *, poison: Work | None = None, **facts: Any
+    ) -> Fields:
+        """Time ``work``, which moves or computes ``amount``, and describe it; ``unit`` is among ``facts``.
+
+        ``poison`` queues the overwriting of its output, which is done before each sample.
+        """
+        with self.sampler.watch() as conditions:
+            seconds = timed(self.device, work, plan, poison)
+        return measurement(name, self.uuid, [amount / each for each in seconds], conditions=conditions, **facts)
+
+
+def measurement(name: str, uuid: str, samples: list[float], *, conditions: Fields, **facts: Any) -> Fields:
+    """A ``Measurement``: its value is the median of the samples.
+
+    ``conditions`` is what ``Sampler.watch`` yielded during them; it is empty only where NVML had no answer.
+    """
+    record = {
+        "source": "bench",
+        "name": name,
+        "gpu": uuid,
+        "value": statistics.median(samples),
+        "samples": samples,
+        "conditions": conditions or None,
+        **facts,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def verification(
+    checked: int, wrong: int, how: str, *, worst: float | None = None, tolerance: float | None = None
+) -> Fields:
+    """A ``Verification`` of ``checked`` elements: the result is right where none of them is wrong."""
+    record = {
+        "source": "bench",
+        "right": wrong == 0,
+        "checked": checked,
+        "wrong": wrong,
+        "how": how,
+        "worst": worst,
+        "tolerance": tolerance,
+    }
+    return {key: value for key, value in record.items() if value is not None}
+
+
+def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
+    """A ``Measurement`` without a value."""
+    return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
+
+
+def missing_one(called: str, uuid: str, why: str) -> Fields:
+    """The same for a measurement that is called ``gemm bf16 16384x8192x1024`` or ``gemm bf16 sustained``."""
+    name, *more = called.split()
+    facts: Fields = {"precision": more[0]} if more else {}
+    if "sustained" in more:
+        facts["burst"] = False
+    elif more[1:]:
+        facts["shape"] = [int(side) for side in more[1].split("x")]
+    return missing(name, uuid, why, **facts)
+
+
+Measure = Callable[[Bench], Fields]
+
+
+def run_all(bench: Bench, out: Out, measures: dict[str, Measure]) -> None:
+    """Make the measurements that were asked for, each sent as soon as it is there.
+
+    What is not available costs its own measurement; a failed call breaks the context, and so ends the rest.
+    """
+    for name, measure in measures.items():
+        if not bench.wants(name):
+            continue
+        out.progress(name)
+        try:
+            found = measure(bench)
+        except Unavailable as error:
+            found = missing_one(name, bench.uuid, str(error))
+        except CudaError as error:
+            out.fact({"measurements": [missing_one(name, bench.uuid, str(error))]})
+            raise
+        out.fact({"measurements": [found]})
+
+
+def before(asked: Fields, uuid: str) -> Fields:
+    """What was read of a GPU before anything was measured."""
+    found: Fields = next((gpu.get("before") or {} for gpu in asked["gpus"] if gpu["uuid"] == uuid), {})
+    return found
+
+
+def visible(out: Out) -> dict[str, int] | None:
+    """UUID → CUDA ordinal; None, and said, where CUDA cannot be called from here at all."""
+    try:
+        return ordinals()
+    except Unavailable as error:
+        out.absent(str(error))
+        return None
+
+
+def on_gpu(request: Request, out: Out, measures: Callable[[Bench], dict[str, Measure]]) -> None:
+    """Run ``measures`` on the GPU that the request names."""
+    asked = request["bench"]
+    uuid = asked["gpu"]
+    found = visible(out)
+    if found is None:
+        return
+    if uuid not in found:
+        out.absent(f"CUDA does not show {uuid} to this process")
+        return
+    sampler = Sampler(uuid, before(asked, uuid))
+    with Device(found[uuid]) as device:
+        compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
+        only = frozenset(asked.get("only", ()))
+        bench = Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"])
+        run_all(bench, out, measures(bench))

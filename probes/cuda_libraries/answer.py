@@ -1,0 +1,253 @@
+"""Versions that libraries give as one number, in the one place where probes decode them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..elf.exported import Exports
+from ..elf.library import Elf, ElfError, open_elf
+from ..elf.machine_code import constants, stored_through_argument
+
+WIDE = 10_000
+NARROW = 1_000
+"""Factor of the major version. Releases up to cuDNN 8, NCCL 2.8 and TensorRT 8 use the narrow one, newer ones the wide
+one; cuFFT, cuRAND, cuSOLVER and cuSPARSE stayed with the narrow one."""
+_MOST_OF_NARROW = 2_100
+"""No release that counts with the narrow factor came to a minor version of 21."""
+
+
+def release(number: int, major: int | None = None) -> str | None:
+    """``8902`` is 8.9.2, ``91002`` is 9.10.2, ``22105`` is 2.21.5; None for no such number.
+
+    ``major`` (of the library's soname) settles which factor was used. Without it the size of the number does, which
+    holds for cuDNN, NCCL, TensorRT and cuTENSOR.
+    """
+    wide = number >= WIDE if major is None else number // WIDE == major
+    first = number // (WIDE if wide else NARROW) if major is None else major
+    rest = number - first * (WIDE if wide else NARROW)
+    if first < 1 or not 0 <= rest < (WIDE if wide else _MOST_OF_NARROW):
+        return None
+    return f"{first}.{rest // 100}.{rest % 100}"
+
+
+def cuda(number: int) -> str | None:
+    """``12040`` is 12.4, as ``cudaRuntimeGetVersion`` and ``cudnnGetCudartVersion`` count."""
+    if number < 2 * NARROW or number % 10:
+        return None
+    return f"{number // NARROW}.{number % NARROW // 10}"
+
+
+def packed(number: int) -> str | None:
+    """``0x090100`` is 9.1.0: a byte for each part, as cuDNN's parts export it."""
+    first, second, third = number >> 16, number >> 8 & 0xFF, number & 0xFF
+    return f"{first}.{second}.{third}" if 1 <= first <= 0xFF else None
+
+
+# The version that a library would answer, read off its own file: exported data, constants in code, texts.
+#
+# Nothing is run. What was looked at, and is asked here:
+#
+# - cuDNN's parts export a number (``cudnn_ops_infer_version`` …) or hold one in ``cudnn…VersionCheck``;
+#   ``libcudnn.so`` itself, from release 8 on, asks ``libcudnn_graph`` or ``libcudnn_ops_infer`` beside it.
+# - cuBLASLt, cuFFT, cuRAND, cuSOLVER, cuSPARSE, cuTENSOR, CUPTI, NCCL and TensorRT return constants from
+#   ``…GetVersion``; cuBLAS only passes cuBLASLt's on. cuDNN and cuTENSOR tell for which CUDA they were built
+#   (``…GetCudartVersion``). So does cuBLASLt, but its build for CUDA 12.4 says 12.3.
+# - NVRTC, nvJitLink and NVSHMEM store two or three numbers; nvJitLink before 12.3 tells by the names of its functions.
+# - libcudart stores its number in an inner function, the only short one that stores a number of that form.
+# - NCCL holds ``NCCL version 2.21.5+cuda12.4``, cuFile one text of four numbers.
+
+
+_CODE_LIMIT = 2048
+_MINORS = 32
+"""Minor releases of one CUDA that are looked for."""
+_TEXT_LIMIT = 4 << 20
+_MOST_OF_CUDA = 60_000
+"""No number of a CUDA version is larger: what is, is something else."""
+
+
+class Answer(NamedTuple):
+    """What the file says; None where it does not, or not clearly."""
+
+    version: str | None = None
+    cuda: str | None = None
+    """The CUDA version that it was built with."""
+
+
+class _Library:
+    """An open library and the first number of its soname."""
+
+    def __init__(self, elf: Elf, major: int) -> None:
+        self.elf = elf
+        self.major = major
+        self._exports = Exports(elf)
+
+    def number(self, name: str) -> int | None:
+        """The 32-bit number that it exports as data."""
+        place = self._exports.find(name)
+        raw = self.elf.read(place.offset, 4) if place else b""
+        little = self.elf.header.order == "<"
+        return int.from_bytes(raw, "little" if little else "big") if len(raw) == 4 else None
+
+    def exports(self, name: str) -> bool:
+        return self._exports.find(name) is not None
+
+    def constants(self, name: str) -> list[int]:
+        """The constants in the code of a function."""
+        place = self._exports.find(name)
+        if place is None:
+            return []
+        return constants(self.elf.read(place.offset, min(place.size, _CODE_LIMIT)), self.elf.machine)
+
+    def section(self, name: str) -> bytes:
+        offset, size = self.elf.sections.get(name, (0, 0))
+        return self.elf.read(offset, min(size, _TEXT_LIMIT))
+
+
+def _one(found: set[str]) -> str | None:
+    return found.pop() if len(found) == 1 else None
+
+
+def _release(library: _Library, function: str) -> str | None:
+    numbers = library.constants(function)
+    return _one({text for number in numbers if (text := release(number, library.major)) is not None})
+
+
+def _built_with(library: _Library, function: str, version: str | None) -> str | None:
+    """The CUDA version that a function returns; the library's own version stands there too, for its messages."""
+    numbers = [number for number in library.constants(function) if release(number, library.major) != version]
+    return _one({text for number in numbers if number < _MOST_OF_CUDA and (text := cuda(number))})
+
+
+def _returned(version: str, cudart: str = "") -> Callable[[_Library], Answer]:
+    def read(library: _Library) -> Answer:
+        own = _release(library, version)
+        return Answer(own, _built_with(library, cudart, own) if cudart else None)
+
+    return read
+
+
+def _exported(data: str, function: str, cudart: str = "") -> Callable[[_Library], Answer]:
+    def read(library: _Library) -> Answer:
+        number = library.number(data) if data else None
+        version = packed(number) if number is not None and number >> 16 == library.major else None
+        version = version or _release(library, function)
+        return Answer(version, _built_with(library, cudart, version) if cudart else None)
+
+    return read
+
+
+def _stored(function: str, count: int) -> Callable[[_Library], Answer]:
+    """The first numbers that a function stores are the parts of the version."""
+
+    def read(library: _Library) -> Answer:
+        parts = library.constants(function)[:count]
+        fits = len(parts) == count and parts[0] == library.major and max(parts) < 1000
+        return Answer(".".join(map(str, parts)) if fits else None)
+
+    return read
+
+
+def _cudart(library: _Library) -> Answer:
+    numbers = stored_through_argument(library.section(".text"), library.elf.machine)
+    texts = {text for number in numbers if (text := cuda(number)) and text.split(".")[0] == str(library.major)}
+    return Answer(_one(texts))
+
+
+def _cupti(library: _Library) -> Answer:
+    """Of three parts the first two are CUDA's; the third is no part of the package's version."""
+    version = _release(library, "cuptiGetVersion")
+    return Answer(version.rpartition(".")[0] if version else None)
+
+
+_NCCL_TEXT = re.compile(rb"NCCL version (\d+\.\d+\.\d+)[^+\0]{0,20}\+cuda(\d+\.\d+)")
+
+
+def _nccl(library: _Library) -> Answer:
+    match = _NCCL_TEXT.search(library.section(".rodata"))
+    version = match[1].decode() if match else _release(library, "ncclGetVersion")
+    return Answer(version, match[2].decode() if match else None)
+
+
+_THREE_OF_FOUR = re.compile(rb"\.\d{1,4}\.\d{1,4}\.\d{1,4}\0")
+_FIRST_OF_FOUR = re.compile(rb"(?:^|[^\d.])(\d{1,4})$")
+
+
+def _cufile(library: _Library) -> Answer:
+    """The one text of four numbers; looked for by its dots, which are rarer than digits."""
+    data = library.section(".rodata")
+    found: set[str] = set()
+    for match in _THREE_OF_FOUR.finditer(data):
+        first = _FIRST_OF_FOUR.search(data[max(match.start() - 8, 0) : match.start()])
+        if first:
+            found.add((first[1] + match[0][:-1]).decode())
+    return Answer(_one(found))
+
+
+def _tensorrt(library: _Library) -> Answer:
+    version = _release(library, "getInferLibVersion")
+    build = library.constants("getInferLibBuildVersion")
+    return Answer(f"{version}.{build[0]}" if version and len(build) == 1 and build[0] < 10_000 else version)
+
+
+def _nvjitlink(library: _Library) -> Answer:
+    """Before 12.3 it has no version call; every release exports its functions under the numbers of all so far."""
+    told = _stored("nvJitLinkVersion", 2)(library)
+    if told.version is not None:
+        return told
+    minors = [minor for minor in range(_MINORS) if library.exports(f"__nvJitLinkCreate_{library.major}_{minor}")]
+    return Answer(f"{library.major}.{minors[-1]}" if minors else None)
+
+
+_READERS: dict[str, Callable[[_Library], Answer]] = {
+    "cudart": _cudart,
+    "cublasLt": _returned("cublasLtGetVersion"),
+    "cufft": _returned("cufftGetVersion"),
+    "curand": _returned("curandGetVersion"),
+    "cusolver": _returned("cusolverGetVersion"),
+    "cusparse": _returned("cusparseGetVersion"),
+    "cutensor": _returned("cutensorGetVersion", "cutensorGetCudartVersion"),
+    "cupti": _cupti,
+    "cudnn": _returned("cudnnGetVersion", "cudnnGetCudartVersion"),
+    "cudnn_graph": _exported("cudnn_graph_version", "cudnnGetVersion", "cudnnGetCudartVersion"),
+    "cudnn_ops": _exported("cudnn_ops_infer_version", "cudnnOpsVersionCheck"),
+    "cudnn_adv": _exported("cudnn_adv_infer_version", "cudnnAdvVersionCheck"),
+    "cudnn_cnn": _exported("", "cudnnCnnVersionCheck"),
+    "cudnn_ops_infer": _exported("cudnn_ops_infer_version", "cudnnOpsInferVersionCheck", "cudnnGetCudartVersion"),
+    "cudnn_cnn_infer": _exported("cudnn_cnn_infer_version", "cudnnCnnInferVersionCheck"),
+    "cudnn_adv_infer": _exported("cudnn_adv_infer_version", "cudnnAdvInferVersionCheck"),
+    "cudnn_ops_train": _exported("cudnn_ops_train_version", "cudnnOpsTrainVersionCheck"),
+    "cudnn_cnn_train": _exported("cudnn_cnn_train_version", "cudnnCnnTrainVersionCheck"),
+    "cudnn_adv_train": _exported("cudnn_adv_train_version", "cudnnAdvTrainVersionCheck"),
+    "nccl": _nccl,
+    "nvinfer": _tensorrt,
+    "nvinfer_lean": _tensorrt,
+    "nvinfer_dispatch": _tensorrt,
+    "nvrtc": _stored("nvrtcVersion", 2),
+    "nvJitLink": _nvjitlink,
+    "nvshmem_host": _stored("nvshmemx_vendor_get_version_info", 3),
+    "magma": _stored("magma_version", 3),
+    "cufile": _cufile,
+}
+
+ASKS_BESIDE = {"cudnn": ("libcudnn_graph.so", "libcudnn_ops_infer.so")}
+"""Families whose own file passes the question on to another, which lies beside it: the start of that one's name."""
+
+
+def can_answer(family: str) -> bool:
+    """Whether files of the family are known to tell their version."""
+    return family in _READERS
+
+
+def answer(place: str, family: str, soname: str | None) -> Answer:
+    """What the file at ``place`` (on this machine) says of its version; never raises for what it holds."""
+    major = re.search(r"\.so\.(\d{1,4})", soname or "")
+    reader = _READERS.get(family)
+    if reader is None or major is None:
+        return Answer()
+    try:
+        with open_elf(place) as elf:
+            return reader(_Library(elf, int(major[1])))
+    except (ElfError, ValueError):
+        return Answer()

@@ -1,0 +1,171 @@
+"""The copies found, each under its real path, with all the names that lead to it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import stat
+from typing import Any, NamedTuple
+
+from ..kit.library_names import LibraryName, family_of
+from ..kit.links import expand, folder_names, resolve
+from ..kit.reading import Request, below, refused
+from ..owners import conda as _owner_conda
+from ..owners.claims import Claim
+from ..owners.wheels import recorded_by
+
+LIMIT = 5000
+
+
+class Copy(NamedTuple):
+    """One file."""
+
+    path: str
+    """Real path, as the examined machine sees it."""
+    name: LibraryName
+    size: int
+    origin: str
+    environment: str | None
+    top: str | None
+    """Real path of the toolkit in which it lies."""
+    names: list[str]
+    """Links that lead to it."""
+    claims: list[Claim]
+
+
+class Copies:
+    """Collects; who adds a file first says what it is."""
+
+    def __init__(self, request: Request) -> None:
+        self.found: dict[str, Copy] = {}
+        self.complete = True
+        self._request = request
+        self._folders: dict[str, str | None] = {}
+
+    def add_folder(self, folder: str, origin: str, environment: str | None = None, top: str | None = None) -> None:
+        """Every library in a folder."""
+        names, certain = folder_names(self._request, folder)
+        self.complete = self.complete and certain
+        for name in names:
+            if name.startswith("lib") and family_of(name):
+                self.add(f"{folder}/{name}", origin, environment, top)
+
+    def add(
+        self, path: str, origin: str, environment: str | None = None, top: str | None = None, claim: Claim | None = None
+    ) -> None:
+        """A path at which a library may lie; ``claim`` says whose it is."""
+        found = self._real(path)
+        if found is None:
+            return
+        real, size, linked = found
+        copy = self.found.get(real)
+        if copy is None:
+            name = family_of(posixpath.basename(real)) or family_of(posixpath.basename(path))
+            if name is None or len(self.found) >= LIMIT:
+                self.complete = self.complete and name is None
+                return
+            copy = self.found[real] = Copy(real, name, size, origin, environment, top, [], [])
+        if path != real and path not in copy.names:
+            copy.names.append(path)
+        if claim is not None and not linked and claim not in copy.claims:
+            copy.claims.append(claim)  # who owns a link (a package for developers) does not own the file
+
+    def beside(self, path: str, start: str) -> list[tuple[str, str]]:
+        """Path and family of the copies in the folder of ``path`` whose file names begin with ``start``."""
+        folder = posixpath.dirname(path)
+        return [
+            (other.path, other.name.family)
+            for other in self.found.values()
+            if other.path.startswith(f"{folder}/{start}") and posixpath.dirname(other.path) == folder
+        ]
+
+    def _real(self, path: str) -> tuple[str, int, bool] | None:
+        """Real path and size of a regular file, and whether ``path`` ends in a link to it."""
+        folder, name = posixpath.split(path)
+        if folder not in self._folders:
+            self._folders[folder] = resolve(self._request, folder)
+        inside = self._folders[folder]
+        real: str | None = f"{inside.rstrip('/')}/{name}" if inside else None
+        linked = False
+        try:
+            status = os.lstat(below(self._request, real)) if real else None
+            if real and status and stat.S_ISLNK(status.st_mode):
+                linked = True
+                real = resolve(self._request, real)
+                status = os.lstat(below(self._request, real)) if real else None
+        except (OSError, ValueError) as error:
+            refused(path, error)
+            return None
+        if real is None or status is None or not stat.S_ISREG(status.st_mode):
+            return None
+        return real, status.st_size, linked
+
+
+# The copies in one Python environment: what its wheels and conda packages list, and what lies there unlisted.
+
+
+_BUNDLES = (
+    "torch/lib",
+    "tensorrt_libs",
+    "tensorrt_lean_libs",
+    "tensorrt_dispatch_libs",
+    "tensorrt",
+    "cutensor/lib",
+    "cusparselt/lib",
+    "cupy/.data/lib",
+    "jaxlib/cuda",
+    "onnxruntime/capi",
+    "paddle/libs",
+    "mxnet",
+)
+"""Folders of site-packages in which wheels bring copies along; read whether or not a RECORD lists them."""
+
+_CONDA = ("lib", "lib/stubs", "targets/*/lib", "targets/*/lib/stubs", "cuda-compat", "nvvm/lib64")
+
+Record = dict[str, Any]
+
+
+def add_environment(request: Request, copies: Copies, environment: Record) -> None:
+    """Everything in the environment that the record describes."""
+    key = environment["key"]
+    distributions = environment.get("distributions") or ()
+    for distribution in distributions:
+        if distribution["channel"] == "pip":
+            _add_wheel(request, copies, key, distribution)
+    for site in environment.get("site_packages") or ():
+        _add_site(request, copies, key, site)
+    conda = [item for item in distributions if item["channel"] == "conda"]
+    if conda:
+        _add_prefix(request, copies, key, conda)
+    copies.complete = copies.complete and bool(environment.get("distributions_complete"))
+
+
+def _add_wheel(request: Request, copies: Copies, key: str, distribution: Record) -> None:
+    path = distribution["path"]
+    if not path.endswith(".dist-info"):
+        return
+    by_conda = distribution.get("installer") == "conda"  # conda's own record is the one that counts
+    for recorded in recorded_by(request, path).libraries:
+        claim = Claim("wheel", distribution["name"], distribution["version"], recorded.size, recorded.hash)
+        copies.add(recorded.path, "conda" if by_conda else "wheel", key, claim=None if by_conda else claim)
+
+
+def _add_site(request: Request, copies: Copies, key: str, site: str) -> None:
+    names = set(folder_names(request, site)[0])
+    origin = {"site-packages": "wheel", "dist-packages": "system"}.get(site.rpartition("/")[2], "other")
+    folders = [f"{site}/{bundle}" for bundle in _BUNDLES if bundle.partition("/")[0] in names]
+    folders += [f"{site}/{name}" for name in sorted(names) if name.endswith(".libs")]
+    if "nvidia" in names:
+        folders += expand(request, f"{site}/nvidia/*/lib")
+    for folder in folders:
+        copies.add_folder(folder, origin, key)
+
+
+def _add_prefix(request: Request, copies: Copies, key: str, packages: list[Record]) -> None:
+    claims = _owner_conda.owners(request, key, packages)
+    for path, owners in claims.items():
+        for claim in owners:
+            copies.add(path, "conda", key, claim=claim)
+    for pattern in _CONDA:
+        for folder in expand(request, f"{key}/{pattern}"):
+            copies.add_folder(folder, "conda", key)

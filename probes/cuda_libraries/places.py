@@ -1,0 +1,127 @@
+"""The folders outside of Python environments in which libraries of CUDA's families lie, and what each place is.
+
+Names of folders: NVIDIA's installation guides (CUDA toolkit, cuDNN, TensorRT, HPC SDK, DeepStream, WSL, Jetson) and the
+search of NVIDIA's cuda-pathfinder. Nsight's tools bring libraries for themselves alone and are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..kit.links import expand, resolve
+from ..kit.reading import Request, below, read_bytes
+from ..loader.cache import library_path
+
+_CACHE = "/etc/ld.so.cache"
+_CACHE_LIMIT = 16 << 20
+_CACHED = re.compile(rb"(?<=\0)/[^\0]{0,4000}/lib(?:cu|nv|nccl|npp|magma)[^\0/]{0,200}\.so[^\0/]{0,60}(?=\0)")
+
+_TOOLKITS = ("/usr/local/cuda*", "/opt/cuda*", "/opt/nvidia/hpc_sdk/*/*/cuda/*", "/usr/lib/cuda")
+_TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
+_TOOLKIT_FOLDERS = ("lib64", "lib", "targets/*/lib", "lib64/stubs", "lib/stubs", "targets/*/lib/stubs")
+_TOOLKIT_EXTRAS = ("extras/CUPTI/lib64", "nvvm/lib64", "compat", "compat/*")
+_NO_TOOLKITS = frozenset({"/", "/usr", "/usr/local"})
+"""What CUDA_HOME is set to where a distribution spreads the toolkit over its own folders: searched as the system's."""
+
+_VENDOR = (
+    "/usr/local/tensorrt*/lib",
+    "/usr/local/TensorRT*/lib",
+    "/opt/tensorrt*/lib",
+    "/opt/TensorRT*/lib",
+    "/usr/local/cudnn*/lib",
+    "/usr/local/cudnn*/lib64",
+    "/opt/cudnn*/lib",
+    "/usr/local/nccl*/lib",
+    "/opt/nvidia/nccl*/lib",
+    "/opt/nvidia/nvshmem*/lib",
+    "/opt/nvidia/deepstream/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/math_libs/*/lib64",
+    "/opt/nvidia/hpc_sdk/*/*/math_libs/*/targets/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/*/*/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/nccl/lib",
+    "/opt/nvidia/hpc_sdk/*/*/comm_libs/nvshmem/lib",
+    "/opt/magma*/lib",
+    "/usr/local/magma/lib",
+)
+_VENDOR_VARIABLES = ("CUDNN_PATH", "NCCL_HOME", "TENSORRT_HOME", "NVSHMEM_HOME", "CUTENSOR_HOME", "MAGMA_HOME")
+
+_DRIVER = (
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib",
+    "/usr/local/nvidia/lib64",
+    "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/*",
+    "/usr/lib/*-linux-gnu/tegra",
+    "/run/opengl-driver/lib",
+)
+_SYSTEM = (
+    "/lib/*-linux-gnu",
+    "/usr/lib/*-linux-gnu",
+    "/usr/lib/*-linux-gnu/stubs",
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/lib/nvidia-cuda-toolkit/lib64",
+)
+
+
+class Place(NamedTuple):
+    """A folder to look into."""
+
+    folder: str
+    """As it was come by; it may be a link."""
+    origin: str
+    """``toolkit``, ``conda``, ``vendor``, ``driver``, ``system`` or ``other``."""
+    top: str | None = None
+    """Real path of the toolkit to which it belongs."""
+
+
+def places(request: Request) -> Iterator[Place]:
+    """All folders that exist, those that tell most about what lies in them first."""
+    for top in _toolkits(request):
+        yield from _toolkit_places(request, top)
+    for pattern in _VENDOR:
+        yield from (Place(folder, "vendor") for folder in expand(request, pattern))
+    for top in _named(request, _VENDOR_VARIABLES):
+        yield from (Place(f"{top}/{name}", "vendor") for name in ("lib", "lib64", "build/lib"))
+    for pattern in _DRIVER:
+        yield from (Place(folder, "driver") for folder in expand(request, pattern))
+    for pattern in _SYSTEM:
+        yield from (Place(folder, "system") for folder in expand(request, pattern))
+    yield from (Place(folder, "other") for folder in library_path(request))
+
+
+def cached(request: Request) -> tuple[list[str], bool]:
+    """The paths of such libraries in the loader's cache, and whether it could be read (or is not there)."""
+    data = read_bytes(request, _CACHE, _CACHE_LIMIT)
+    if data is None:
+        return [], not os.path.lexists(below(request, _CACHE))
+    return [match.decode("utf-8", "replace") for match in _CACHED.findall(data)], len(data) < _CACHE_LIMIT
+
+
+def _toolkits(request: Request) -> list[str]:
+    """Real paths of the toolkits in the usual places and of those that the variables name."""
+    found = [path for pattern in _TOOLKITS for path in expand(request, pattern)]
+    tops = [resolve(request, path) for path in (*found, *_named(request, _TOOLKIT_VARIABLES))]
+    return [top for top in dict.fromkeys(tops) if top is not None and top not in _NO_TOOLKITS]
+
+
+def _toolkit_places(request: Request, top: str) -> Iterator[Place]:
+    conda = resolve(request, f"{top}/conda-meta") is not None
+    for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
+        for folder in expand(request, f"{top}/{pattern}"):
+            yield Place(folder, "conda") if conda else Place(folder, "toolkit", top)
+
+
+def _named(request: Request, names: tuple[str, ...]) -> Iterator[str]:
+    variables = request.get("variables") or {}
+    for name in names:
+        value = str(variables.get(name, ""))
+        if value.startswith("/"):
+            yield value.rstrip("/") or "/"

@@ -1,0 +1,253 @@
+"""The table of plain readings: which field of a GPU, from which call of NVML, and how it is converted.
+
+Everything here is one call that returns the value or a handful of values. What takes more than one call has a
+function in a sibling file. Numbers of NVML's fields (``NVML_FI_…``) stand here because older bindings lack them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .nvml_calls import (
+    UNSIGNED_LONG_LONG,
+    Call,
+    Convert,
+    Device,
+    bus_id,
+    capability,
+    choice,
+    constant,
+    count,
+    degrees,
+    divided,
+    flag,
+    pci_id,
+    performance_state,
+    scaled,
+    text,
+)
+
+MEMORY_TEMPERATURE = 82
+RECOVERY_ACTION = 230
+
+mega = scaled(1e6)
+milli = divided(1000)
+percent = divided(100)
+
+COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
+VIRTUALIZATION_MODES = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}
+ADDRESSING_MODES = {0: "none", 1: "hmm", 2: "ats"}
+RECOVERY_ACTIONS = {
+    0: "none",
+    1: "gpu_reset",
+    2: "node_reboot",
+    3: "drain_p2p",
+    4: "drain_and_reset",
+    5: "recover_imex_domain",
+    6: "bus_reset",
+    7: "system_reboot",
+}
+
+
+class Row(NamedTuple):
+    """One reading."""
+
+    fields: str
+    """Dotted paths below the GPU, parted by blanks; more than one when the call returns several values."""
+    calls: str
+    """A function of the binding and the constants it takes after the handle; ``|`` before one for older drivers."""
+    convert: Convert | tuple[Convert, ...]
+    members: tuple[str, ...] = ()
+    """Where the call returns a structure: its members, in the order of ``fields``."""
+
+    def parsed_calls(self) -> list[Call]:
+        return [tuple(call.split()) for call in self.calls.split("|")]
+
+
+ROWS = (
+    # The identity goes first: a GPU that is lost halfway is still named by it.
+    Row(
+        "pci_bus_id pci_device_id pci_subsystem_id",
+        "nvmlDeviceGetPciInfo",
+        (bus_id, pci_id, pci_id),
+        ("busId", "pciDeviceId", "pciSubSystemId"),
+    ),
+    Row("uuid", "nvmlDeviceGetUUID", text),
+    Row("name", "nvmlDeviceGetName", text),
+    Row("minor", "nvmlDeviceGetMinorNumber", count),
+    Row("brand", "nvmlDeviceGetBrand", constant("NVML_BRAND_")),
+    Row("architecture", "nvmlDeviceGetArchitecture", constant("NVML_DEVICE_ARCH_")),
+    Row("compute_capability", "nvmlDeviceGetCudaComputeCapability", capability),
+    Row("cores", "nvmlDeviceGetNumGpuCores", count),
+    Row("serial", "nvmlDeviceGetSerial", text),
+    Row("vbios", "nvmlDeviceGetVbiosVersion", text),
+    Row("part_number", "nvmlDeviceGetBoardPartNumber", text),
+    Row("performance_state", "nvmlDeviceGetPerformanceState", performance_state),
+    Row("compute_mode", "nvmlDeviceGetComputeMode", choice(COMPUTE_MODES, closed=True)),
+    Row("persistence_mode", "nvmlDeviceGetPersistenceMode", flag),
+    Row("virtualization", "nvmlDeviceGetVirtualizationMode", choice(VIRTUALIZATION_MODES)),
+    Row("addressing_mode", "nvmlDeviceGetAddressingMode", choice(ADDRESSING_MODES)),
+    Row(
+        "memory.total memory.reserved memory.used memory.free",
+        "nvmlDeviceGetMemoryInfo nvmlMemory_v2 | nvmlDeviceGetMemoryInfo",
+        count,
+        ("total", "reserved", "used", "free"),
+    ),
+    Row("memory.bus_width", "nvmlDeviceGetMemoryBusWidth", count),
+    Row("bar1.total bar1.used bar1.free", "nvmlDeviceGetBAR1MemoryInfo", count, ("bar1Total", "bar1Used", "bar1Free")),
+    Row("ecc.enabled ecc.pending", "nvmlDeviceGetEccMode", flag),
+    Row(
+        "ecc.volatile_corrected",
+        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_CORRECTED NVML_VOLATILE_ECC",
+        count,
+    ),
+    Row(
+        "ecc.volatile_uncorrected",
+        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_UNCORRECTED NVML_VOLATILE_ECC",
+        count,
+    ),
+    Row(
+        "ecc.aggregate_corrected",
+        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_CORRECTED NVML_AGGREGATE_ECC",
+        count,
+    ),
+    Row(
+        "ecc.aggregate_uncorrected",
+        "nvmlDeviceGetTotalEccErrors NVML_MEMORY_ERROR_TYPE_UNCORRECTED NVML_AGGREGATE_ECC",
+        count,
+    ),
+    Row("ecc.retirement_pending", "nvmlDeviceGetRetiredPagesPendingStatus", flag),
+    Row(
+        "row_remap.corrected row_remap.uncorrected row_remap.pending row_remap.failed",
+        "nvmlDeviceGetRemappedRows",
+        (count, count, flag, flag),
+    ),
+    Row("mig.enabled mig.pending", "nvmlDeviceGetMigMode", flag),
+    Row("clocks.sm", "nvmlDeviceGetClockInfo NVML_CLOCK_SM", mega),
+    Row("clocks.sm_max", "nvmlDeviceGetMaxClockInfo NVML_CLOCK_SM", mega),
+    Row("clocks.memory", "nvmlDeviceGetClockInfo NVML_CLOCK_MEM", mega),
+    Row("clocks.memory_max", "nvmlDeviceGetMaxClockInfo NVML_CLOCK_MEM", mega),
+    Row("clocks.sm_application", "nvmlDeviceGetApplicationsClock NVML_CLOCK_GRAPHICS", mega),
+    Row("clocks.sm_application_default", "nvmlDeviceGetDefaultApplicationsClock NVML_CLOCK_GRAPHICS", mega),
+    Row("power.draw", "nvmlDeviceGetPowerUsage", milli),
+    Row("power.limit", "nvmlDeviceGetEnforcedPowerLimit", milli),
+    Row("power.limit_default", "nvmlDeviceGetPowerManagementDefaultLimit", milli),
+    Row("power.limit_min power.limit_max", "nvmlDeviceGetPowerManagementLimitConstraints", milli),
+    Row(
+        "temperature.gpu",
+        "nvmlDeviceGetTemperatureV NVML_TEMPERATURE_GPU | nvmlDeviceGetTemperature NVML_TEMPERATURE_GPU",
+        degrees,
+    ),
+    Row("temperature.slowdown", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_SLOWDOWN", degrees),
+    Row("temperature.shutdown", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_SHUTDOWN", degrees),
+    Row("temperature.gpu_max", "nvmlDeviceGetTemperatureThreshold NVML_TEMPERATURE_THRESHOLD_GPU_MAX", degrees),
+    Row("fan", "nvmlDeviceGetFanSpeed", percent),
+    Row("pcie.generation", "nvmlDeviceGetCurrPcieLinkGeneration", count),
+    Row("pcie.generation_max", "nvmlDeviceGetMaxPcieLinkGeneration", count),
+    Row("pcie.generation_device_max", "nvmlDeviceGetGpuMaxPcieLinkGeneration", count),
+    Row("pcie.width", "nvmlDeviceGetCurrPcieLinkWidth", count),
+    Row("pcie.width_max", "nvmlDeviceGetMaxPcieLinkWidth", count),
+    Row("pcie.replays", "nvmlDeviceGetPcieReplayCounter", count),
+    Row("utilisation memory_utilisation", "nvmlDeviceGetUtilizationRates", percent, ("gpu", "memory")),
+)
+
+NUMBERED_FIELDS: dict[str, tuple[int, Convert]] = {
+    "temperature.memory": (MEMORY_TEMPERATURE, degrees),
+    "recovery_action": (RECOVERY_ACTION, constant("NVML_GPU_RECOVERY_ACTION_", RECOVERY_ACTIONS)),
+}
+
+
+Reader = Callable[[Device, dict[str, Any]], None]
+"""Reads something of a device into its record."""
+
+
+def read_row(row: Row, device: Device, record: dict[str, Any]) -> None:
+    """Ask for the fields of a row and keep those that are answered, converted."""
+    answer = device.ask(row.fields, *row.parsed_calls())
+    if answer is None:
+        return
+    fields = row.fields.split()
+    if row.members:
+        values = [getattr(answer, member, None) for member in row.members]
+    else:
+        values = [answer] if len(fields) == 1 else list(answer)
+    converts = row.convert if isinstance(row.convert, tuple) else (row.convert,) * len(fields)
+    for field, convert, value in zip(fields, converts, values, strict=True):
+        keep(device, record, field, convert, value)
+
+
+def read_numbered(device: Device, record: dict[str, Any]) -> None:
+    """Ask for the fields that NVML gives by number."""
+    for field, (number, convert) in NUMBERED_FIELDS.items():
+        keep(device, record, field, convert, device.ask_field(field, number))
+
+
+def keep(device: Device, record: dict[str, Any], field: str, convert: Convert, value: Any) -> None:
+    converted = None if value is None else convert(device.nvml, value)
+    if converted is not None:
+        place(record, field, converted)
+
+
+def place(record: dict[str, Any], field: str, value: Any) -> None:
+    """Put ``value`` at the dotted ``field``; a group that it opens says that NVML is its source."""
+    *groups, name = field.split(".")
+    for group in groups:
+        record = record.setdefault(group, {"source": "nvml"})
+    record[name] = value
+
+
+# Why the clocks of a GPU are held down, and for how long that was so.
+
+
+REASONS = {
+    0x1: "gpu_idle",
+    0x2: "applications_clocks_setting",
+    0x4: "sw_power_cap",
+    0x8: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+
+STEADY_COUNTERS = {"sw_power_cap": 74, "sw_thermal_slowdown": 75, "sync_boost": 76}
+"""NVML's performance policy counters, the only ones of the throttle counters whose numbers never changed."""
+MOVED_COUNTERS = ("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+COUNTER_PLACES = ((269, 270, 271), (251, 252, 253))
+"""Numbers of ``MOVED_COUNTERS``: those of most drivers, then those that some releases gave them."""
+
+
+def throttle(device: Device, record: dict[str, Any]) -> None:
+    mask = device.ask(
+        "throttle.reasons", ("nvmlDeviceGetCurrentClocksEventReasons",), ("nvmlDeviceGetCurrentClocksThrottleReasons",)
+    )
+    if mask is not None:
+        place(record, "throttle.reasons", reasons_in(mask))
+    seconds = {**_steady_counters(device), **_moved_counters(device)}
+    if seconds:
+        place(record, "throttle.seconds", seconds)
+
+
+def reasons_in(mask: int) -> list[str]:
+    """The names of the bits of NVML's clocks event reasons."""
+    bits = [1 << place for place in range(64) if mask >> place & 1]
+    return [REASONS.get(bit, hex(bit)) for bit in bits]
+
+
+def _steady_counters(device: Device) -> dict[str, float]:
+    answers = {name: device.ask_field("throttle.seconds", number) for name, number in STEADY_COUNTERS.items()}
+    return {name: value / 1e9 for name, value in answers.items() if value is not None}
+
+
+def _moved_counters(device: Device) -> dict[str, float]:
+    """The counters whose numbers differ between driver releases, in seconds; none where it is not clear which hold.
+
+    The numbers that are not the counters' belong to power smoothing settings, which are no 64-bit counters.
+    """
+    for numbers in COUNTER_PLACES:
+        answers = [device.ask_typed_field("", number) for number in numbers]
+        if all(answer and answer[0] == UNSIGNED_LONG_LONG for answer in answers):
+            return {name: answer[1] / 1e9 for name, answer in zip(MOVED_COUNTERS, answers, strict=True) if answer}
+    return {}

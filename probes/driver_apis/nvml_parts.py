@@ -1,0 +1,287 @@
+"""The state of a GPU on an NVSwitch fabric."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+
+from .nvml_calls import (
+    INVALID_ARGUMENT,
+    NOT_FOUND,
+    REFUSED,
+    SUCCESS,
+    UNKNOWN_HERE,
+    Device,
+    api_result,
+    bus_id,
+    count,
+    text,
+)
+from .nvml_fields import place
+
+
+class FabricInfo(ctypes.Structure):
+    """``nvmlGpuFabricInfo_t``; own structures, because older bindings give the UUID more room than the driver does."""
+
+    _fields_ = [
+        ("cluster_uuid", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_uint),
+        ("clique", ctypes.c_uint32),
+        ("state", ctypes.c_uint),
+    ]
+
+
+class FabricInfoV2(ctypes.Structure):
+    """``nvmlGpuFabricInfo_v2_t``."""
+
+    _fields_ = [
+        ("version", ctypes.c_uint),
+        ("cluster_uuid", ctypes.c_ubyte * 16),
+        ("status", ctypes.c_uint),
+        ("clique", ctypes.c_uint32),
+        ("state", ctypes.c_uint),
+        ("health", ctypes.c_uint32),
+    ]
+
+
+FABRIC_STATES = {0: "not_supported", 1: "not_started", 2: "in_progress", 3: "completed"}
+
+HEALTH_CONDITIONS = (
+    (0, 0x3, {1: "degraded_bandwidth"}),
+    (2, 0x3, {1: "route_recovery"}),
+    (4, 0x3, {1: "route_unhealthy"}),
+    (6, 0x3, {1: "access_timeout_recovery"}),
+    (
+        8,
+        0xF,
+        {
+            2: "incorrect_sysguid",
+            3: "incorrect_chassis_serial",
+            4: "no_partition",
+            5: "insufficient_nvlinks",
+            6: "incompatible_gpu_firmware",
+            7: "invalid_location",
+            8: "gpu_state_invalid",
+        },
+    ),
+    (12, 0x3, {2: "partition_not_assigned"}),
+    (14, 0x3, {2: "fabric_manager_disconnected"}),
+)
+"""Shift, width and the values that stand for a fault, of ``NVML_GPU_FABRIC_HEALTH_MASK_…``."""
+
+
+def fabric(device: Device, record: dict[str, Any]) -> None:
+    plain = FabricInfo()
+    versioned = FabricInfoV2(version=ctypes.sizeof(FabricInfoV2) | 2 << 24)
+    code, _ = device.attempt(("nvmlDeviceGetGpuFabricInfoV", ctypes.byref(versioned)))
+    info: FabricInfo | FabricInfoV2 = versioned
+    device.asked.append("fabric")
+    if code != SUCCESS and device.ask("fabric", ("nvmlDeviceGetGpuFabricInfo", ctypes.byref(plain))) is None:
+        return
+    if code != SUCCESS:
+        info = plain
+    part: dict[str, Any] = {"source": "nvml", "status": info.status}
+    part["status_name"] = api_result(device.nvml, "", info.status)["name"]
+    if info.state in FABRIC_STATES:
+        part["state"] = FABRIC_STATES[info.state]
+    conditions = [names.get(getattr(info, "health", 0) >> shift & width) for shift, width, names in HEALTH_CONDITIONS]
+    part["health"] = [condition for condition in conditions if condition]
+    record["fabric"] = part
+
+
+# NVLinks of a GPU, and how two GPUs are joined.
+
+
+LINK_COUNT = 91
+LINK_SPEED = 164
+"""Numbers of NVML's fields: links of the GPU, and the speed of one in MB/s (its number goes into the scope)."""
+
+REMOTE_KINDS = {0: "gpu", 1: "cpu", 2: "switch"}
+"""IBM Power is the one processor that NVML tells from GPU and switch."""
+
+PATHS = {0: "internal", 10: "single", 20: "multiple", 30: "hostbridge", 40: "node", 50: "system"}
+P2P_READ = 0
+P2P_NVLINK = 2
+P2P_OK = 0
+P2P_STATUSES = {
+    0: "ok",
+    1: "chipset_not_supported",
+    2: "gpu_not_supported",
+    3: "ioh_topology_not_supported",
+    4: "disabled_by_regkey",
+    5: "not_supported",
+    6: "unknown",
+}
+"""``nvmlGpuP2PStatus_t``."""
+
+Pair = tuple[dict[str, Any], Device]
+"""A GPU's record and its device."""
+
+
+def nvlinks(device: Device, record: dict[str, Any]) -> None:
+    device.asked.append("nvlinks")
+    links = []
+    refusals = []
+    for number in range(_most_links(device)):
+        code, active = device.attempt(("nvmlDeviceGetNvLinkState", number))
+        if code == SUCCESS:
+            links.append({**_link(device, number), "active": bool(active)})
+        elif code in REFUSED:
+            refusals.append(code)
+        elif code not in UNKNOWN_HERE | {INVALID_ARGUMENT}:
+            device.note("nvlinks", "nvmlDeviceGetNvLinkState", code)
+    if links:
+        record["nvlinks"] = links
+    elif refusals:
+        device.note("nvlinks", "nvmlDeviceGetNvLinkState", refusals[0])
+
+
+def _most_links(device: Device) -> int:
+    present = device.ask_field("", LINK_COUNT)
+    return int(present) if present else int(getattr(device.nvml, "NVML_NVLINK_MAX_LINKS", 18))
+
+
+def _link(device: Device, number: int) -> dict[str, Any]:
+    link: dict[str, Any] = {"source": "nvml", "link": number}
+    code, version = device.attempt(("nvmlDeviceGetNvLinkVersion", number))
+    if code == SUCCESS and version:
+        link["version"] = version
+    code, remote = device.attempt(("nvmlDeviceGetNvLinkRemotePciInfo", number))
+    address = bus_id(device.nvml, remote.busId) if code == SUCCESS else None
+    if address:
+        link["remote_pci_bus_id"] = address
+    code, kind = device.attempt(("nvmlDeviceGetNvLinkRemoteDeviceType", number))
+    if code == SUCCESS and kind in REMOTE_KINDS:
+        link["remote_kind"] = REMOTE_KINDS[kind]
+    speed = device.ask_field("", LINK_SPEED, number)
+    if speed:
+        link["bandwidth"] = speed * 1e6
+    return link
+
+
+def gpu_links(gpus: Iterable[Pair]) -> list[dict[str, Any]]:
+    """How every two of the GPUs with a PCI bus id are joined."""
+    known = [pair for pair in gpus if "pci_bus_id" in pair[0]]
+    return [_gpu_link(first, second) for first, second in combinations(known, 2)]
+
+
+def _gpu_link(first: Pair, second: Pair) -> dict[str, Any]:
+    link: dict[str, Any] = {"source": "nvml", "first": first[0]["pci_bus_id"], "second": second[0]["pci_bus_id"]}
+    code, level = first[1].attempt(("nvmlDeviceGetTopologyCommonAncestor", second[1].handle))
+    if code == SUCCESS:
+        link["path"] = PATHS.get(level, str(level))
+    joined = _nvlinks_between(first, second)
+    if joined is not None:
+        link["nvlinks"] = joined
+    code, status = first[1].attempt(("nvmlDeviceGetP2PStatus", second[1].handle, P2P_READ))
+    if code == SUCCESS:
+        link["peer_read"] = P2P_STATUSES.get(status, str(status))
+    return link
+
+
+def _nvlinks_between(first: Pair, second: Pair) -> int | None:
+    """NVLinks that join two GPUs, directly or through switches; None when that is not known.
+
+    Links into switches join two GPUs only if the driver says that they reach each other over NVLink.
+    """
+    if any("nvlinks" not in record and "nvlinks" not in device.refused for record, device in (first, second)):
+        return None
+    ours, theirs = ([link for link in pair[0].get("nvlinks", ()) if link["active"]] for pair in (first, second))
+    direct: int = sum(link.get("remote_pci_bus_id") == second[0]["pci_bus_id"] for link in ours)
+    if direct:
+        return direct
+    switched = min(sum(link.get("remote_kind") == "switch" for link in links) for links in (ours, theirs))
+    if not switched:
+        return 0
+    code, status = first[1].attempt(("nvmlDeviceGetP2PStatus", second[1].handle, P2P_NVLINK))
+    if code != SUCCESS:
+        return None
+    return switched if status == P2P_OK else 0
+
+
+# What takes more than one call of NVML: firmware, page retirement, MIG instances, processes.
+
+
+def gsp_firmware(device: Device, record: dict[str, Any]) -> None:
+    # The caller's buffer is the one form of this call that every release of the binding has.
+    buffer = ctypes.create_string_buffer(64)
+    if device.ask("gsp_firmware", ("nvmlDeviceGetGspFirmwareVersion", buffer)) is not None:
+        version = text(device.nvml, buffer.value)
+        if version:
+            record["gsp_firmware"] = version
+
+
+def retired_pages(device: Device, record: dict[str, Any]) -> None:
+    causes = ("MULTIPLE_SINGLE_BIT_ECC_ERRORS", "DOUBLE_BIT_ECC_ERROR")
+    lists = [
+        device.ask("ecc.retired_pages", ("nvmlDeviceGetRetiredPages", f"NVML_PAGE_RETIREMENT_CAUSE_{cause}"))
+        for cause in causes
+    ]
+    if None not in lists:
+        place(record, "ecc.retired_pages", sum(len(pages) for pages in lists))
+
+
+def mig_instances(device: Device, record: dict[str, Any]) -> None:
+    if not record.get("mig", {}).get("enabled"):
+        return
+    most = device.ask("mig.instances", ("nvmlDeviceGetMaxMigDeviceCount",))
+    if most is None:
+        return
+    found, unclear = [], False
+    for index in range(most):
+        code, handle = device.attempt(("nvmlDeviceGetMigDeviceHandleByIndex", index))
+        if code == SUCCESS:
+            found.append(_mig_instance(Device(device.nvml, handle)))
+        elif code != NOT_FOUND:
+            device.note("mig.instances", "nvmlDeviceGetMigDeviceHandleByIndex", code)
+            unclear = True
+    # An empty list says that there are none, which only answers for every index can tell.
+    if found or not unclear:
+        place(record, "mig.instances", found)
+
+
+def _mig_instance(instance: Device) -> dict[str, Any]:
+    attributes = instance.ask("", ("nvmlDeviceGetAttributes_v2",), ("nvmlDeviceGetAttributes",))
+    memory = instance.ask("", ("nvmlDeviceGetMemoryInfo",))
+    name, uuid = (instance.ask("", (call,)) for call in ("nvmlDeviceGetName", "nvmlDeviceGetUUID"))
+    values = {
+        "uuid": None if uuid is None else text(instance.nvml, uuid),
+        "name": None if name is None else text(instance.nvml, name),
+        "memory": None if memory is None else count(instance.nvml, memory.total),
+        "sm_count": None if attributes is None else count(instance.nvml, attributes.multiprocessorCount),
+    }
+    return {"source": "nvml", **{key: value for key, value in values.items() if value is not None}}
+
+
+def processes(device: Device, record: dict[str, Any]) -> None:
+    """The processes with a context on the GPU, each once: one that computes and draws counts as computing."""
+    lists: dict[str, list[Any]] = {}
+    for kind in ("Compute", "Graphics"):
+        refusals = len(device.refused)
+        items = _process_list(device, kind)
+        if items is not None:
+            lists[kind] = items
+        elif len(device.refused) == refusals:
+            return  # not known, and the other kind alone would look like all of them
+    by_pid: dict[int, dict[str, Any]] = {}
+    for kind, items in lists.items():
+        for item in items:
+            by_pid.setdefault(item.pid, {"kind": kind.lower(), **_process(item)})
+    if lists:
+        record["processes"] = list(by_pid.values())
+
+
+def _process_list(device: Device, kind: str) -> list[Any] | None:
+    calls = [(f"nvmlDeviceGet{kind}RunningProcesses{version}",) for version in ("_v3", "_v2", "")]
+    items = device.ask("processes", *calls)
+    # One release of the binding lays the records out as no driver but a few does; its numbers would be noise.
+    if items is None or any(hasattr(item, "usedGpuCcProtectedMemory") for item in items):
+        return None
+    return list(items)
+
+
+def _process(item: Any) -> dict[str, Any]:
+    memory = {} if item.usedGpuMemory is None else {"memory": item.usedGpuMemory}
+    return {"source": "nvml", "pid": item.pid, **memory}

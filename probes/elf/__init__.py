@@ -1,0 +1,1 @@
+"""ELF files that nobody vouches for: tables, dynamic section, exported symbols, and what the loader refuses."""

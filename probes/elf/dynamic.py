@@ -1,0 +1,180 @@
+"""What the dynamic loader reads of a library: PT_DYNAMIC, and the strings and versions that it points to.
+
+Addresses are turned into offsets through PT_LOAD, as the loader does it, because a library needs no section table. By
+the System V gABI, chapter 5, and the LSB's chapter on symbol versioning.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cached_property
+from typing import NamedTuple
+
+from .tables import PT_DYNAMIC, PT_LOAD, ElfError, Header, Reader, Segment, text
+
+ENTRY_LIMIT = 1 << 14
+STRING_LIMIT = 1 << 16
+STRINGS_LIMIT = 1 << 22
+"""Bytes of one name or path, and of all together."""
+VERSION_LIMIT = 1 << 14
+"""Versions needed or defined, of all files together."""
+
+DT_NULL, DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_RELA, DT_STRSZ = 0, 1, 4, 5, 6, 7, 10
+DT_SONAME, DT_RPATH, DT_JMPREL, DT_RUNPATH = 14, 15, 23, 29
+DT_GNU_HASH, DT_VERSYM, DT_FLAGS_1 = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFFB
+DT_VERDEF, DT_VERDEFNUM, DT_VERNEED, DT_VERNEEDNUM = 0x6FFFFFFC, 0x6FFFFFFD, 0x6FFFFFFE, 0x6FFFFFFF
+DF_1_NODEFLIB, DF_1_PIE = 0x800, 0x08000000
+_BASE_VERSION = 1
+_FIRST_READ = 192
+
+
+class OutsideError(ElfError):
+    """What a dynamic section points to lies outside of what the loader maps."""
+
+
+class Dynamic:
+    """The entries of PT_DYNAMIC, and access to what they point to."""
+
+    def __init__(self, file: Reader, header: Header, segments: list[Segment]) -> None:
+        self._file = file
+        self._order = header.order
+        self._loaded = [segment for segment in segments if segment.type == PT_LOAD]
+        self.there = any(segment.type == PT_DYNAMIC for segment in segments)
+        self._entries = self._read_entries(header, segments)
+        self._strings: dict[int, str] = {}
+        self._string_bytes = STRINGS_LIMIT
+
+    def _read_entries(self, header: Header, segments: list[Segment]) -> dict[int, list[int]]:
+        entries: dict[int, list[int]] = {}
+        segment = next((one for one in segments if one.type == PT_DYNAMIC), None)
+        if segment is None:
+            return entries
+        layout = struct.Struct(header.order + ("qQ" if header.bits == 64 else "iI"))
+        size = min(segment.size, ENTRY_LIMIT * layout.size) // layout.size * layout.size
+        for tag, value in layout.iter_unpack(self._file.exactly(segment.offset, size, "its dynamic section")):
+            if tag == DT_NULL:
+                break
+            entries.setdefault(tag, []).append(value)
+        return entries
+
+    def value(self, tag: int) -> int | None:
+        """The last entry with this tag: the loader lets a later one replace an earlier one."""
+        values = self._entries.get(tag)
+        return values[-1] if values else None
+
+    @property
+    def has_hashes(self) -> bool:
+        """Whether a hash table tells how many symbols there are."""
+        return DT_HASH in self._entries or DT_GNU_HASH in self._entries
+
+    def values(self, tag: int) -> list[int]:
+        return self._entries.get(tag, [])
+
+    def offset(self, address: int) -> int:
+        """Where in the file lies what is loaded at ``address``; raises ElfError where nothing is."""
+        for segment in self._loaded:
+            if segment.address <= address < segment.address + segment.size:
+                return segment.offset + address - segment.address
+        raise ElfError("its dynamic section points outside what is loaded")
+
+    def offset_of(self, tag: int) -> int | None:
+        """Where in the file lies what the entry points to; None without such an entry."""
+        address = self.value(tag)
+        return None if address is None else self.offset(address)
+
+    def string(self, index: int) -> str:
+        """The string at ``index`` of the dynamic string table; raises ElfError where it does not end there."""
+        if index not in self._strings:
+            self._strings[index] = self._read_string(index)
+        return self._strings[index]
+
+    @cached_property
+    def _table(self) -> tuple[int | None, int]:
+        """Offset and size of the dynamic string table."""
+        return self.offset_of(DT_STRTAB), self.value(DT_STRSZ) or 0
+
+    def _read_string(self, index: int) -> str:
+        table, table_size = self._table
+        limit = min(table_size - index, STRING_LIMIT)
+        if self._string_bytes <= 0:
+            raise ElfError("its names are longer than any real ones")
+        if table is None or limit <= 0:
+            raise (OutsideError if table_size else ElfError)(
+                "a name of its dynamic section lies outside the table of names"
+            )
+        size = _FIRST_READ
+        while True:
+            raw, end, _ = self._file.read(table + index, min(size, limit)).partition(b"\0")
+            if end:
+                self._string_bytes -= len(raw)
+                return text(raw)
+            if size >= limit:
+                raise ElfError("a name of its dynamic section does not end")
+            size *= 4
+
+    def unpack(self, layout: str, offset: int) -> tuple[int, ...]:
+        """Numbers at an offset of the file."""
+        whole = self._order + layout
+        return struct.unpack(whole, self._file.exactly(offset, struct.calcsize(whole), "its version table"))
+
+
+class _Link(NamedTuple):
+    """One record of a chain in a version table."""
+
+    offset: int
+    fields: tuple[int, ...]
+
+
+def _chain(dynamic: Dynamic, layout: str, start: int, count: int, next_field: int) -> list[_Link]:
+    """At most ``count`` records from ``start``, each saying how far the next is; they only go forward."""
+    found: list[_Link] = []
+    offset = start
+    for _ in range(min(count, VERSION_LIMIT)):
+        fields = dynamic.unpack(layout, offset)
+        found.append(_Link(offset, fields))
+        if fields[next_field] == 0:
+            break
+        offset += fields[next_field]
+    return found
+
+
+def needed_versions(dynamic: Dynamic) -> dict[str, tuple[str, ...]]:
+    """The versions that a library needs of each file, in its order; raises ElfError for a damaged table."""
+    start = dynamic.offset_of(DT_VERNEED)
+    found: dict[str, dict[str, None]] = {}
+    if start is None:
+        return {}
+    left = VERSION_LIMIT
+    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4):
+        _, count, name, first, _ = need.fields
+        links = _chain(dynamic, "IHHII", need.offset + first, min(count, left), next_field=4)
+        left -= len(links)
+        found.setdefault(dynamic.string(name), {}).update((dynamic.string(link.fields[3]), None) for link in links)
+    return {name: tuple(versions) for name, versions in found.items()}
+
+
+def numbered_needs(dynamic: Dynamic) -> dict[int, str]:
+    """The numbers by which symbols name the versions that are needed, each with the file that is to have it."""
+    start = dynamic.offset_of(DT_VERNEED)
+    found: dict[int, str] = {}
+    if start is None:
+        return found
+    for need in _chain(dynamic, "HHIII", start, dynamic.value(DT_VERNEEDNUM) or 0, next_field=4):
+        _, count, name, first, _ = need.fields
+        links = _chain(dynamic, "IHHII", need.offset + first, min(count, VERSION_LIMIT - len(found)), next_field=4)
+        found.update((link.fields[2], dynamic.string(name)) for link in links)
+    return found
+
+
+def defined_versions(dynamic: Dynamic) -> tuple[str, ...]:
+    """The versions that a library offers, less its own name; raises ElfError for a damaged table."""
+    start = dynamic.offset_of(DT_VERDEF)
+    found: dict[str, None] = {}
+    if start is None:
+        return ()
+    for one in _chain(dynamic, "HHHHIII", start, dynamic.value(DT_VERDEFNUM) or 0, next_field=6):
+        _, flags, _, count, _, first, _ = one.fields
+        if count and not flags & _BASE_VERSION:
+            name, _ = dynamic.unpack("II", one.offset + first)
+            found[dynamic.string(name)] = None
+    return tuple(found)

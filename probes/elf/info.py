@@ -1,0 +1,174 @@
+"""Small reads of one file, most of them near each other, at the cost of few system calls."""
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..kit.reading import refused
+from .library import Elf, ElfError, open_elf
+from .refused import why_refused
+from .tables import ET_EXEC, PT_INTERP, File, read_segments, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_BLOCK = 1 << 13
+_SMALL = 1 << 10
+_BLOCKS = 256
+
+
+class Near(File):
+    """The same file, read a block at a time; what is asked for at once in larger pieces is read as before."""
+
+    def __init__(self, file: File) -> None:
+        self.path, self.size = file.path, file.size
+        self._file = file
+        self._blocks: dict[int, bytes] = {}
+
+    def read(self, offset: int, size: int) -> bytes:
+        number, start = divmod(offset, _BLOCK)
+        if size > _SMALL or start + size > _BLOCK or offset < 0 or size <= 0:
+            return self._file.read(offset, size)
+        block = self._blocks.get(number)
+        if block is None:
+            if len(self._blocks) >= _BLOCKS:
+                self._blocks.clear()
+            block = self._blocks[number] = self._file.read(number * _BLOCK, _BLOCK)
+        return block[start : start + size]
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def open_near(path: str) -> Elf:
+    """Open an ELF file to read much of its dynamic section; raises ElfError where it is none or cannot be read."""
+    elf = open_elf(path)
+    elf.file = Near(elf.file)
+    return elf
+
+
+# What the dynamic loader reads of a file before it takes it, read once for all who ask.
+
+
+_KEPT = 8192
+_PATH_LIMIT = 4096
+_HEADS: dict[tuple[int, int, int, int], Head] = {}
+
+
+class Identity(NamedTuple):
+    """Which file it is, whatever its path: the loader maps no file twice."""
+
+    device: int
+    inode: int
+
+
+class _Read(NamedTuple):
+    """The fields; a NamedTuple itself has no place for what is found out once."""
+
+    place: str
+    """Path on this machine, below the request's root."""
+    identity: Identity
+    bits: int = 0
+    order: str = ""
+    """``<`` or ``>``, as ``struct`` has it."""
+    machine: str = ""
+    program: bool = False
+    """Whether it is a program that is loaded at a fixed address, and nothing that another could load."""
+    soname: str | None = None
+    needed: tuple[str, ...] = ()
+    rpath: tuple[str, ...] = ()
+    """Empty where there is a RUNPATH, which voids it."""
+    runpath: tuple[str, ...] | None = None
+    """None: it has none."""
+    no_defaults: bool = False
+    refused: str | None = None
+    """Why the loader would give up at this file, as one sentence."""
+    problem: str | None = None
+    """Why not all could be read here."""
+
+    version_needs: Mapping[str, tuple[str, ...]] = {}
+    """File to the symbol versions needed of it; empty where the table is damaged."""
+    version_definitions: tuple[str, ...] = ()
+    """The symbol versions that it offers; empty where the table is damaged."""
+
+
+class Head(_Read):
+    """The dynamic section of a file, as far as it could be read."""
+
+    @cached_property
+    def interpreter(self) -> str | None:
+        """The loader that a program names."""
+        try:
+            with open_near(self.place) as elf:
+                return _interpreter(elf)
+        except ElfError:
+            return None
+
+
+def head_of(place: str) -> Head | None:
+    """The head of a file; None where there is none, or none that may be opened.
+
+    Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
+    """
+    try:
+        found = os.stat(place)
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        refused(place, error)
+        return None
+    key = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    if key not in _HEADS:
+        head = _read(place, Identity(found.st_dev, found.st_ino), regular=stat.S_ISREG(found.st_mode))
+        if head is None:
+            return None
+        if len(_HEADS) >= _KEPT:
+            _HEADS.clear()
+        _HEADS[key] = head
+    return _HEADS[key]
+
+
+def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
+    if not regular:
+        return Head(place, identity, refused="it is no regular file")
+    try:
+        elf = open_near(place)
+    except ElfError as error:
+        return Head(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
+    with elf:
+        known: dict[str, Any] = {"bits": elf.bits, "order": elf.header.order, "machine": elf.machine}
+        known["program"] = elf.header.type == ET_EXEC
+        try:
+            known["refused"] = why_refused(elf)
+            known |= _dynamic(elf)
+            known |= _versions(elf)
+        except ElfError as error:
+            known["problem"] = str(error)
+        return Head(place, identity, **known)
+
+
+def _dynamic(elf: Elf) -> dict[str, Any]:
+    runpath = elf.runpath or None
+    rpath = () if runpath else elf.rpath
+    return {
+        "soname": elf.soname,
+        "needed": elf.needed,
+        "rpath": () if rpath == ("",) else rpath,
+        "runpath": () if runpath == ("",) else runpath,
+        "no_defaults": elf.no_default_lib,
+    }
+
+
+def _versions(elf: Elf) -> dict[str, Any]:
+    try:
+        return {"version_needs": elf.version_needs, "version_definitions": elf.version_definitions}
+    except ElfError:
+        return {}
+
+
+def _interpreter(elf: Elf) -> str | None:
+    for segment in read_segments(elf.file, elf.header):
+        if segment.type == PT_INTERP:
+            return text(elf.read(segment.offset, min(segment.size, _PATH_LIMIT)).partition(b"\0")[0]) or None
+    return None

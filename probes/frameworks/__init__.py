@@ -1,0 +1,1 @@
+"""Frameworks as they are installed: one reader a file."""

@@ -1,0 +1,84 @@
+"""bitsandbytes: one library for each CUDA, of which PyTorch's CUDA decides.
+
+What Linux wheels hold (0.41.3, 0.43.0 and 0.50.2): ``libbitsandbytes_cuda128.so`` and the like (up to 0.44 also
+``…_nocublaslt.so`` for old GPUs), ``libbitsandbytes_cpu.so``, later others for ROCm and XPU. The one for the CUDA
+that PyTorch was built with is loaded; later releases take the nearest of the same major where that is missing
+(``cextension.py`` then speaks of ``available`` libraries). ``BNB_CUDA_VERSION`` names another; then no release
+takes the nearest. ``__init__.py`` assigns ``__version__``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, problems
+from ..installations.parts import add_torch_extension
+from ..installations.text import assigned, version
+from ..installations.torch_files import torch_of
+
+if TYPE_CHECKING:
+    from ..python.site import Site
+
+_LIBRARY = re.compile(r"libbitsandbytes_cuda(\d{2})(\d)\.so")
+_NEAREST = "def _find_cuda_libs"
+_VARIABLE = "BNB_CUDA_VERSION"
+
+Number = tuple[int, int]
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The bitsandbytes that ``import bitsandbytes`` would take."""
+    here = locate(site, "bitsandbytes", names)
+    if here is None:
+        return []
+    facts = here.gather("bitsandbytes", extends="torch")
+    said = version(assigned(here.text("__init__.py") or "", "__version__"))
+    facts.add(f"file {here.path}/__init__.py", version=said)
+    add_declared(facts, here)
+    libraries = _libraries(here)
+    wrong = problems(here, said, "__init__.py", ("__init__.py",))
+    if libraries:
+        named = _named(site)
+        wanted = named or _of_torch(site)
+        chosen = _chosen(here, libraries, wanted, exactly=named is not None) if wanted else None
+        if chosen:
+            facts.add(f"file {libraries[chosen]}", cuda=f"{chosen[0]}.{chosen[1]}", cpu_only=False)
+            add_torch_extension(facts, here, [libraries[chosen]])
+        elif wanted:
+            held = ", ".join(f"{major}.{minor}" for major, minor in libraries)
+            wrong.append(f"it has libraries for CUDA {held}, and none for {wanted[0]}.{wanted[1]}, which it would load")
+        facts.add(f"file {here.path}", cpu_only=False)
+    elif here.names():
+        others = any(name.startswith(("libbitsandbytes_rocm", "libbitsandbytes_xpu")) for name in here.names())
+        facts.add(f"file {here.path}", cpu_only=not others)
+        add_torch_extension(facts, here, here.files(r"libbitsandbytes_cpu\.so"))
+    return [facts.record(wrong)]
+
+
+def _libraries(here: Here) -> dict[Number, str]:
+    """Version of CUDA → path, in order."""
+    found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
+    return dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
+
+
+def _named(site: Site) -> Number | None:
+    """The CUDA that the variable names."""
+    said = str((site.request.get("variables") or {}).get(_VARIABLE, ""))
+    return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
+
+
+def _of_torch(site: Site) -> Number | None:
+    match = re.fullmatch(r"(\d{1,2})\.(\d)", torch_of(site).cuda or "")
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def _chosen(here: Here, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
+    """The version whose library is loaded; None where there is none to load."""
+    if wanted in libraries:
+        return wanted
+    if exactly or _NEAREST not in (here.text("cextension.py") or ""):
+        return None
+    same = [number for number in libraries if number[0] == wanted[0]]
+    older = [number for number in same if number < wanted]
+    return max(older) if older else min(same, default=None)

@@ -1,0 +1,48 @@
+"""CNTK: ``cntk`` for the CPU, ``cntk-gpu``, both filling the package ``cntk``.
+
+What Linux wheels hold (2.7.post2): ``cntk/VERSION`` is the version; ``cntk/libs/`` holds everything, in the GPU build
+also CUDA's libraries, ``libcudart.so.10.0`` and ``libcudnn.so.7``, whose names tell the versions.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, owners, problems
+from ..installations.parts import add_parts
+from ..installations.text import version
+
+if TYPE_CHECKING:
+    from ..python.site import Site
+
+_BUNDLED = {
+    "cuda": re.compile(r"libcudart\.so\.(\d{1,2}\.\d{1,2})"),
+    "cudnn": re.compile(r"libcudnn\.so\.(\d{1,2}(?:\.\d{1,2}){0,2})"),
+    "nccl": re.compile(r"libnccl\.so\.(\d{1,2}(?:\.\d{1,2}){0,2})"),
+}
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The CNTK that ``import cntk`` would take."""
+    here = locate(site, "cntk", names)
+    if here is None:
+        return []
+    parts = here.files(r"(?:libCntk\.Math|Cntk\.Math)\b.*\.so", "libs")
+    fitting = owners(here, parts[0]) if parts else list(here.wheels)
+    wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
+    facts = here.gather(wheel["name"] if wheel else "cntk")
+    said = version((here.text("VERSION") or "").strip())
+    facts.add(f"file {here.path}/VERSION", version=said)
+    add_declared(facts, here)
+    bundled = {field: _number(here, pattern) for field, pattern in _BUNDLED.items()}
+    facts.add(f"file {here.path}/libs", **bundled)
+    if here.names("libs"):
+        facts.add(f"file {here.path}/libs", cpu_only=not any(bundled.values()))
+    add_parts(facts, here, parts)
+    return [facts.record(problems(here, said, "VERSION", ("libs",)))]
+
+
+def _number(here: Here, pattern: re.Pattern[str]) -> str | None:
+    found = [match[1] for name in sorted(here.names("libs")) if (match := pattern.fullmatch(name))]
+    return found[-1] if found else None

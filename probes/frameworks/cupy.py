@@ -1,0 +1,118 @@
+"""CuPy: one distribution for each CUDA, all filling the package ``cupy``.
+
+What Linux wheels hold (cupy-cuda101 6.0 and 9.6, cupy-cuda11x 13.6, cupy-cuda12x 12.0, 13.3 and 14.2, cupy-cuda13x
+14.2): ``cupy/_version.py`` assigns ``__version__``. ``cupy/.data/_wheel.json`` (not in 6.0) says ``"cuda": "12.x"``
+and with which NCCL, cuTENSOR and cuDNN it was built. Kernels are compiled at run time by NVRTC, except those of
+Thrust, CUB and the random generators, in ``cupy/cuda/{thrust,cub}*.so`` and ``cupy/random/_generator_api*.so``. The
+bindings in ``cupy_backends/cuda/libs/`` need CUDA's libraries by name and have no search path of their own: up to 13
+the loader must find them; from 14 on they are loaded by cuda-pathfinder first (``_submodules`` in
+``cupy_backends/cuda/libs/__init__.py``). From 13 on NVRTC is opened when it is first called: by its name, from 14 on as
+cuda-pathfinder finds it, of whatever CUDA.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, owners, problems, text_of
+from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
+from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
+from ..installations.text import assigned, cuda_version, digits_as_version, version
+from ..loader.steps import Ask, Preload
+
+if TYPE_CHECKING:
+    from ..python.site import Gathered, Site
+
+_WHEEL = ".data/_wheel.json"
+_NAME = re.compile(r"cupy-cuda(\d{2,3})x?")
+_FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")
+_SUBMODULES = re.compile(r"_submodules\s*=\s*\(([^)]{0,400})\)")
+_NEEDED = r"(?:driver|runtime|nvrtc|cublas|curand|cusolver|cusparse)\b.*\.so"
+_OWN = r"(?:cub|thrust|cufft|cublas|curand|cusolver|cusparse)\b.*\.so"
+_OPTIONAL = r"(?:cudnn|nccl|cutensor)\b.*\.so"
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The CuPy that ``import cupy`` would take."""
+    others = {item["name"] for item in site.distributions if _FORK.fullmatch(item["name"])}
+    here = locate(site, "cupy", (*names, *sorted(others - set(names))))
+    if here is None:
+        return []
+    said = _wheel_file(here)
+    wheel = _wheel(here, said)
+    name = wheel["name"] if wheel else "cupy"
+    facts = here.gather(name)
+    written = version(assigned(here.text("_version.py") or "", "__version__"))
+    facts.add(f"file {here.path}/_version.py", version=written)
+    if wheel:
+        facts.add(wheel["source"], version=wheel["version"])
+    nccl, cudnn = (_of(said, library, "version") for library in ("nccl", "cudnn"))
+    facts.add(
+        f"file {here.path}/{_WHEEL}", cuda=cuda_version(said.get("cuda")), nccl=version(nccl), cudnn=version(cudnn)
+    )
+    add_declared(facts, here)
+    match = _NAME.fullmatch(name)
+    if wheel:
+        facts.add(wheel["source"], cuda=digits_as_version(match[1]) if match else None)
+    rocm = "rocm" in name or name == "amd-cupy"
+    facts.add(f"file {here.path}" if here.path else wheel["source"] if wheel else "", cpu_only=False)
+    if not rocm:
+        _add_parts(facts, here)
+        cuda_by_loads(facts)
+    return [facts.record([*problems(here, written, "_version.py", ("_version.py",)), *_several(here, name)])]
+
+
+def _wheel_file(here: Here) -> dict[str, Any]:
+    try:
+        said = json.loads(here.text(_WHEEL) or "")
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _of(said: dict[str, Any], library: str, field: str) -> object:
+    part = said.get(library)
+    return part.get(field) if isinstance(part, dict) else None
+
+
+def _wheel(here: Here, said: dict[str, Any]) -> dict[str, Any] | None:
+    """Of several distributions the one whose files lie there."""
+    if len(here.wheels) < 2:
+        return here.wheel
+    core = next(iter(here.files(r"core\b.*\.so", "_core")), None)
+    fitting = owners(here, core) if core else list(here.wheels)
+    cuda = cuda_version(said.get("cuda")) or ""
+    named = [wheel for wheel in fitting if wheel["name"] == f"cupy-cuda{cuda}x"]
+    return next(iter([*named, *fitting]), here.wheel)
+
+
+def _several(here: Here, name: str) -> list[str]:
+    others = sorted({f"{wheel['name']} {wheel['version']}" for wheel in here.wheels if wheel["name"] != name})
+    return [f"{', '.join(others)} was installed into the same package"] if others else []
+
+
+def _add_parts(facts: Gathered, here: Here) -> None:
+    backends = f"{here.folder}/cupy_backends/cuda"
+    parts = [path for folder in ("api", "libs") for path in here.files(_NEEDED, f"{backends}/{folder}")]
+    parts += here.files(_OWN, "cuda") + here.files(r"_generator_api\b.*\.so", "random")
+    optional = here.files(_OPTIONAL, f"{backends}/libs")
+    text = text_of(here.site, f"{backends}/libs/__init__.py") or ""
+    listed = _SUBMODULES.search(text)
+    by_pathfinder = re.findall(r"'(\w{2,20})'", listed[1]) if listed and "load_nvidia_dynamic_lib" in text else []
+    preloads = [] if by_pathfinder else [Preload(("libcutensor.so.*[0-9]",), ("cutensor/lib",))]
+    for library in (*by_pathfinder, *(("nvrtc", "cufft") if by_pathfinder else ())):
+        preloads += found_by_pathfinder(here.site, library)
+    compiler = (by_pathfinder and asked_of_pathfinder(here.site, "nvrtc")) or _compiler(facts, here, f"{backends}/libs")
+    asks = [*compiler, *(Ask((path,)) for path in optional)]
+    add_parts(facts, here, parts, preloads=preloads, asks=asks)
+
+
+def _compiler(facts: Gathered, here: Here, libs: str) -> list[Ask]:
+    """NVRTC, by that of the names which its binding knows that is for the CUDA that CuPy was built for. Without it next
+    to nothing is computed.
+    """
+    major = str(facts.known("cuda") or "").partition(".")[0]
+    asks = [ask for path in here.files(r"nvrtc\b.*\.so", libs) for ask in asked_by_name(here, path)]
+    return [ask._replace(optional=False) for ask in asks if re.fullmatch(rf"libnvrtc\.so\.{major}\b.*", ask.names[0])]

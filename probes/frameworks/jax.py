@@ -1,0 +1,142 @@
+"""JAX with jaxlib, and its CUDA plug-ins.
+
+What wheels hold (jax and jaxlib 0.4.35 and 0.12.0; plug-ins 0.4.23 to 0.12.0 for CUDA 12 and 13): ``version.py``
+assigns ``_version`` and ``_release_version``. Since plug-ins exist, jaxlib has no GPU code; before, its version had a
+label (``0.4.7+cuda11.cudnn86``). ``jax-cudaNN-plugin`` holds kernels and bindings, built for one jaxlib: JAX does
+without a plug-in of another version. ``jax-cudaNN-pjrt`` holds the compiler,
+``jax_plugins/xla_cudaNN/xla_cuda_plugin.so``. CUDA's major version is in the name; the extra ``with-cuda`` names
+NVIDIA's wheels, and ``jax_plugins/xla_cudaNN/__init__.py`` loads theirs before any others: ``_load("cublas",
+["libcublas.so.12", "libcublasLt.so.12"])``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, problems, text_of
+from ..installations.parts import add_parts
+from ..installations.text import assigned, version
+from ..installations.xla_flags import unknown_flags
+from ..loader.steps import Ask, Preload
+from ..owners.requirements import libraries_of, that_matter
+from ..python.site import Lack
+
+if TYPE_CHECKING:
+    from ..python.site import Gathered, Site
+
+_PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
+_OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
+_LABEL = re.compile(r"\+cuda(\d{2})(?:\.cudnn(\d)(\d+))?")
+_LOAD = re.compile(r"""_load\(\s*["'](\w{2,30})["']\s*,\s*\[([^\]]{0,300})\]""")
+_LIBRARY = re.compile(r"""["'](lib\w{2,40}\.so[.0-9]{0,10})["']""")
+_COMPILER = "xla_cuda_plugin.so"
+
+
+def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """JAX, or jaxlib alone, and each CUDA plug-in."""
+    plugins = [_read_plugin(site, major) for major in _majors(site)]
+    jax, jaxlib = locate(site, "jax", ("jax",)), locate(site, "jaxlib", ("jaxlib",))
+    here = jax or jaxlib
+    if here is None:
+        return plugins
+    name = "jax" if jax else "jaxlib"
+    facts = here.gather(name)
+    said = _version(here)
+    facts.add(f"file {here.path}/version.py", version=said)
+    add_declared(facts, here)
+    if plugins:
+        facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
+    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.request, _holding_xla(site, jaxlib)))
+    _add_own_cuda(facts, jaxlib)
+    wrong = problems(here, said, "version.py", ("version.py",))
+    if jax and jaxlib is None:
+        wrong.append(Lack("jaxlib, which it cannot do without, is not installed"))
+    return [facts.record(wrong), *plugins]
+
+
+def _holding_xla(site: Site, jaxlib: Here | None) -> list[str]:
+    """The libraries of which each has an XLA of its own: jaxlib's, and the compiler of each plug-in."""
+    own = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
+    return own + [path for major in _majors(site) if (path := _compiler(site, major))]
+
+
+def _version(here: Here) -> str | None:
+    text = here.text("version.py") or ""
+    return version(assigned(text, "_release_version")) or version(assigned(text, "_version"))
+
+
+def _add_own_cuda(facts: Gathered, jaxlib: Here | None) -> None:
+    """What a jaxlib from before the plug-ins was built for; one without a label, and without plug-ins, has no CUDA."""
+    if jaxlib is None:
+        return
+    source = jaxlib.wheel["source"] if jaxlib.wheel else f"file {jaxlib.path}"
+    match = _LABEL.search(jaxlib.wheel["version"]) if jaxlib.wheel else None
+    if match:
+        cudnn = f"{match[2]}.{match[3]}" if match[2] else None
+        facts.add(source, cuda=match[1], cudnn=cudnn, cpu_only=False)
+    elif jaxlib.conda and jaxlib.conda.cuda:
+        facts.add(jaxlib.conda.source, cuda=jaxlib.conda.cuda, cpu_only=False)
+    elif "cuda" not in jaxlib.names() and "version.py" in jaxlib.names() and not _for_others(jaxlib.site):
+        facts.add(f"file {jaxlib.path}", cpu_only=True)
+
+
+def _for_others(site: Site) -> bool:
+    """Whether there is a plug-in for a device that is not NVIDIA's."""
+    return any(_OTHERS.fullmatch(item["name"]) for item in site.distributions)
+
+
+def _majors(site: Site) -> list[str]:
+    """The major versions of CUDA for which there is a plug-in, or a part of one."""
+    names = {item["name"] for item in site.distributions}
+    found = {match[1] for name in names if (match := _PLUGIN.fullmatch(name))}
+    for folder in site.folders:
+        listed = site.names(folder)
+        found |= {match[1] for name in listed if (match := re.fullmatch(r"jax_cuda(\d{2})_plugin", name))}
+        if "jax_plugins" in listed:
+            inner = site.names(f"{folder}/jax_plugins")
+            found |= {match[1] for name in inner if (match := re.fullmatch(r"xla_cuda(\d{2})", name))}
+    return sorted(found)
+
+
+def _read_plugin(site: Site, major: str) -> dict[str, Any]:
+    name = f"jax-cuda{major}-plugin"
+    here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Here(site, (), (), None)
+    facts = here.gather(name, extends="jax")
+    said = _version(here)
+    wheel = here.wheel
+    facts.add(f"file {here.path}/version.py", version=said)
+    add_declared(facts, here)
+    source = wheel["source"] if wheel else f"file {here.path}"
+    built = facts.known("version")
+    facts.add(source, cuda=major, cpu_only=False, built_for={"jaxlib": built} if built else None)
+    compiler = _compiler(site, major)
+    lines = that_matter((wheel or {}).get("requires"))
+    parts, by = here.files(r"[\w-]+\.so"), _COMPILER if compiler else None
+    opened = [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in libraries_of(lines))]
+    asks = [*([Ask((compiler,), optional=False)] if compiler else []), *opened]
+    if compiler and parts:  # its own GPU code is that of the kernels beside it, and takes long to list
+        facts.add(f"file {here.path}", binaries=[*parts, compiler])
+    add_parts(facts, here, parts, preloads=_preloads(site, compiler), asks=asks)
+    wrong = problems(here, said, "version.py", ("version.py",))
+    if compiler is None:
+        wrong.append(f"jax_plugins/xla_cuda{major}/{_COMPILER}, which it cannot do without, is not there")
+    return facts.record(wrong)
+
+
+def _compiler(site: Site, major: str) -> str | None:
+    """XLA's compiler for CUDA, which the distribution ``jax-cudaNN-pjrt`` holds."""
+    for folder in site.folders:
+        path = f"{folder}/jax_plugins/xla_cuda{major}"
+        if "jax_plugins" in site.names(folder) and _COMPILER in site.names(path):
+            return f"{path}/{_COMPILER}"
+    return None
+
+
+def _preloads(site: Site, compiler: str | None) -> list[Preload]:
+    text = text_of(site, f"{compiler.rpartition('/')[0]}/__init__.py") or "" if compiler else ""
+    return [
+        Preload((library,), (f"nvidia/{module}/lib",))
+        for module, libraries in _LOAD.findall(text)
+        for library in _LIBRARY.findall(libraries)
+    ]

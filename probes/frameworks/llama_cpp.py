@@ -1,0 +1,47 @@
+"""llama-cpp-python, which is mostly compiled where it is installed: for the CPU unless somebody asks for more.
+
+Its build puts llama.cpp's libraries into ``llama_cpp/lib/`` (before 0.2.90 or so straight into ``llama_cpp/``):
+``libllama.so``, ``libggml-base.so``, ``libggml-cpu.so``, and one for each other device, ``libggml-cuda.so``. Before
+those were apart, all was in ``libggml.so`` or ``libllama.so``. ``__init__.py`` assigns ``__version__``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import add_declared, locate, problems
+from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
+from ..installations.text import assigned, version
+
+if TYPE_CHECKING:
+    from ..python.site import Site
+
+_ON_OTHERS = re.compile(r"libggml-(?:hip|vulkan|sycl|musa|cann|opencl|kompute|metal)\.so")
+_PARTS = r"lib(?:ggml(?:-base|-cpu|-cuda)?|llama)\.so"
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The llama-cpp-python that ``import llama_cpp`` would take."""
+    here = locate(site, "llama_cpp", names)
+    if here is None:
+        return []
+    facts = here.gather("llama-cpp-python")
+    said = version(assigned(here.text("__init__.py") or "", "__version__"))
+    facts.add(f"file {here.path}/__init__.py", version=said)
+    add_declared(facts, here)
+    folder = "lib" if "lib" in here.names() else ""
+    parts = here.files(_PARTS, folder)
+    add_parts(facts, here, parts)
+    cuda_by_loads(facts)
+    if parts:
+        others = any(_ON_OTHERS.fullmatch(name) for name in here.names(folder))
+        with_cuda = any(path.endswith("libggml-cuda.so") for path in parts) or asks_for_cuda(facts)
+        facts.add(f"file {here.path}/{folder}".rstrip("/"), cpu_only=_cpu_only(with_cuda=with_cuda, others=others))
+    return [facts.record(problems(here, said, "__init__.py", ("llama.py",)))]
+
+
+def _cpu_only(*, with_cuda: bool | None, others: bool) -> bool | None:
+    if with_cuda or others:
+        return False
+    return None if with_cuda is None else True

@@ -1,0 +1,78 @@
+"""Numba, and numba-cuda, which took over its CUDA target.
+
+What wheels hold (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
+``numba_cuda/VERSION`` as a line. Nothing in them is GPU code: kernels are compiled at run time with NVVM (or NVRTC)
+and nvJitLink, which numba-cuda finds by cuda-pathfinder; it links by the driver where there is no nvJitLink. From 0.20
+on NVRTC is asked what it compiles for before any kernel is. Some releases (0.18.1) refuse to be imported without
+cuda-bindings, which they name only as extras, unless a variable turns that off. Numba by itself is a compiler for the
+CPU, whether or not its old CUDA target is used, so that nothing is said of its CUDA.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, problems
+from ..installations.parts import add_parts
+from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
+from ..installations.text import version
+from ..loader.steps import Ask
+from ..owners.requirements import extra_of, requirement_name
+
+if TYPE_CHECKING:
+    from ..python.site import Site
+
+_VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
+_IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
+_COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")
+_DRIVER = Ask(("libcuda.so.1",), optional=False)
+_BY_THE_LOADER = Ask(("libnvvm.so.4", "libnvvm.so"))
+
+
+def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Those of the two that are there."""
+    numba, cuda = locate(site, "numba", ("numba",)), locate(site, "numba_cuda", ("numba-cuda",))
+    return [*([_read_numba(numba)] if numba else []), *([_read_cuda(cuda)] if cuda else [])]
+
+
+def _read_numba(here: Here) -> dict[str, Any]:
+    facts = here.gather("numba")
+    match = _VERSION.search(here.text("_version.py") or "")
+    said = version(match[1]) if match else None
+    facts.add(f"file {here.path}/_version.py", version=said)
+    add_declared(facts, here)
+    return facts.record(problems(here, said, "_version.py", ("_version.py",)))
+
+
+def _read_cuda(here: Here) -> dict[str, Any]:
+    facts = here.gather("numba-cuda", extends="numba")
+    said = version((here.text("VERSION") or "").strip())
+    facts.add(f"file {here.path}/VERSION", version=said)
+    if here.wheel:
+        facts.add(here.wheel["source"], needs_one_of=_bindings(here) or None)
+    add_declared(facts, here)
+    facts.add(f"file {here.path}", cpu_only=False)
+    preloads = [preload for library in _COMPILERS for preload in found_by_pathfinder(here.site, library)]
+    parts = here.files(r"_dispatcher\b.*\.so", "numba/cuda/cext")
+    add_parts(facts, here, parts, preloads=preloads, asks=(_DRIVER, *_compilers(here)))
+    return facts.record(problems(here, said, "VERSION", ("VERSION",)))
+
+
+def _compilers(here: Here) -> list[Ask]:
+    asks_nvrtc = "def get_supported_ccs" in (here.text("numba/cuda/cudadrv/nvrtc.py") or "")
+    nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
+    return [*nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ())]
+
+
+def _bindings(here: Here) -> list[list[str]]:
+    """NVIDIA's bindings as each extra for a CUDA asks for them, where the import refuses to do without."""
+    off = str(here.site.request["variables"].get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
+    if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
+        return []
+    groups: dict[str, list[str]] = {}
+    for line in (here.wheel or {}).get("requires") or ():
+        extra = extra_of(line)
+        if requirement_name(line) in ("cuda-bindings", "cuda-core") and extra and re.fullmatch(r"cu\d{2}", extra):
+            groups.setdefault(extra, []).append(line.partition(";")[0].strip())
+    return [groups[extra] for extra in sorted(groups)]

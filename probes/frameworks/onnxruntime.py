@@ -1,0 +1,115 @@
+"""ONNX Runtime: several distributions that all fill the package ``onnxruntime``, one over the other.
+
+What Linux wheels hold (onnxruntime, -gpu and -openvino, 1.11 to 1.31): ``capi/onnxruntime_pybind11_state*.so``
+decides which execution providers there are; a provider for a GPU is a library of its own,
+``libonnxruntime_providers_cuda.so`` (from 1.31 on the CUDA one may also be a plug-in), which needs
+``libonnxruntime_providers_shared.so`` and CUDA's libraries. ``capi/build_and_package_info.py`` (not in every release:
+absent from 1.18.0, say) assigns ``package_name``, ``__version__`` and ``cuda_version``. Where a CPU and a GPU
+distribution were installed over each other, both their names stand in the metadata, and which of them the files are
+of, their sizes tell. Before 1.14 ``capi/_ld_preload.py`` loads CUDA's libraries by name. Later releases load nothing
+themselves: without ``preload_dlls()`` or an imported PyTorch, NVIDIA's wheels are not found.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, owners, problems
+from ..installations.parts import add_parts, cuda_by_loads
+from ..installations.text import assigned, cuda_version, version
+from ..loader.steps import Ask, Preload
+from ..python.site import Gathered
+
+if TYPE_CHECKING:
+    from ..python.site import Site
+
+_INFO = "capi/build_and_package_info.py"
+_STATE = r"onnxruntime_pybind11_state\b.*\.so"
+_PROVIDER = re.compile(r"libonnxruntime_providers_([a-z0-9_]{2,30})\.so")
+_PROVIDERS = {
+    "cuda": "CUDA", "tensorrt": "TensorRT", "nv_tensorrt_rtx": "NvTensorRTRTX", "openvino": "OpenVINO", "rocm": "ROCM",
+    "migraphx": "MIGraphX", "cann": "CANN", "qnn": "QNN", "vitisai": "VitisAI", "dnnl": "Dnnl",
+}  # fmt: skip
+_ON_NVIDIA = frozenset({"CUDA", "TensorRT", "NvTensorRTRTX"})
+_ON_OTHERS = frozenset({"ROCM", "MIGraphX"})
+_NAMED = re.compile(r"""CDLL\(\s*["'](lib[\w.+-]{2,60}\.so[.0-9]{0,12})["']""")
+_PRELOADS = re.compile(r"^def preload_dlls\(", re.MULTILINE)
+_GPU_BUILD = re.compile(r"onnxruntime-gpu|ort-(?:nightly-)?gpu|onnxruntime-training")
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The ONNX Runtime that ``import onnxruntime`` would take."""
+    here = locate(site, "onnxruntime", names)
+    if here is None:
+        return []
+    info = here.text(_INFO) or ""
+    wheel = _wheel(here, info)
+    facts = here.gather(wheel["name"] if wheel else _named(info) or "onnxruntime")
+    said = version(assigned(info, "__version__"))
+    facts.add(f"file {here.path}/{_INFO}", version=said, cuda=cuda_version(assigned(info, "cuda_version")))
+    if wheel:
+        facts.add(wheel["source"], version=wheel["version"])
+    add_declared(facts, here)
+    _add_kind(facts, here, _providers(here))
+    if _PRELOADS.search(here.text("__init__.py") or ""):  # from 1.21 on
+        facts.add(f"file {here.path}/__init__.py", preload_call="onnxruntime.preload_dlls()")
+    _add_parts(facts, here)
+    cuda_by_loads(facts)
+    return [facts.record([*problems(_with_first(here, wheel), said, _INFO, ("capi",)), *_mixed(here, wheel)])]
+
+
+def _named(info: str) -> str | None:
+    name = assigned(info, "package_name")
+    return name if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]{2,60}", name) else None
+
+
+def _wheel(here: Here, info: str) -> dict[str, Any] | None:
+    """The distribution whose compiled part is there; where the sizes do not tell, the one that the build names."""
+    if len(here.wheels) < 2:
+        return here.wheel
+    state = next(iter(here.files(_STATE, "capi")), None)
+    fitting = owners(here, state) if state else list(here.wheels)
+    named = [wheel for wheel in fitting if wheel["name"] == _named(info)]
+    return next(iter([*named, *fitting]), here.wheel)
+
+
+def _with_first(here: Here, wheel: dict[str, Any] | None) -> Here:
+    others = [each for each in here.wheels if each is not wheel]
+    return Here(here.site, here.found, tuple([wheel, *others] if wheel else others), here.conda)
+
+
+def _mixed(here: Here, wheel: dict[str, Any] | None) -> list[str]:
+    """Files of several distributions in one package."""
+    if wheel is None or len({each["name"] for each in here.wheels}) < 2:
+        return []
+    others = ", ".join(f"{each['name']} {each['version']}" for each in here.wheels if each is not wheel)
+    return [f"{others} was installed into the same package; the files there are of {wheel['name']} {wheel['version']}"]
+
+
+def _providers(here: Here) -> list[str]:
+    found = (_PROVIDER.fullmatch(name) for name in sorted(here.names("capi")))
+    return [_PROVIDERS.get(match[1], match[1]) for match in found if match and match[1] != "shared"]
+
+
+def _add_kind(facts: Gathered, here: Here, providers: list[str]) -> None:
+    """Whether there is a provider for a GPU; the distribution's name alone counts only where no file can be seen."""
+    if "capi" in here.names():
+        left_over = facts.known("name") == "onnxruntime" and len(here.wheels) > 1
+        on_gpu = bool(set(providers) & (_ON_NVIDIA | _ON_OTHERS)) and not left_over
+        facts.add(f"file {here.path}/capi", providers=[*providers, "CPU"], cpu_only=not on_gpu)
+    elif here.wheel and _GPU_BUILD.match(here.wheel["name"]):
+        facts.add(here.wheel["source"], cpu_only=False)
+
+
+def _add_parts(facts: Gathered, here: Here) -> None:
+    state = here.files(_STATE, "capi")
+    shared = here.files(r"libonnxruntime_providers_shared\.so", "capi")
+    on_gpu = here.files(r"libonnxruntime_providers_(?:cuda|tensorrt|nv_tensorrt_rtx)\.so", "capi")
+    if facts.known("cpu_only"):
+        on_gpu = []
+    text = here.text("capi/_ld_preload.py") or ""
+    preloads = [Preload((name,)) for name in dict.fromkeys(_NAMED.findall(text))]
+    required = [path for path in on_gpu if "tensorrt" not in path]
+    asks = [Ask((path,), by=None) for path in on_gpu if path not in required]
+    add_parts(facts, here, [*state, *(shared if on_gpu else []), *required], preloads=preloads, asks=asks)

@@ -1,0 +1,93 @@
+"""PaddlePaddle.
+
+What Linux wheels hold (paddlepaddle-gpu 1.7.0.post107 and 2.6.2, paddlepaddle 3.3.1): ``version/__init__.py`` (in 1.x
+``version.py``, with less in it) assigns ``full_version``, and ``cuda_version`` and ``cudnn_version`` as texts,
+``'False'`` in a build for the CPU; later also ``nccl_version``, ``tensorrt_version`` and ``compiled_cuda_archs``. The
+compiled parts are ``base/libpaddle.so`` (before 2.5 ``fluid/core_avx.so`` and the like) with ``libs/libphi*.so``. A
+build that names no wheels of NVIDIA's opens CUDA's libraries by the names that a toolkit for developers has,
+``libcublas.so`` and ``libcudnn.so``, the latter also in ``/usr/local/cuda/lib64`` (seen of 2.6.2 by calling the
+functions of ``libphi.so`` that load them).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, owners, problems
+from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
+from ..installations.text import assigned, cuda_version, digits_as_version, version
+from ..loader.steps import Ask
+
+if TYPE_CHECKING:
+    from ..python.site import Gathered, Site
+
+_POST = ".post"
+_CUBLAS = ("libcublas.so",)
+_CUDNN = ("libcudnn.so", "/usr/local/cuda/lib64/libcudnn.so")
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The PaddlePaddle that ``import paddle`` would take."""
+    here = locate(site, "paddle", names)
+    if here is None:
+        return []
+    parts = _parts(here)
+    fitting = owners(here, parts[-1]) if parts else list(here.wheels)
+    wheel = here.wheel if here.wheel in fitting else next(iter(fitting), None)
+    facts = here.gather(wheel["name"] if wheel else "paddlepaddle")
+    place = "version/__init__.py" if "version" in here.names() else "version.py"
+    text = here.text(place) or ""
+    said = version(assigned(text, "full_version"))
+    if said:
+        facts.add(f"file {here.path}/{place}", version=said, **_build(text))
+    add_declared(facts, here)
+    if wheel and wheel["name"].endswith("-gpu"):
+        facts.add(wheel["source"], cpu_only=False, cuda=_of_post(wheel["version"]))
+    add_parts(facts, here, parts, asks=_opened(facts, parts))
+    cuda_by_loads(facts)
+    linked = asks_for_cuda(facts) if parts else None
+    facts.add(f"elf {here.path}", cpu_only=None if linked is None else not linked)
+    return [facts.record(problems(here, said, place))]
+
+
+def _opened(facts: Gathered, parts: list[str]) -> list[Ask]:
+    """What it opens, where it is a build for CUDA that does not bring its libraries as wheels."""
+    brings = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
+    if not parts or brings or not facts.known("cuda") or facts.known("cpu_only"):
+        return []
+    by = parts[-1].rpartition("/")[2]
+    return [Ask(names, by=by, optional=False) for names in (_CUBLAS, _CUDNN)]
+
+
+def _build(text: str) -> dict[str, Any]:
+    cuda, hip = assigned(text, "cuda_version"), version(assigned(text, "hip_version"))
+    xpu = {assigned(text, "xpu_version"), assigned(text, "xpu_xre_version")} - {None, "False"}
+    archs = assigned(text, "compiled_cuda_archs")
+    numbers = [str(arch) for arch in archs if str(arch).isdigit()] if isinstance(archs, list) else []
+    return {
+        "cuda": cuda_version(cuda),
+        "cudnn": cuda_version_or_more(assigned(text, "cudnn_version")),
+        "tensorrt": version(assigned(text, "tensorrt_version")),
+        "hip": hip,
+        "cpu_only": None if cuda is None else cuda == "False" and not hip and not xpu,
+        "gpu_code": [f"sm_{number}" for number in numbers[:100]] or None,
+    }
+
+
+def cuda_version_or_more(value: object) -> str | None:
+    """A version such as cuDNN's ``8.6.0``, where it is one and no ``'False'`` or ``'0'``."""
+    text = version(value)
+    return text if text and text.strip("0.") else None
+
+
+def _of_post(text: str) -> str | None:
+    """CUDA 10.7 would be wrong: ``.post107`` means CUDA 10 with cuDNN 7, ``.post112`` CUDA 11.2."""
+    digits = text.partition(_POST)[2]
+    if not digits.isdigit() or len(digits) not in {2, 3}:
+        return None
+    return digits[:-1] if digits.endswith("7") else digits_as_version(digits)
+
+
+def _parts(here: Here) -> list[str]:
+    libraries = here.files(r"libphi\w*\.so", "libs")
+    return libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")

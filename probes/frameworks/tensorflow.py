@@ -1,0 +1,106 @@
+"""TensorFlow, read as files.
+
+What Linux wheels hold (looked at: 1.4 to 2.22, nightly builds, CPU and Intel's builds):
+``python/platform/build_info.py`` assigns ``build_info``, a dictionary (or an ``OrderedDict`` of pairs) with
+``is_cuda_build`` and, in most releases, ``cuda_version``, ``cudnn_version`` (the major alone) and
+``cuda_compute_capabilities``; 2.22 names only the first. Before 2.3 they were names of their own:
+``cuda_version_number``. 1.15, 2.0 and 2.1 keep the package in ``tensorflow_core``. CUDA's libraries are opened when
+they are first used, by ``libtensorflow_framework.so.2``, whose search path leads into NVIDIA's wheels; which wheels
+those are, the extra ``and-cuda`` of the metadata tells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, problems, text_of
+from ..installations.parts import add_parts
+from ..installations.text import assigned, cuda_version, mapping, targets
+from ..installations.xla_flags import unknown_flags
+from ..loader.steps import Ask
+from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
+
+if TYPE_CHECKING:
+    from ..python.site import Gathered, Site
+
+_INFO = "python/platform/build_info.py"
+_FRAMEWORK = r"libtensorflow_framework\.so(?:\.\d+)?"
+_EXTRAS = frozenset({"and-cuda", "cuda", None})
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The TensorFlow that ``import tensorflow`` would take."""
+    here = locate(site, "tensorflow", names)
+    if here is None or (not here.wheels and here.conda is None and "python" not in here.names()):
+        return []
+    name = here.wheel["name"] if here.wheel else "tensorflow"
+    facts = here.gather(name)
+    folder = _folder(here)
+    info = _build_info(site, folder) if folder else {}
+    if info:
+        facts.add(f"file {folder}/{_INFO}", **info)
+    if name == "tensorflow-rocm":
+        facts.add(here.wheel["source"] if here.wheel else "", cpu_only=False)
+    add_declared(facts, here)
+    _add_declared_cuda(facts, here)
+    parts = _parts(here, folder)
+    facts.add(f"file {folder}", unknown_flags=unknown_flags(site.request, parts))
+    by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
+    asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
+    if facts.known("gpu_code") and parts:  # the build names it; to list it anew in a gigabyte would take long
+        facts.add(f"file {folder}", binaries=parts)
+        parts = [path for path in parts if "libtensorflow_cc" not in path]
+    add_parts(facts, here, parts, asks=asks)
+    return [facts.record(problems(here, needs=("python",) if folder == here.path else ()))]
+
+
+def _folder(here: Here) -> str | None:
+    """The folder of the package's own files: ``tensorflow``, in some releases ``tensorflow_core`` beside it."""
+    if here.path is None or here.package is None:
+        return None
+    core = f"{here.package.folder}/tensorflow_core"
+    return core if "python" not in here.names() and "python" in here.site.names(core) else here.path
+
+
+def _build_info(site: Site, folder: str) -> dict[str, Any]:
+    text = text_of(site, f"{folder}/{_INFO}") or ""
+    said = mapping(text, "build_info") or {
+        "is_cuda_build": assigned(text, "is_cuda_build"),
+        "is_rocm_build": assigned(text, "is_rocm_build"),
+        "cuda_version": assigned(text, "cuda_version_number"),
+        "cudnn_version": assigned(text, "cudnn_version_number"),
+    }
+    gpu = {said.get("is_cuda_build"), said.get("is_rocm_build")}
+    known = {
+        "cpu_only": False if True in gpu else True if said.get("is_cuda_build") is False else None,
+        "cuda": cuda_version(said.get("cuda_version")),
+        "cudnn": cuda_version(said.get("cudnn_version")),
+        "gpu_code": targets(said.get("cuda_compute_capabilities")),
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def _add_declared_cuda(facts: Gathered, here: Here) -> None:
+    """The major version of CUDA by the wheels that the extra asks for, where the build does not name its own."""
+    wheel = here.wheel
+    if wheel and facts.known("cpu_only") is False:
+        lines = [line for line in wheel.get("requires") or () if extra_of(line) in _EXTRAS]
+        facts.add(wheel["source"], cuda=cuda_major(lines))
+
+
+def _parts(here: Here, folder: str | None) -> list[str]:
+    if folder is None:
+        return []
+    found = here.files(_FRAMEWORK, folder) + here.files(r"libtensorflow_cc\.so(?:\.\d+)?", folder)
+    return found + here.files(r"_pywrap_tensorflow_internal\.so", f"{folder}/python")
+
+
+def _asks(here: Here, cuda: str, cudnn: str | None, by: str | None) -> list[Ask]:
+    """What it opens: the libraries of the wheels that the extra names, else those that its own versions name."""
+    lines = [line for line in (here.wheel or {}).get("requires") or () if extra_of(line) in _EXTRAS]
+    found = libraries_of(lines)
+    if not found:
+        major, _, minor = cuda.partition(".")
+        found = [sonames(library, major, minor or "0") for library in ("cudart", "cublas", "cublasLt")]
+        found += [sonames("cudnn", cudnn)] if cudnn else []
+    return [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in found)]

@@ -1,0 +1,88 @@
+"""TensorRT, and its lean and dispatch runtimes.
+
+What wheels hold (8.5.3.1, 8.6.1, 10.3 and 11.4): 8.5 keeps bindings and libraries in ``tensorrt/``; from 8.6 on
+``tensorrt/`` only passes on to ``tensorrt_bindings/`` (``tensorrt.so``), and ``tensorrt_libs/`` holds
+``libnvinfer.so.10`` and its kin, whose kernels for each GPU lie in ``libnvinfer_builder_resource_sm90.so.…``. The
+names of the distributions end in the CUDA major: ``tensorrt-cu12-libs``. ``__init__.py`` of the bindings assigns
+``__version__``; that of the libraries loads all of ``nvidia/cuda_runtime/lib`` and the like (``os.path.join("nvidia",
+"cuda_runtime")``), then all of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import Here, add_declared, locate, problems, text_of
+from ..installations.parts import add_parts
+from ..installations.text import assigned, version
+from ..loader.steps import Preload
+from ..owners.requirements import cuda_major
+
+if TYPE_CHECKING:
+    from ..python.site import Gathered, Site
+
+_KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
+_SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
+_LIBRARY = {"tensorrt": "nvinfer", "tensorrt_lean": "nvinfer_lean", "tensorrt_dispatch": "nvinfer_dispatch"}
+_RESOURCE = re.compile(r"libnvinfer_builder_resource_sm(\d{2,3}[af]?)\.so[.0-9]*")
+_PTX = "libnvinfer_builder_resource_ptx"
+"""Where there is this too, the others are not all that it runs on."""
+_NEEDED = re.compile(r"""os\.path\.join\(\s*["']nvidia["']\s*,\s*["'](\w{2,30})["']""")
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Each of the three that is there."""
+    found = ((kind, locate(site, kind, _names_of(kind, names))) for kind in _KINDS)
+    return [_read(site, kind, here) for kind, here in found if here is not None]
+
+
+def _names_of(kind: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    own = kind.replace("_", "-")
+    return tuple(name for name in names if re.fullmatch(rf"{own}(?:-cu\d{{2}})?", name) or name == f"nvidia-{own}")
+
+
+def _read(site: Site, kind: str, here: Here) -> dict[str, Any]:
+    name = here.wheel["name"] if here.wheel else kind.replace("_", "-")
+    facts = here.gather(name)
+    bindings = locate(site, f"{kind}_bindings", (f"{name}-bindings",)) or here
+    said = version(assigned(bindings.text("__init__.py") or "", "__version__"))
+    facts.add(f"file {bindings.path}/__init__.py", version=said)
+    add_declared(facts, here)
+    _add_cuda(facts, site, here, kind)
+    libraries = locate(site, f"{kind}_libs", (f"{name}-libs",)) or bindings
+    resources = sorted({match[1] for each in libraries.names() if (match := _RESOURCE.fullmatch(each))}, key=_number)
+    if resources and not any(name.startswith(_PTX) for name in libraries.names()):
+        facts.add(f"file {libraries.path}", gpu_code=[f"sm_{each}" for each in resources])
+    parts = [*libraries.files(rf"lib{_LIBRARY[kind]}\.so\.\d+"), *bindings.files(rf"{kind}\b.*\.so")]
+    facts.add(f"file {libraries.path}", cpu_only=False)
+    add_parts(facts, bindings, parts, preloads=tensorrt_preloads(site, kind))
+    return facts.record(problems(here))
+
+
+def _number(target: str) -> tuple[int, str]:
+    digits = target.rstrip("af")
+    return int(digits), target
+
+
+def _add_cuda(facts: Gathered, site: Site, here: Here, kind: str) -> None:
+    """The CUDA major, by the names of its distributions, else by the wheels that they ask for."""
+    own = kind.replace("_", "-")
+    family = [item for item in site.distributions if item["name"] == own or item["name"].startswith(f"{own}-")]
+    suffixes = {match[1]: item for item in family if (match := _SUFFIX.search(item["name"]))}
+    if len(suffixes) == 1:
+        major, item = next(iter(suffixes.items()))
+        facts.add(item["source"], cuda=major)
+    elif here.wheel and not suffixes:
+        facts.add(here.wheel["source"], cuda=cuda_major(here.wheel.get("requires") or ()))
+
+
+def tensorrt_preloads(site: Site, kind: str = "tensorrt") -> list[Preload]:
+    """What importing it loads before its bindings: all of some wheels' folders, then all of its own."""
+    for folder in site.folders:
+        own = next((name for name in (f"{kind}_libs", kind) if name in site.names(folder)), None)
+        text = text_of(site, f"{folder}/{own}/__init__.py") if own else None
+        if text is not None:
+            places = [f"nvidia/{module}/lib" for module in dict.fromkeys(_NEEDED.findall(text))]
+            return [Preload(("*.so*",), (place,), every=True) for place in [*places, own or ""]]
+    return []

@@ -1,0 +1,40 @@
+"""vLLM.
+
+What Linux wheels hold (0.6.3 and 0.33.0): ``_version.py`` assigns ``__version__ = version = '0.33.0'``, with a label
+for a CUDA other than the default one (``0.6.3+cu118``); the metadata pins torch by ``==``. The compiled parts are
+``_C*.abi3.so``, ``_moe_C*.abi3.so`` and others beside them, ``vllm_flash_attn/*.abi3.so``,
+``third_party/deep_gemm/*.so``. Builds for other devices have the same names and no code for NVIDIA's GPUs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..installations.package import add_declared, locate, problems
+from ..installations.parts import add_torch_extension, asks_for_cuda, cuda_by_loads
+from ..installations.text import assigned, version
+from .torch_family import add_pinned_torch, build_of
+
+if TYPE_CHECKING:
+    from ..python.site import Site
+
+_FOLDERS = ("", "vllm_flash_attn", "third_party/deep_gemm")
+
+
+def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The vLLM that ``import vllm`` would take."""
+    here = locate(site, "vllm", names)
+    if here is None:
+        return []
+    facts = here.gather(here.wheel["name"] if here.wheel else "vllm", extends="torch")
+    said = version(assigned(here.text("_version.py") or "", "__version__"))
+    if said:
+        facts.add(f"file {here.path}/_version.py", version=said, **build_of(said))
+    add_declared(facts, here)
+    add_pinned_torch(facts, here)
+    parts = [path for folder in _FOLDERS for path in here.files(r"[\w-]+(?:\.abi3|\.cpython[\w-]+)?\.so", folder)]
+    add_torch_extension(facts, here, parts)
+    cuda_by_loads(facts)
+    if parts and asks_for_cuda(facts):
+        facts.add(f"elf {here.path}", cpu_only=False)
+    return [facts.record(problems(here, said, "_version.py", ("engine",)))]

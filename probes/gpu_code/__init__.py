@@ -1,0 +1,1 @@
+"""The GPU code in a file: cubins and PTX, alone, in fatbins and in archives."""

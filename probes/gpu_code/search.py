@@ -1,0 +1,358 @@
+"""Members of a static archive (``ar``, the format of System V and GNU), thin ones too."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..elf.tables import (
+    PT_LOAD,
+    SHF_ALLOC,
+    SHF_EXECINSTR,
+    SHT_PROGBITS,
+    ElfError,
+    File,
+    Reader,
+    Window,
+    read_header,
+    read_sections,
+    read_segments,
+)
+from .fatbins import ALIGNMENT, ARCHITECTURE_SPECIFIC, ELF, FAMILY_SPECIFIC, PTX, START, Image, first_start, walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..elf.tables import Header, Section
+    from .fatbins import Bounds
+
+WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
+MEMBER_LIMIT = 1 << 16
+NAMES_LIMIT = 1 << 22
+PATH_LIMIT = 1 << 12
+_HEADER_SIZE = 60
+_HEADER_END = b"`\n"
+_TABLES = {b"/", b"/SYM64/", b"//"}
+
+
+class Member(NamedTuple):
+    path: str | None
+    """Of the file beside a thin archive that is the member; None where the archive holds it."""
+    offset: int
+    size: int
+
+
+def is_archive(start: bytes) -> bool:
+    return start[: len(WHOLE)] in {WHOLE, THIN}
+
+
+def members(file: File, bounds: Bounds) -> Iterator[Member]:
+    """The members that are no tables of the archive itself; raises ElfError at a header that is none.
+
+    Members of a thin archive are files; one outside its folder is not followed, only noted.
+    """
+    thin = file.read(0, len(WHOLE)) == THIN
+    names = b""
+    at = len(WHOLE)
+    for _ in range(MEMBER_LIMIT):
+        if at + _HEADER_SIZE > file.size:
+            return
+        name, size = _header(file.exactly(at, _HEADER_SIZE, "the header of a member"))
+        start, table = at + _HEADER_SIZE, name in _TABLES
+        held = table or not thin
+        if held and start + size > file.size:
+            bounds.note("the last member of the archive is cut short")
+            size = file.size - start
+        if name == b"//":
+            names = file.read(start, min(size, NAMES_LIMIT))
+        elif not table:
+            yield from [Member(None, start, size)] if held else _beside(file.path, name, names, bounds)
+        at = start + (size + size % 2 if held else 0)
+    bounds.note(f"the archive has more than {MEMBER_LIMIT} members")
+
+
+def _header(raw: bytes) -> tuple[bytes, int]:
+    digits = raw[48:58].strip()
+    if raw[58:] != _HEADER_END or not digits.isdigit():
+        raise ElfError("the archive is damaged: a member has no header")
+    return raw[:16].rstrip(), int(digits)
+
+
+def _beside(path: str, name: bytes, names: bytes, bounds: Bounds) -> list[Member]:
+    """The file that a thin archive names by an offset into its table of names."""
+    offset = name[1:]
+    index = int(offset) if name.startswith(b"/") and offset.isdigit() else len(names)
+    end = names.find(b"/\n", index, index + PATH_LIMIT)
+    text = os.fsdecode(names[index:end]) if end >= 0 else ""
+    folder = os.path.realpath(os.path.dirname(path))
+    named = os.path.join(folder, text)
+    if not text or "\0" in text or not os.path.lexists(named):
+        bounds.note("a member of the thin archive is not there")
+        return []
+    member = os.path.realpath(named)
+    if os.path.commonpath([folder, member]) != folder:
+        bounds.note("a member of the thin archive lies outside the archive's folder")
+        return []
+    return [Member(member, 0, 0)]
+
+
+# The target of GPU code that stands alone: a cubin (an ELF file for the GPU) or PTX as text.
+#
+# Where a cubin says its target, as CUDA 11.8, 12.1, 12.4, 12.8, 12.9 and 13.0 write it:
+#
+# - ABI version 7 (byte 8 of the header): the low byte of ``e_flags`` is the capability, 0x800 means ``a``.
+# - ABI version 8, from CUDA 12.8 on: the second byte is the capability; ``a`` is 0x8 in CUDA 12, and from CUDA 13 on
+#   the attribute 9 of the section ``.nv.compat``; ``f`` stands only in the arguments of ptxas that ``.note.nv.tkinfo``
+#   keeps.
+
+
+MACHINE = 190
+"""EM_CUDA."""
+RELOCATABLE = 1
+"""ET_REL."""
+_NEWER_ABI = 8
+_SPECIFIC_OLDER, _SPECIFIC_NEWER = 0x800, 0x8
+_NOTES_LIMIT = 1 << 16
+_PTX_LIMIT = 1 << 16
+
+_ARGUMENT = re.compile(rb"-arch[ =]sm_(\d+)([af]?)\b")
+_VARIANT = {b"": 0, b"a": ARCHITECTURE_SPECIFIC, b"f": FAMILY_SPECIFIC}
+_PTX_VERSION = re.compile(rb"\.version\s+(\d{1,3})\.(\d{1,3})$")
+_PTX_TARGET = re.compile(rb"\.target\s+sm_(\d{1,4})([af]?)\b")
+
+_ATTRIBUTE = struct.Struct("<BBH")
+_COUNTED_ATTRIBUTE = 4
+_ISA_CLASS = 9
+
+
+def cubin(file: Reader, header: Header) -> Image:
+    """The cubin as an image; raises ElfError where it is damaged."""
+    if header.abi_version < _NEWER_ABI:
+        capability = header.flags & 0xFF
+        flags = ARCHITECTURE_SPECIFIC if header.flags & _SPECIFIC_OLDER else 0
+    else:
+        capability = header.flags >> 8 & 0xFF
+        flags = _variant(file, header, capability)
+    return Image(ELF, capability, flags, 0, 0, 0, file.size, 0)
+
+
+def is_relocatable(file: Reader, image: Image) -> bool:
+    """Whether the content is a plain cubin that still has to be linked."""
+    head = file.read(image.content, 18)
+    return len(head) == 18 and head.startswith(b"\x7fELF") and head[16] == RELOCATABLE
+
+
+def ptx(file: Reader) -> Image | None:
+    """PTX text as an image, or None where the text does not begin with a version and a target."""
+    lines = (line.strip() for line in file.read(0, _PTX_LIMIT).splitlines())
+    said = (line for line in lines if line and not line.startswith(b"//"))
+    version = _PTX_VERSION.match(next(said, b""))
+    target = _PTX_TARGET.match(next(said, b""))
+    if version is None or target is None:
+        return None
+    return Image(PTX, int(target[1]), _VARIANT[target[2]], int(version[2]), int(version[1]), 0, file.size, 0)
+
+
+def _variant(file: Reader, header: Header, capability: int) -> int:
+    sections = {section.name: section for section in read_sections(file, header)}
+    for number, variant in _ARGUMENT.findall(_content(file, sections.get(".note.nv.tkinfo"))):
+        if number == str(capability).encode():
+            return _VARIANT[variant]
+    if header.flags & _SPECIFIC_NEWER or _isa_class(_content(file, sections.get(".nv.compat"))):
+        return ARCHITECTURE_SPECIFIC
+    return 0
+
+
+def _content(file: Reader, section: Section | None) -> bytes:
+    return b"" if section is None else file.read(section.offset, min(section.size, _NOTES_LIMIT))
+
+
+def _isa_class(attributes: bytes) -> int:
+    """The value of the attribute that says for which class of instructions the code was made; 0 without one."""
+    at = 0
+    while at + _ATTRIBUTE.size <= len(attributes):
+        form, name, value = _ATTRIBUTE.unpack_from(attributes, at)
+        if name == _ISA_CLASS and form != _COUNTED_ATTRIBUTE:
+            return int(value)
+        at += _ATTRIBUTE.size + (value if form == _COUNTED_ATTRIBUTE else 0)
+    return 0
+
+
+# Where in an ELF file for the host GPU code lies.
+#
+# CUDA's own tools put it into three sections. Apart from them a program may keep fatbins as plain data and hand them to
+# the driver itself, as cuFFT and cuRAND of CUDA 13 and TensorRT do. Samples tell that it does; to find all of them, the
+# data has to be searched (about a second for a gigabyte).
+
+
+LOADABLE_SECTION, LINKABLE_SECTION = ".nv_fatbin", "__nv_relfatbin"
+OWN_SECTIONS = (LOADABLE_SECTION, LINKABLE_SECTION, ".cask_resource")
+"""The third holds kernels of cuBLASLt, cuDNN and cuSPARSELt."""
+_REGISTRATION = ".nvFatBinSegment"
+_REGISTRATION_SIZE = {64: 24, 32: 16}
+_UNREAD = {".llvm.offloading": "LLVM's offloading code"}
+
+SAMPLED_FROM, SAMPLED_FROM_ALONE = 1 << 20, 32 << 20
+"""Smaller sections of plain data are not sampled, in files with code in CUDA's own sections and in others."""
+SAMPLES, SAMPLE_SIZE = 16, 1 << 14
+SEARCHED_AT_ONCE = 16 << 20
+"""A section that was found to hold code is searched without being asked to, if it is not larger."""
+
+
+class Place(NamedTuple):
+    """A part of the file."""
+
+    name: str
+    start: int
+    end: int
+
+
+class Places(NamedTuple):
+    """Parts in the order of the file, none of which overlap within a list."""
+
+    own: list[Place]
+    """Where CUDA's tools put code."""
+    data: list[Place]
+    """Where a program may have put some."""
+    registered: int
+    """How many fatbins the program tells CUDA of when it starts; all of them lie in the first."""
+
+
+def places(file: Reader, header: Header, bounds: Bounds) -> Places:
+    """Where an ELF file for the host may hold GPU code; raises ElfError where its tables are not all there.
+
+    Without a table of sections, or where fatbins are registered that no section is named for, everything that would
+    be loaded counts as CUDA's.
+    """
+    sections = read_sections(file, header)
+    own = [_place(one) for one in sections if one.name in OWN_SECTIONS]
+    registered = sum(one.size for one in sections if one.name == _REGISTRATION) // _REGISTRATION_SIZE[header.bits]
+    for one in sections:
+        if one.name in _UNREAD and one.size:
+            bounds.note(f"it holds {_UNREAD[one.name]}, which is not read")
+    if not sections or (registered and not own):
+        segments = read_segments(file, header)
+        own = [Place("", one.offset, one.offset + one.size) for one in segments if one.type == PT_LOAD]
+        return Places(_apart(own, file, bounds), [], registered)
+    data = [_place(one) for one in sections if _is_plain_data(one)]
+    return Places(_apart(own, file, bounds), _apart(data, file, None), registered)
+
+
+def worth_searching(file: Reader, found: Places, bounds: Bounds) -> list[Place]:
+    """Plain data that holds code and is soon searched; that there is more is noted."""
+    smallest = SAMPLED_FROM if found.own else SAMPLED_FROM_ALONE
+    hits = [one for one in found.data if one.end - one.start >= smallest and _sample(file, one, bounds)]
+    large = [one.name for one in hits if one.end - one.start > SEARCHED_AT_ONCE]
+    if large:
+        bounds.note(f"it holds more GPU code in {', '.join(large)}, outside CUDA's own sections")
+    return [one for one in hits if one.end - one.start <= SEARCHED_AT_ONCE]
+
+
+def _sample(file: Reader, place: Place, bounds: Bounds) -> bool:
+    """Whether one of the samples, taken at equal distances, holds the beginning of a fatbin."""
+    distance = (place.end - place.start) // SAMPLES
+    bounds.count_bytes(SAMPLES * SAMPLE_SIZE)
+    starts = range(place.start, place.start + SAMPLES * distance, distance)
+    return any(first_start(file.read(start, SAMPLE_SIZE), 1) >= 0 for start in starts)
+
+
+def _place(section: Section) -> Place:
+    return Place(section.name, section.offset, section.offset + section.size)
+
+
+def _is_plain_data(section: Section) -> bool:
+    loaded = section.flags & SHF_ALLOC and not section.flags & SHF_EXECINSTR
+    return section.type == SHT_PROGBITS and bool(loaded) and section.name not in OWN_SECTIONS
+
+
+def _apart(found: Iterable[Place], file: Reader, bounds: Bounds | None) -> list[Place]:
+    """The places in order, without what overlaps the one before or lies beyond the end (which is noted)."""
+    apart: list[Place] = []
+    done = 0
+    for place in sorted(found, key=lambda one: (one.start, one.end)):
+        if place.end > file.size and bounds:
+            bounds.note(f"{place.name or 'what is loaded'} lies beyond the end of the file")
+        start, end = max(place.start, done), min(place.end, file.size)
+        if start < end:
+            apart.append(Place(place.name, start, end))
+            done = end
+    return apart
+
+
+# GPU code in a file of any kind: recognized by its first bytes, and archives member by member.
+
+
+ELF_START = b"\x7fELF"
+
+
+class Found(NamedTuple):
+    """One piece of GPU code, and where it was."""
+
+    section: str
+    relocatable: bool
+    image: Image
+
+
+def search(file: File, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+    """All GPU code in the file; in all plain data too if it is meant to be ``everywhere``, else only in little of it.
+
+    What is wrong is noted in ``bounds``, or raised as ElfError where nothing more can be read.
+    """
+    if not is_archive(file.read(0, 8)):
+        yield from _in_file(file, bounds, everywhere=everywhere)
+        return
+    for member in members(file, bounds):
+        try:
+            yield from _in_member(file, member, bounds, everywhere=everywhere)
+        except ElfError as error:
+            bounds.note(f"a member of the archive: {error}")
+
+
+def _in_member(archive: File, member: Member, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+    if member.path is not None:
+        with File(member.path) as beside:
+            yield from _in_file(beside, bounds, everywhere=everywhere)
+        return
+    for found in _in_file(Window(archive, member.offset, member.size), bounds, everywhere=everywhere):
+        yield found._replace(image=found.image._replace(offset=found.image.offset + member.offset))
+
+
+def _in_file(file: Reader, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+    start = file.read(0, len(START))
+    if start.startswith(ELF_START):
+        header = read_header(file)
+        if header.machine == MACHINE:
+            yield Found("", header.type == RELOCATABLE, cubin(file, header))
+        else:
+            yield from _in_host_elf(file, header, bounds, everywhere=everywhere)
+    elif start == START:
+        yield from _in_place(file, Place("", 0, file.size), bounds)
+    else:
+        text = ptx(file)
+        if text is None:
+            bounds.note("it is no ELF file, archive, fatbin or PTX" if file.size else "it is empty")
+        else:
+            yield Found("", relocatable=False, image=text)
+
+
+def _in_host_elf(file: Reader, header: Header, bounds: Bounds, *, everywhere: bool) -> Iterator[Found]:
+    found = places(file, header, bounds)
+    before = bounds.containers
+    for place in found.own:
+        yield from _in_place(file, place, bounds)
+    there = bounds.containers - before
+    if there < found.registered:
+        bounds.note(f"it registers {found.registered} fatbins with CUDA, of which {there} were found")
+    for place in found.data if everywhere else worth_searching(file, found, bounds):
+        yield from _in_place(file, place, bounds)
+
+
+def _in_place(file: Reader, place: Place, bounds: Bounds) -> Iterator[Found]:
+    unit = ALIGNMENT if place.name in OWN_SECTIONS else 1
+    for image in walk(file, place.start, place.end, bounds, unit):
+        if place.name == LOADABLE_SECTION:
+            yield Found(place.name, relocatable=False, image=image)
+        else:
+            yield Found(place.name, place.name == LINKABLE_SECTION or is_relocatable(file, image), image)

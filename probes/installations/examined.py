@@ -1,0 +1,188 @@
+"""Which environments are examined, and their records; kept for the probe that comes next in the same process."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from ..kit.paths import printable
+from ..kit.reading import Request
+from ..owners.shipped import shipped
+from ..python.candidates import Candidate, asked_for, everywhere, found
+from ..python.distributions import installed_by_conda, installed_in
+from ..python.layout import read_layout
+from ..python.search_path import mapped, search_path
+from ..python.site import Site
+from ..python.unreadable import refused_of, unreadable
+from .catalog import DETAILED, frameworks_and
+from .package import folder_of
+from .shadowing import shadowing
+
+Record = dict[str, Any]
+Libraries = tuple[list[Record], bool]
+Progress = Callable[[str], None]
+
+_SECONDS = 7.0
+"""With ``--all-envs``: after that, no further environment is begun."""
+_MOST = 200
+
+_kept: list[tuple[Request, Examined]] = []
+"""The last request (the object itself) and what it led to."""
+
+
+class Examined(list[Record]):
+    """The records, the one that is judged first."""
+
+    complete = False
+    """Whether none was left out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.searched: dict[str, Libraries] = {}
+        """By the key of an environment, the libraries in it and on the machine, where they were looked for already."""
+
+    def libraries(self, request: Request) -> Libraries:
+        """The copies of libraries in them and on the machine, and whether none was left out."""
+        known = self.searched.get(self[0]["key"]) if len(self) == 1 else None
+        return known or _libraries(request, self)
+
+
+def examined(request: Request) -> Examined:
+    """The environments of this request, examined again only where this process has not done so; never raises.
+
+    What one environment makes fail is told by the probe whose task they are; here it only leaves the list incomplete.
+    """
+    if not _kept or _kept[0][0] is not request:
+        with contextlib.suppress(Exception):
+            for _ in examine(request):
+                pass
+    return _kept[0][1]
+
+
+def examine(request: Request, progress: Progress = lambda _: None) -> Iterator[Record]:
+    """Examine them one after the other: what ``--python`` names, else the best that was found, and those named beside.
+
+    Without ``--all-envs`` that is one other that has a framework, when the first has none. An environment made only to
+    run envcheck (by uvx or pipx) may lead PATH and holds no framework: it is passed over as the one to judge.
+    """
+    chosen = Examined()
+    _kept[:] = [(request, chosen)]
+    examiner = _Examiner(request, progress, chosen.searched)
+    started = time.monotonic()
+    passed_over: list[Record] = []
+    for candidate in _candidates(request, chosen):
+        if request.get("all_envs") and (time.monotonic() - started > _SECONDS or len(chosen) >= _MOST):
+            return
+        record = examiner.examine(candidate)
+        if any(record["key"] == other["key"] for other in chosen):
+            continue
+        if not chosen and candidate.own and candidate.why == "PATH" and not _has_framework(record):
+            passed_over.append(record)
+            continue
+        if chosen and not _wanted_beside(request, candidate, record):
+            continue
+        chosen.append({**record, "judged": not chosen})
+        yield chosen[-1]
+    for record in passed_over if request.get("all_envs") else ():
+        if all(record["key"] != other["key"] for other in chosen):
+            chosen.append({**record, "judged": not chosen})
+            yield chosen[-1]
+    chosen.complete = True
+
+
+def _candidates(request: Request, chosen: list[Record]) -> Iterator[Candidate]:
+    yield from asked_for(request)
+    if request.get("all_envs"):
+        yield from found(request)
+        yield from everywhere(request)
+        return
+    for candidate in found(request):
+        if any(_has_framework(record) for record in chosen):
+            return
+        yield candidate
+
+
+def _wanted_beside(request: Request, candidate: Candidate, record: Record) -> bool:
+    return bool(request.get("all_envs")) or candidate.why == "--python" or _has_framework(record)
+
+
+def _has_framework(record: Record) -> bool:
+    return any("version" in framework for framework in record.get("frameworks", {}).get("items", ()))
+
+
+class _Examiner:
+    """Reads no environment twice."""
+
+    def __init__(self, request: Request, progress: Progress, searched: dict[str, Libraries]) -> None:
+        self._request = request
+        self._progress = progress
+        self._searched = searched
+        self._known: dict[str, Record] = {}
+
+    def examine(self, candidate: Candidate) -> Record:
+        key = candidate.key(self._request)
+        if key not in self._known:
+            self._progress(f"reading {printable(key)}")
+            self._known[key] = _examined(self._request, candidate, key, self._searched)
+        return {**self._known[key], "why": candidate.why}
+
+
+def _examined(request: Request, candidate: Candidate, key: str, searched: dict[str, Libraries]) -> Record:
+    place = candidate.place
+    record: Record = {
+        "key": key,
+        "executable": place.executable,
+        "source": f"file {place.executable or candidate.asked}",
+    }
+    if place.prefix is None:
+        return _known({**record, "problem": place.problem, "unreadable": refused_of(request, candidate.asked)})
+    layout = read_layout(request, place, key)
+    path = search_path(request, layout)
+    wheels = installed_in(request, path.folders, DETAILED)
+    conda = installed_by_conda(request, key, DETAILED)
+    complete = path.complete and wheels.complete and conda.complete
+    distributions = [*wheels.items, *conda.items]
+    leading = {folder: led_by for folder, led_by in zip(path.folders, path.led_by, strict=True) if led_by}
+    for item in distributions if leading else ():
+        if folder_of(item) in leading:
+            item["led_by"] = leading[folder_of(item)]
+    site = Site(
+        request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders), path.led_by
+    )
+    looked = shipped(request, distributions, DETAILED, layout.version)
+    record |= {
+        "python": layout.version,
+        "implementation": layout.implementation,
+        "prefix": key,
+        "base_prefix": layout.base,
+        "manager": layout.manager,
+        "lock_file": layout.lock_file,
+        "externally_managed": layout.externally_managed,
+        "site_packages": list(path.folders),
+        "distributions": [*shadowing(site, looked), *distributions],
+        "distributions_complete": complete,
+        "damaged": [*wheels.damaged, *conda.damaged],
+        "shipped": looked,
+        "startup": list(path.startup),
+        "problem": layout.problem,
+    }
+
+    # Of several environments nobody knows yet in which of them libraries are to be looked for.
+    further = [] if request.get("all_envs") else [partial(_libraries, request, [record])]
+    found, told = frameworks_and(site, *further)
+    searched.update((key, libraries) for libraries in told if libraries)
+    record["unreadable"] = unreadable(request, place, layout, path.folders, asked_for=candidate.why == "--python")
+    return _known({**record, "frameworks": {"items": found, "complete": complete}})
+
+
+def _libraries(request: Request, environments: list[Record]) -> Libraries:
+    from ..cuda_libraries.search import found  # where a copy of this process searches, this one needs none of it
+
+    return found(request, environments)
+
+
+def _known(record: Record) -> Record:
+    return {name: value for name, value in record.items() if value is not None}

@@ -1,0 +1,51 @@
+"""What code that writes C when a program runs compiles it with: a compiler, and the headers of its Python."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from ..kit.paths import is_file, is_program, printable
+from ..loader.script import started
+
+if TYPE_CHECKING:
+    from ..python.site import Site
+
+COMPILER, NAMED, HEADERS = "C compiler", "CC", "Python.h"
+_COMPILERS = ("gcc", "clang")
+_PYTHON = re.compile(r"python3\.\d{1,3}t?")
+
+
+def host_compiler(site: Site) -> dict[str, str]:
+    """Where the compiler and the headers are, by ``COMPILER`` (``NAMED`` for one of CC's that is not there) and
+    ``HEADERS``; empty where they are not.
+
+    A compiler that ``CC`` names is taken for its own; one of several words counts as it stands. Without PATH, or a
+    Python whose folder is known, nothing is said.
+    """
+    variables = site.request.get("variables") or {}
+    found: dict[str, str] = {}
+    named, path = variables.get("CC"), variables.get("PATH")
+    if named:
+        found |= {COMPILER: printable(named)} if _may_be_there(site, named, path) else {NAMED: ""}
+    elif path is not None:
+        found[COMPILER] = printable(_on_path(site, path, _COMPILERS))
+    images = started(site).images
+    program = images[0].path if images else ""
+    if _PYTHON.fullmatch(os.path.basename(program)):
+        place = f"{os.path.dirname(os.path.dirname(program))}/include/{os.path.basename(program)}/{HEADERS}"
+        found[HEADERS] = printable(place) if is_file(site.request, place) else ""
+    return found
+
+
+def _may_be_there(site: Site, named: str, path: str | None) -> bool:
+    if named.startswith("/"):
+        return is_program(site.request, named) or " " in named
+    return path is None or " " in named or "/" in named or bool(_on_path(site, path, (named,)))
+
+
+def _on_path(site: Site, value: str, names: tuple[str, ...]) -> str:
+    folders = [folder for folder in value.split(":") if folder.startswith("/")]
+    places = (f"{folder}/{name}" for name in names for folder in folders)
+    return next((place for place in places if is_program(site.request, place)), "")

@@ -1,0 +1,174 @@
+"""What the compiled parts of a framework ask for, and which files a process of its Python would be given for that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..elf.library import constants
+from ..gpu_code.targets import gpu_targets
+from ..kit.links import resolve
+from ..kit.reading import below
+from ..loader.report import records
+from ..loader.script import called, imported, started
+from ..loader.steps import Ask, Preload
+from ..loader.symbols import unresolved
+from .torch_files import torch_of
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from ..kit.reading import Request
+    from ..loader.process import Process
+    from ..python.site import Gathered, Site
+    from .package import Here
+
+__all__ = ["Ask", "Preload", "examined"]
+
+_KEPT = 64
+_Key: TypeAlias = "tuple[int, tuple[Preload, ...], tuple[str, ...]]"
+_MET: dict[_Key, Process] = {}
+"""What lies in a process once parts were imported into it, for those that are imported after them."""
+
+
+def examined(
+    site: Site,
+    parts: Sequence[str],
+    *,
+    preloads: Sequence[Preload] = (),
+    asks: Sequence[Ask] = (),
+    extends: Sequence[str] = (),
+) -> dict[str, Any]:
+    """What ``binaries``, ``gpu_code``, ``loads``, ``loads_complete``, ``looks_in_wheels`` and ``unresolved`` of a
+    ``Framework`` are.
+
+    ``parts`` are paths, as the examined machine sees them, of compiled files that its import loads, in that order.
+    ``extends`` are those of the framework that is imported before it, with that one's ``preloads`` among ``preloads``.
+    ``gpu_code`` is missing where no part has any or not all could be read, ``loads`` where the search of this Python's
+    loader is not known at all.
+    """
+    facts: dict[str, Any] = {"binaries": list(parts)}
+    targets = _gpu_code(site.request, parts)
+    if targets:
+        facts["gpu_code"] = targets
+    parts, preloads, python = tuple(parts), tuple(preloads), started(site)
+    process = _met(python, site, preloads, tuple(extends)).copy()
+    if process.system.problem:
+        return {**facts, "loads_complete": False}
+    met = imported(process, site, parts, preloads, first=not extends)
+    if not extends:
+        _keep((id(python), preloads, parts), process.copy())
+    missing = unresolved(process, met.events) if extends else None
+    if missing is not None:
+        facts["unresolved"] = missing
+    events = [*met.events, *called(process, site, tuple(asks), parts, met)]
+    told = {"loads": records(process, site, events), "loads_complete": process.complete}
+    return {**facts, **told, "looks_in_wheels": _looks_in_wheels(process, preloads)}
+
+
+def _met(python: Process, site: Site, preloads: tuple[Preload, ...], extends: tuple[str, ...]) -> Process:
+    """The process when the import of the parts begins: the same for all extensions of one framework."""
+    if not extends:
+        return python
+    key = (id(python), preloads, extends)
+    if key not in _MET:
+        process = python.copy()
+        imported(process, site, extends, preloads, first=True)
+        _keep(key, process)
+    return _MET[key]
+
+
+def _keep(key: _Key, process: Process) -> None:
+    if len(_MET) >= _KEPT:
+        _MET.clear()
+    _MET[key] = process
+
+
+def _looks_in_wheels(process: Process, preloads: tuple[Preload, ...]) -> bool:
+    """Whether a preload, or the search path of a file in the process, leads to where NVIDIA's wheels lay libraries."""
+    if any(folder.startswith("nvidia/") for preload in preloads for folder in preload.folders):
+        return True
+    return any(
+        entry.startswith("$ORIGIN/") and "/nvidia/" in entry
+        for image in process.images
+        for entry in (*image.head.rpath, *(image.head.runpath or ()))
+    )
+
+
+def _gpu_code(request: Request, parts: Sequence[str]) -> list[str] | None:
+    """All targets of the parts; None where they are not all known."""
+    found: dict[str, None] = {}
+    for path in parts:
+        inside = resolve(request, path)
+        code = gpu_targets(below(request, inside)) if inside else None
+        if code is None or not code.complete:
+            return None
+        found.update(dict.fromkeys(code.targets))
+    return list(found)
+
+
+# The compiled parts of a framework: what they hold and ask for, told by the files themselves.
+
+
+_FIELDS = {"cudart": "cuda", "cublas": "cuda", "cudnn": "cudnn", "nvinfer": "tensorrt"}
+_NUMBERED = re.compile(rf"lib({'|'.join(_FIELDS)})(?:[-.][0-9a-f]{{8}})?\.so\.(\d{{1,2}})(?:\.\d+)*")
+_CUDA = re.compile(r"lib(?:cuda|cudart|cublas|cudnn|cufft|curand|cusolver|cusparse|nccl|nvrtc|nvinfer)\b")
+_OPENED = re.compile(rb"lib(?:cuda|cublas|cublasLt|cudnn|nccl|nvrtc|curand|cufft)\.so\.\d{1,2}(?:\.\d)?")
+_NAME_LIMIT = 64
+
+
+def add_parts(
+    facts: Gathered,
+    here: Here,
+    parts: Sequence[str],
+    *,
+    preloads: Sequence[Preload] = (),
+    asks: Sequence[Ask] = (),
+    extends: Sequence[str] = (),
+) -> None:
+    """What ``parts`` (in the order in which they are loaded) hold and need; an empty list where there are none."""
+    if here.path is None:
+        return
+    if not parts:
+        facts.add(f"file {here.path}", binaries=[])
+        return
+
+    said = examined(here.site, list(parts), preloads=preloads, asks=asks, extends=extends)
+    facts.add(f"elf {here.path}", **said)
+
+
+def add_torch_extension(
+    facts: Gathered, here: Here, parts: Sequence[str], *, preloads: Sequence[Preload] = (), asks: Sequence[Ask] = ()
+) -> None:
+    """The same of an extension of PyTorch, which is loaded into a process that has imported torch."""
+    torch = torch_of(here.site)
+    add_parts(facts, here, parts, preloads=(*torch.preloads, *preloads), asks=asks, extends=torch.parts)
+
+
+def cuda_by_loads(facts: Gathered) -> None:
+    """The major versions of CUDA and of what belongs to it, by the libraries that the parts ask for."""
+    for load in facts.known("loads") or ():
+        match = _NUMBERED.fullmatch(load["name"])
+        if match:
+            facts.add(load["source"], **{_FIELDS[match[1]]: match[2]})
+
+
+def asks_for_cuda(facts: Gathered) -> bool | None:
+    """Whether the parts ask for CUDA or hold code for it; None where they could not be looked at."""
+    if facts.known("loads") is None and facts.known("gpu_code") is None:
+        return None
+    named = any(_CUDA.match(load["name"]) for load in facts.known("loads") or ())
+    return named or bool(facts.known("gpu_code"))
+
+
+def asked_by_name(here: Here, path: str) -> list[Ask]:
+    """The libraries of CUDA whose whole file names stand among the constants of a part: its code opens them."""
+    data, names = constants(here.site.request, path) or b"", dict[str, None]()
+    at = data.find(b".so.")  # a search for what is rare: the constants of a library are many megabytes
+    while at >= 0:
+        start, end = data.rfind(b"\0", max(0, at - _NAME_LIMIT), at) + 1, data.find(b"\0", at, at + _NAME_LIMIT)
+        if _OPENED.fullmatch(data, start, max(start, end)):
+            names[data[start:end].decode()] = None
+        at = data.find(b".so.", at + 1)
+    return [Ask((name,), by=path.rpartition("/")[2]) for name in names]

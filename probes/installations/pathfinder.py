@@ -1,0 +1,172 @@
+"""The toolkit in which cuda-pathfinder looks for a library that neither wheels nor the loader have.
+
+By versions 1.0 to 1.9: the one that ``CUDA_PATH``, else ``CUDA_HOME`` names (up to 1.4 the other way round); for NVVM,
+which lies aside of the other libraries, from 1.4 on also the one to which the runtime belongs that the loader finds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from ..loader.script import caller_of_ctypes, started
+from ..loader.steps import Ask, Preload
+from .package import text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..python.site import Site
+
+_VARIABLES = ("CUDA_PATH", "CUDA_HOME")
+_LIBRARIES = ("lib64", "lib")
+_CATALOGUES = (
+    "cuda/pathfinder/_dynamic_libs/descriptor_catalog.py",
+    "cuda/pathfinder/_dynamic_libs/supported_nvidia_libs.py",
+)
+"""Where it lists the names that it asks for, from 1.4 on and before."""
+_SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
+
+
+def found_in_toolkit(site: Site, library: str) -> list[Preload]:
+    """What it does about a library, named as in its file name, that was in no wheel."""
+    names = names_asked(site, library)
+    toolkits = [*_named(site), *(_of_runtime(site) if library == "nvvm" else ())] if names else ()
+    inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
+    folders = tuple(f"{toolkit}/{folder}" for toolkit in toolkits for folder in inner)
+    return [Preload(names, folders, unless_found=True)] if folders else []
+
+
+def text_in_pathfinder(site: Site, places: Sequence[str]) -> str:
+    """The text of the first of these files that the cuda-pathfinder of an environment has; empty where it has none."""
+    folders = [folder for folder in site.folders if "cuda" in site.names(folder)]
+    texts = (text_of(site, f"{folder}/{place}") for place in places for folder in folders)
+    return next((text for text in texts if text is not None), "")
+
+
+def names_asked(site: Site, library: str) -> tuple[str, ...]:
+    """The names by which the cuda-pathfinder of an environment asks for a library, the newest first; none where it
+    does not know it, or there is none.
+    """
+    return _names(site).get(library, ())
+
+
+def _names(site: Site) -> dict[str, tuple[str, ...]]:
+    if "pathfinder's names" not in site.kept:
+        text = text_in_pathfinder(site, _CATALOGUES)
+        found: dict[str, dict[str, None]] = {}
+        for match in _SONAME.finditer(text):
+            found.setdefault(match[1], {})[match[0]] = None
+        site.kept["pathfinder's names"] = {
+            library: tuple(sorted(names, key=_numbers, reverse=True)) for library, names in found.items()
+        }
+    names: dict[str, tuple[str, ...]] = site.kept["pathfinder's names"]
+    return names
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in name.partition(".so.")[2].split(".")]
+
+
+def _named(site: Site) -> list[str]:
+    variables = site.request.get("variables") or {}
+    values = (str(variables.get(name, "")) for name in _VARIABLES)
+    return [value.rstrip("/") for value in values if value.startswith("/")][:1]
+
+
+def _of_runtime(site: Site) -> list[str]:
+    """The folder above ``lib64``, ``lib`` or ``targets/*/lib`` in which the loader finds the runtime."""
+    if "runtime's toolkit" not in site.kept:
+        process = started(site).copy()
+        caller = caller_of_ctypes(process, site)
+        found = (process.open(name, caller)[0].image for name in names_asked(site, "cudart"))
+        image = next((image for image in found if image), None)
+        site.kept["runtime's toolkit"] = _toolkit(os.path.dirname(image.path)) if image else []
+    toolkit: list[str] = site.kept["runtime's toolkit"]
+    return toolkit
+
+
+def _toolkit(folder: str) -> list[str]:
+    above, _, name = folder.rpartition("/")
+    if name not in _LIBRARIES:
+        return []
+    targets, _, _ = above.rpartition("/")
+    return [targets.rpartition("/")[0] if targets.endswith("/targets") else above]
+
+
+# Where cuda-pathfinder looks for NVIDIA's libraries, for the frameworks that load them by it.
+#
+# By its versions 1.0 to 1.9: first the wheels, ``nvidia/cuNN/lib`` before ``nvidia/LIBRARY/lib``; then the conda
+# environment; then the loader is asked; at last a toolkit. A library that is loaded already is taken as it is. NVRTC's
+# wheel of CUDA 13.0 does not say where its builtins are: from 1.1 on, those that lie beside it are loaded with it, of
+# the release that ``load_dl_linux.py`` names.
+
+
+_FOLDERS = {
+    "cudart": "nvidia/cuda_runtime", "nvrtc": "nvidia/cuda_nvrtc", "nvJitLink": "nvidia/nvjitlink",
+    "nvvm": "nvidia/cuda_nvcc/nvvm", "cublasLt": "nvidia/cublas", "cusparselt": "nvidia/cusparselt",
+    "cutensor": "cutensor",
+}  # fmt: skip
+"""Folders of wheels that are not called as their library is."""
+_FILES = {"cusparselt": "cusparseLt"}
+_FIRST = {
+    "cublas": ("cublasLt",),
+    "cusolver": ("nvJitLink", "cusparse", "cublasLt", "cublas"),
+    "cusparse": ("nvJitLink",),
+    "cutensor": ("cublasLt",),
+}
+"""What it loads before."""
+_MAJOR = re.compile(r"cu\d{2}")
+_LINUX = "cuda/pathfinder/_dynamic_libs/load_dl_linux.py"
+_BUILTINS = "libnvrtc-builtins.so."
+_RELEASE = re.compile(r"libnvrtc-builtins\.so\.(\d{1,2})\.(\d{1,2})|major, minor = (\d{1,2}), (\d{1,2})")
+"""As it stands in the file's name, up to 1.8, or in the assignment from which 1.9 makes it."""
+
+
+def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
+    """What loading that library by cuda-pathfinder loads: what it depends on, and itself."""
+    found = [preload for each in (*_FIRST.get(library, ()), library) for preload in _preloads(site, each)]
+    if library == "nvrtc":
+        places = tuple(_of_wheels(site, library))
+        found += [Preload((f"{_BUILTINS}{release}",), places) for release in _releases_of_builtins(site)]
+    return found
+
+
+def asked_of_pathfinder(site: Site, library: str) -> list[Ask]:
+    """That code which loads a library by cuda-pathfinder stops where there is none."""
+    names = names_asked(site, library)
+    return [Ask(names, optional=False)] if names else []
+
+
+def _preloads(site: Site, library: str) -> list[Preload]:
+    places = _of_wheels(site, library)
+    if "conda-meta" in site.names(site.prefix):
+        places.append(f"{site.prefix}/{'nvvm/lib64' if library == 'nvvm' else 'lib'}")
+    name = _FILES.get(library, library)
+    return [Preload((f"lib{name}.so.*[0-9]",), tuple(places)), *found_in_toolkit(site, name)]
+
+
+def _of_wheels(site: Site, library: str) -> list[str]:
+    own = _FOLDERS.get(library, f"nvidia/{library}")
+    return [*(f"nvidia/{name}/lib" for name in _unified(site)), f"{own}/lib", f"{own}/lib64"]
+
+
+def _releases_of_builtins(site: Site) -> list[str]:
+    """The releases whose builtins the cuda-pathfinder of this environment loads with NVRTC."""
+    if "pathfinder" not in site.kept:
+        text = text_in_pathfinder(site, (_LINUX,))
+        said = _RELEASE.finditer(text) if _BUILTINS in text else ()
+        site.kept["pathfinder"] = [".".join(filter(None, match.groups())) for match in said]
+    found: list[str] = site.kept["pathfinder"]
+    return found
+
+
+def _unified(site: Site) -> list[str]:
+    """The folders that hold all libraries of one CUDA, newest first: ``cu13``."""
+    if "nvidia/cuNN" not in site.kept:
+        folders = [f"{folder}/nvidia" for folder in site.folders if "nvidia" in site.names(folder)]
+        names = {name for folder in folders for name in site.names(folder) if _MAJOR.fullmatch(name)}
+        site.kept["nvidia/cuNN"] = sorted(names, reverse=True)
+    found: list[str] = site.kept["nvidia/cuNN"]
+    return found

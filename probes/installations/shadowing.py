@@ -1,0 +1,54 @@
+"""Packages without metadata that are imported in the stead of one that a framework requires.
+
+PYTHONPATH, the user site or a ``.pth`` file leads to their folder before the one where the package was installed.
+Frameworks are none of them: their readers tell of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..owners.wheels import decisive
+from ..python.site import Package, Site, packages
+from .catalog import DETAILED
+from .package import folder_of, text_of
+from .text import assigned, version
+
+_MOST = 50
+"""Names of one distribution that an import may take."""
+_SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
+
+
+def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
+    """One ``Distribution`` for each, with the version that its own files say (else an empty one)."""
+    wanted = set(shipped["packages"]) - DETAILED
+    first = {item["name"]: item for item in reversed(site.distributions) if item["name"] in wanted}
+    return [record for item in first.values() if (record := _instead(site, item))]
+
+
+def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
+    folder = folder_of(item)
+    if folder not in site.folders[1:]:
+        return None
+    earlier = site.folders[: site.folders.index(folder)]
+    files = decisive(site.request, item["path"])[0]
+    names = dict.fromkeys(each.path[len(folder) + 1 :].partition("/")[0].removesuffix(".py") for each in files)
+    for name in list(names)[:_MOST]:
+        if any({name, f"{name}.py"} & site.names(each) for each in earlier):
+            taken = next(iter(packages(site, name)), None)
+            if taken and taken.regular and taken.folder in earlier:
+                return _record(site, item["name"], taken)
+    return None
+
+
+def _record(site: Site, name: str, taken: Package) -> dict[str, Any]:
+    record = {"name": name, "version": "", "path": taken.path, "channel": "pip", "source": f"file {taken.path}"}
+    if taken.led_by:
+        record["led_by"] = taken.led_by
+    for place, variable in _SAYING:
+        path = taken.path if taken.path.endswith(".py") else f"{taken.path}/{place}"
+        text = text_of(site, path) or ""
+        said = version(assigned(text, "__version__")) or version(assigned(text, variable))
+        if said:
+            return {**record, "version": said, "source": f"file {path}"}
+    return record

@@ -1,0 +1,138 @@
+"""Which files are libraries of CUDA's families, by their names alone.
+
+The names of the families, and the folders in which NVIDIA's wheels put them (``cuda_libraries/places.py``), were held
+against the catalogue of NVIDIA's cuda-pathfinder; file names of auditwheel carry eight hexadecimal digits of a hash
+(``libcudart-d0da41ae.so.11.0``).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Family(NamedTuple):
+    """A row of ``families.toml`` as far as probes need it; a test compares them."""
+
+    name: str
+    files: str
+    """A regular expression for what stands between ``lib`` and ``.so``."""
+    numbered: str
+    """The first number of a soname is CUDA's major (``cuda``), the library's ``own``, or, of a file, ``apart``."""
+    wheel: str = ""
+    """``nvidia-WHEEL`` and ``nvidia-WHEEL-cuNN``, where the first number of its version is that of its ``sonames``."""
+    sonames: tuple[str, ...] = ()
+    part: str = ""
+    """In a toolkit's ``version.json``; else ``lib`` and the name."""
+    owners: str = ""
+    """How the names of the packages begin that bring it; else its name."""
+
+
+FAMILIES = (
+    Family(
+        "cudart",
+        "cudart",
+        "cuda",
+        wheel="cuda-runtime",
+        sonames=("cudart",),
+        part="cuda_cudart",
+        owners="cuda-runtime|cuda-cudart|cudart",
+    ),
+    Family(
+        "nvrtc",
+        r"nvrtc(?:-builtins)?(?:\.alt)?",
+        "cuda",
+        wheel="cuda-nvrtc",
+        sonames=("nvrtc",),
+        part="cuda_nvrtc",
+        owners="cuda-nvrtc|nvrtc",
+    ),
+    Family("nvJitLink", "nvJitLink", "cuda", wheel="nvjitlink", sonames=("nvJitLink",)),
+    Family("nvfatbin", "nvfatbin", "cuda"),
+    Family("nvvm", "nvvm", "apart", part="cuda_nvcc", owners="cuda-nvvm|nvvm|cuda-nvcc"),
+    Family("cublasmp", "cublas[Mm]p", "own"),
+    Family(
+        "cublas", r"cublas\w*|nvblas", "cuda", wheel="cublas", sonames=("cublas", "cublasLt"), owners="cublas|nvblas"
+    ),
+    Family("cusparseLt", "cusparseLt", "own"),
+    Family("cusparse", r"cusparse\w*", "own", wheel="cusparse", sonames=("cusparse",)),
+    Family("cusolver", r"cusolver\w*", "own", wheel="cusolver", sonames=("cusolver",)),
+    Family("cufft", r"cufft\w*", "own", wheel="cufft", sonames=("cufft",)),
+    Family("curand", "curand", "own", wheel="curand", sonames=("curand",)),
+    Family("cufile", r"cufile\w*", "own"),
+    Family(
+        "cupti", "cupti", "apart", wheel="cuda-cupti", sonames=("cupti",), part="cuda_cupti", owners="cuda-cupti|cupti"
+    ),
+    Family("nvToolsExt", "nvToolsExt", "apart", part="cuda_nvtx", owners="nvtx|cuda-nvtx|nvtoolsext"),
+    Family("npp", r"npp\w+", "cuda", owners="npp|cuda-npp"),
+    Family("nvjpeg", "nvjpeg", "cuda"),
+    Family("nvjpeg2k", r"nvjpeg\w+", "own"),
+    Family("cudss", r"cudss\w*", "own"),
+    Family("cudnn", r"cudnn\w*", "own", wheel="cudnn", sonames=("cudnn",)),
+    Family("nccl", "nccl", "own", wheel="nccl", sonames=("nccl",)),
+    Family("nvshmem_host", r"nvshmem\w*", "own", wheel="nvshmem", sonames=("nvshmem_host",), owners="nvshmem"),
+    Family("cutensor", r"cutensor\w*", "own"),
+    Family("nvinfer", r"nvinfer\w*", "own", owners="tensorrt|nvinfer"),
+    Family("nvonnxparser", r"nvonnxparser\w*", "own", owners="tensorrt|nvinfer|nvonnxparsers?"),
+    Family("nvparsers", "nvparsers|nvcaffe_parser", "own", owners="tensorrt|nvinfer|nvparsers"),
+    Family("magma", r"magma\w*", "own"),
+    Family("nvds", r"nvds\w+", "own", owners="deepstream"),
+    Family(
+        "cuda",
+        "cuda",
+        "own",
+        owners=r"cuda1|cuda-compat|nvidia-compute|nvidia-driver-cuda-libs|nvidia-l4t-cuda|nvidia-tesla-\d+-cuda1",
+    ),
+    Family(
+        "nvidia-ml", "nvidia-ml", "own", owners=r"nvidia-ml1|nvidia-compute|nvidia-driver-libs|nvidia-tesla-\d+-ml1"
+    ),
+)
+FILES = "|".join(family.files for family in FAMILIES)
+
+_NAME = re.compile(rf"lib(?P<family>{FILES})(?:[-.][0-9a-f]{{8}})?\.so(?P<version>(?:\.\d{{1,6}}){{0,6}})", re.ASCII)
+
+MAYBE = re.compile(rb"/lib(?:cu|nv|nccl|npp|magma)[^/\n]*\.so")
+"""What stands in a list of files before any path that ``family_of`` could know."""
+
+GPU_CODE_LISTED = (
+    "nccl",
+    "cudnn_ops",
+    "cudnn_ops_infer",
+    "cudnn",
+    "cudnn_cnn",
+    "cudnn_cnn_infer",
+    "curand",
+    "nvshmem_host",
+    "cufft",
+    "cusparse",
+)
+"""Families whose GPU code is listed, those first that are known to leave GPUs out and are quickly listed."""
+
+
+class LibraryName(NamedTuple):
+    """What the name of a file says."""
+
+    family: str
+    """``cudnn_ops`` of ``libcudnn_ops.so.9``."""
+    numbers: str
+    """What follows ``.so.``: ``9.1.0``, ``9`` or nothing."""
+
+
+def family_of(name: str) -> LibraryName | None:
+    """The family and version in the name of a file (no folder), or None for any other file."""
+    match = _NAME.fullmatch(name)
+    return LibraryName(match["family"], match["version"].lstrip(".")) if match else None
+
+
+@lru_cache(maxsize=256)
+def row_of(family: str) -> Family | None:
+    """What is known of a family, by a name as files have it: ``cublas`` of ``cublasLt``."""
+    match = re.fullmatch("|".join(f"({row.files})" for row in FAMILIES), family, re.ASCII)
+    return FAMILIES[match.lastindex - 1] if match and match.lastindex else None
+
+
+def is_numbered(family: str, how: str) -> bool:
+    """Whether the number in its names is CUDA's (``cuda``), or one ``apart`` from its release."""
+    row = row_of(family)
+    return row is not None and row.numbered == how

@@ -1,0 +1,355 @@
+"""Which files the dynamic loader would map into one process, in the order in which the process asks for them.
+
+As ld.so(8), the System V gABI (chapter 5) and glibc's loader have it: a name is first looked for among what is loaded
+(by the names it was asked for and by DT_SONAME), then along RPATH, LD_LIBRARY_PATH, RUNPATH, the cache and the default
+folders; what a file needs is loaded breadth first.
+"""
+
+from __future__ import annotations
+
+import os
+from copy import copy
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..kit.reading import below
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..elf.info import Head, Identity
+    from .setup import System
+
+IMAGE_LIMIT = 4096
+"""No process is meant to hold more libraries."""
+
+
+class Image:
+    """A file in the process.
+
+    ``path`` is as the loader found it, with links: ``$ORIGIN`` is its folder. ``loader`` is the image that asked for it
+    first; None: it is the program, or code gave its path. ``names`` is what it answers to, beside its soname.
+    """
+
+    __slots__ = ("found_by", "head", "loader", "names", "path")
+
+    def __init__(self, path: str, head: Head, loader: Image | None, found_by: str) -> None:
+        self.path = path
+        self.head = head
+        self.loader = loader
+        self.found_by = found_by
+        self.names: set[str] = set()
+
+
+class Request(NamedTuple):
+    """That an image (None: code) asked for a name, and what it was given."""
+
+    name: str
+    by: Image | None
+    image: Image | None
+    """None: nothing was found, or what was found is refused."""
+    refused: tuple[str, str] | None = None
+    """Path of the file at which the loader gave up, and why."""
+    lacks: tuple[str, ...] = ()
+    """The symbol versions that are asked of the image and that it does not have."""
+
+
+class Process:
+    """A process of one program: ``open`` does what ``dlopen`` does, and says all that was asked for on the way."""
+
+    def __init__(self, system: System, program: Image | None) -> None:
+        """Start the program: what LD_PRELOAD names and what it needs is loaded."""
+        self.system = system
+        self.search = Search(system, program)
+        self.images: list[Image] = []
+        self.complete = system.problem is None
+        self._by_name: dict[str, Image] = {}
+        self._by_identity: dict[Identity, Image] = {}
+        self._settled: dict[Image, list[Request]] = {}
+        """What images need, where all of it was found: that changes only when something is taken back."""
+        if program is not None:
+            self._start(program)
+
+    def _start(self, program: Image) -> None:
+        self._add(program, "")
+        if self.system.loader:
+            self._map(self.system.loader, None)
+        asked = [self._map(name, program, "LD_PRELOAD") for name in self.system.preloaded]
+        self._close([program, *(one.image for one in asked if one.image)])
+
+    def copy(self) -> Process:
+        """The same process, to be carried on in another way."""
+        other = copy(self)
+        other.search = self.search.renewed()
+        other.images = list(self.images)
+        other._by_name, other._by_identity = dict(self._by_name), dict(self._by_identity)  # noqa: SLF001  its own class
+        other._settled = dict(self._settled)  # noqa: SLF001
+        return other
+
+    def loaded(self, name: str) -> Image | None:
+        """What a request for ``name`` would be given without any search."""
+        return self._by_name.get(name)
+
+    def holds(self, identity: Identity) -> bool:
+        """Whether that file is loaded."""
+        return identity in self._by_identity
+
+    def open(self, name: str, caller: Image | None = None, found_by: str | None = None) -> list[Request]:
+        """Load a file by its path, or by a name as ``caller`` would; the first request is this one.
+
+        Where something is missing or unfit, nothing of it stays loaded: see ``failed``.
+        """
+        before = len(self.images)
+        first = self._map(name, caller, found_by, called=True)
+        requests = [first]
+        if first.image is not None and len(self.images) > before:
+            requests += self._close([first.image])
+        if failed(requests):
+            self._unload(before)
+        return requests
+
+    def _close(self, first: list[Image]) -> list[Request]:
+        """Load what these need, breadth first."""
+        queue = list(dict.fromkeys(first))
+        met = set(map(id, queue))
+        requests: list[Request] = []
+        for image in queue:
+            needs = self._needs(image)
+            requests += needs
+            for request in needs:
+                if request.image is not None and id(request.image) not in met:
+                    met.add(id(request.image))
+                    queue.append(request.image)
+        return requests
+
+    def _needs(self, image: Image) -> list[Request]:
+        """Load what it names itself."""
+        known = self._settled.get(image)
+        if known is None:
+            known = [self._map(name, image) for name in image.head.needed]
+            if all(request.image for request in known):
+                self._settled[image] = known
+        return known
+
+    def _map(self, name: str, loader: Image | None, found_by: str | None = None, *, called: bool = False) -> Request:
+        """``called``: ``loader`` only calls ``dlopen``; its RPATH serves this search and is not handed down."""
+        known = self._by_name.get(name if "$" not in name else self.search.expanded(name, loader))
+        if known is not None:
+            return Request(name, loader, known, None, () if called else _lacks(name, loader, known))
+        if len(self.images) >= IMAGE_LIMIT:
+            self.complete = False
+            return Request(name, loader, None)
+        found = self.search.first(name, loader)
+        self.complete = self.complete and found.certain
+        if found.head is None or found.refused:
+            return Request(name, loader, None, (found.path, found.refused) if found.refused else None)
+        image = self._by_identity.get(found.head.identity)
+        if image is None:
+            image = Image(found.path, found.head, None if called else loader, found_by or found.by)
+            self._add(image, name)
+            self.complete = self.complete and found.head.problem is None
+        else:
+            image.names.add(name)
+            self._by_name.setdefault(name, image)
+        return Request(name, loader, image, None, () if called else _lacks(name, loader, image))
+
+    def _add(self, image: Image, name: str) -> None:
+        image.names |= {name, image.path}
+        self.images.append(image)
+        self._by_identity[image.head.identity] = image
+        for known in (*image.names, image.head.soname):
+            if known:
+                self._by_name.setdefault(known, image)
+
+    def _unload(self, count: int) -> None:
+        """Take back all but the first ``count`` images."""
+        gone = set(map(id, self.images[count:]))
+        self._settled.clear()
+        self.images = self.images[:count]
+        self._by_name = {name: image for name, image in self._by_name.items() if id(image) not in gone}
+        self._by_identity = {key: image for key, image in self._by_identity.items() if id(image) not in gone}
+
+
+def failed(requests: list[Request]) -> bool:
+    """Whether ``dlopen`` would report an error for what was asked."""
+    return any(request.image is None or request.lacks for request in requests)
+
+
+def _lacks(name: str, loader: Image | None, image: Image) -> tuple[str, ...]:
+    needs = loader.head.version_needs.get(name) if loader else None
+    if not needs:
+        return ()
+    offers = image.head.version_definitions
+    return tuple(version for version in needs if version not in offers) if offers else ()
+
+
+# Where the dynamic loader looks for one name, and what it takes.
+
+
+FOLDER_LIMIT = 512
+"""Folders of one search path that are looked at."""
+TRY_LIMIT = 200_000
+"""Files that are looked for in all, for one process."""
+_CHAIN_LIMIT = 256
+
+
+class Found(NamedTuple):
+    """What a search takes; ``head`` is None where it finds nothing."""
+
+    path: str
+    head: Head | None
+    by: str
+    refused: str | None
+    """Why the loader gives up at it."""
+    certain: bool
+    """Whether the whole search is known up to here."""
+
+
+class Search:
+    """The searches of one process."""
+
+    def __init__(self, system: System, program: Image | None) -> None:
+        self._system = system
+        self._program = program
+        self._cwd = system.request.get("cwd", "/")
+        self._tries = 0
+        self._subfolders: dict[str, tuple[str, ...]] = {}
+        self._doubtful: set[str] = set()
+        """Folders of which it is not known what this processor would be given."""
+        self._paths: dict[tuple[Identity, str], tuple[str, ...]] = {}
+        variable = system.variables.get("LD_LIBRARY_PATH", "")
+        self._certain = system.problem is None
+        self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
+        self._certain_at_first = self._certain
+
+    def renewed(self) -> Search:
+        """The same searches for another process: what was found out about folders is shared, doubts are not."""
+        other = copy(self)
+        other._tries, other._certain = 0, self._certain_at_first  # noqa: SLF001  its own class
+        return other
+
+    def first(self, name: str, loader: Image | None) -> Found:
+        """What the loader takes for a name that ``loader`` asks for (None: code, which gives a path)."""
+        found = next(self.all(name, loader), None)
+        return found or Found(name, None, "", None, self._certain)
+
+    def all(self, name: str, loader: Image | None) -> Iterator[Found]:
+        """Every file that it would take, were those before it not there."""
+        for by, paths in self._lists(name, loader):
+            for path in paths:
+                self._tries += 1
+                if self._tries > TRY_LIMIT:
+                    self._certain = False
+                    return
+                try:
+                    head = self._system.paths.head(path)
+                except OSError:
+                    break  # the loader leaves the whole list of folders for this
+                if head is None:
+                    continue
+                foreign = self._system.passes_over(head)
+                if by == "absolute" or not foreign:
+                    why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
+                    yield Found(path, head, by, why, self._certain)
+
+    def head(self, path: str) -> Head | None:
+        """The head of the file to which a path leads; None where it leads to none."""
+        try:
+            return self._system.paths.head(path)
+        except OSError:
+            return None
+
+    def real(self, path: str) -> str:
+        """The path with its links resolved, as it is where it leads nowhere."""
+        return self._system.paths.real(path) or path
+
+    def _lists(self, name: str, loader: Image | None) -> Iterator[tuple[str, Iterable[str]]]:
+        """How a list of places is called, and the paths to be tried in it."""
+        if "/" in name:
+            yield "absolute", (os.path.join(self._cwd, self.expanded(name, loader)),)
+            return
+        asking = loader or self._program
+        for by, folders in self._folders(asking):
+            yield by, self._in(folders, name)
+        yield "cache", self._cached(name, asking)
+        if asking is None or not asking.head.no_defaults:
+            yield "default", self._in(self._system.defaults, name)
+
+    def _in(self, folders: Iterable[str], name: str) -> Iterator[str]:
+        for folder in folders:
+            for place in self._with_subfolders(folder):
+                yield f"{place}/{name}"
+
+    def _folders(self, asking: Image | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+        if asking is not None and asking.head.runpath is None:
+            for image in self._chain(asking):
+                yield "rpath", self._of(image, "rpath")
+        yield "LD_LIBRARY_PATH", self._variable
+        if asking is not None and asking.head.runpath:
+            yield "runpath", self._of(asking, "runpath")
+
+    def _chain(self, asking: Image) -> Iterator[Image]:
+        """It, who loaded it, who loaded that, and at last the program."""
+        image: Image | None = asking
+        for _ in range(_CHAIN_LIMIT):
+            if image is None or image is self._program:
+                break
+            yield image
+            image = image.loader
+        else:
+            self._certain = False
+        if self._program is not None:
+            yield self._program
+
+    def _cached(self, name: str, asking: Image | None) -> list[str]:
+        paths, certain = self._system.cached(name)
+        self._certain = self._certain and certain
+        if asking is not None and asking.head.no_defaults:
+            defaults = tuple(f"{folder}/" for folder in self._system.defaults)
+            return [path for path in paths[:1] if not path.startswith(defaults)]
+        return paths[:1]
+
+    def _of(self, image: Image, kind: str) -> tuple[str, ...]:
+        key = (image.head.identity, f"{kind} {image.path}")
+        if key not in self._paths:
+            entries = image.head.rpath if kind == "rpath" else image.head.runpath or ()
+            self._paths[key] = self._split(entries, image)
+        return self._paths[key]
+
+    def _split(self, entries: list[str] | tuple[str, ...], image: Image | None) -> tuple[str, ...]:
+        if len(entries) > FOLDER_LIMIT:
+            self._certain = False
+        folders: dict[str, None] = {}
+        for entry in islice(entries, FOLDER_LIMIT):
+            folders[os.path.join(self._cwd, self.expanded(entry, image)).rstrip("/")] = None
+        return tuple(folders)
+
+    def expanded(self, text: str, image: Image | None) -> str:
+        """A name or folder with ``$ORIGIN``, ``$LIB`` and ``$PLATFORM`` replaced, as they stand for this image."""
+        if "$" not in text:
+            return text
+        origin = os.path.dirname(image.path) if image else ""
+        values = {"ORIGIN": origin, "LIB": self._system.lib, "PLATFORM": self._system.platform}
+        for name, value in values.items():
+            text = text.replace(f"${{{name}}}", value).replace(f"${name}", value)
+        return text
+
+    def _with_subfolders(self, folder: str) -> tuple[str, ...]:
+        """The subfolders for this processor that are there, and the folder itself; none where it is not there."""
+        if folder not in self._subfolders:
+            self._subfolders[folder] = tuple(self._there(folder))
+        self._certain = self._certain and folder not in self._doubtful
+        return self._subfolders[folder]
+
+    def _there(self, folder: str) -> Iterator[str]:
+        request, system = self._system.request, self._system
+        inside = system.paths.folder(folder)
+        if inside is None or not os.path.isdir(below(request, inside)):
+            return
+        if os.path.isdir(below(request, f"{inside}/glibc-hwcaps")):
+            if not system.knows_processor:
+                self._doubtful.add(folder)
+            yield from (f"{folder}/glibc-hwcaps/{level}" for level in system.levels)
+        if any(os.path.isdir(below(request, f"{inside}/{name}")) for name in system.legacy if "/" not in name):
+            yield from (f"{folder}/{name}" for name in system.legacy)
+        yield folder

@@ -1,0 +1,290 @@
+"""Which of the libraries that a framework asks for are told of, and what their names say."""
+
+from __future__ import annotations
+
+import os
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from ..elf.refused import ENDS_THE_PROCESS
+from ..kit.library_names import FAMILIES, FILES
+from ..kit.links import expand, folder_names, resolve
+from ..kit.paths import printable
+from .symbols import is_bound, lacking
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..python.site import Site
+    from .process import Image, Process, Request
+    from .script import Event
+
+_TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
+_HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")
+"""What auditwheel and builds of PyTorch put into a file's name: ``libcudart-e409450e.so.11.0``."""
+_VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)+)$")
+_NUMBERED_APART = re.compile(
+    r"lib(?:nvshmem_\w+|{})\.so".format("|".join(each.files for each in FAMILIES if each.numbered == "apart"))
+)
+"""Files with numbers of their own: ``libcupti.so.2022.3.0`` of CUDA 11.8, ``libnvvm.so.4.0.0`` of every CUDA 12."""
+
+
+def told_of(name: str) -> bool:
+    """Whether a library of that name is listed even where all is well with it."""
+    return _TOLD.match(name.rpartition("/")[2]) is not None
+
+
+def version_in(path: str, soname: str | None) -> str | None:
+    """The release that a file's name ends with, of at least two numbers: ``libcublas.so.12.4.5.8``.
+
+    Two numbers stand for an interface and not for a release, unless the soname has one alone: ``libcudart.so.11.0`` is
+    that of every CUDA 11, ``libnvrtc.so.11.2`` that of 11.2 to 11.8. A hash in the name of either changes nothing of
+    that. Only the builtins of NVRTC are named for their release.
+    """
+    name = _HASH.sub("", path.rpartition("/")[2])
+    match = _VERSION.search(name)
+    if match is None or _NUMBERED_APART.match(name):
+        return None
+    if match[1].count(".") > 1 or name.startswith("libnvrtc-builtins"):
+        return match[1]
+    return match[1] if re.search(r"\.so\.\d+$", soname or "") else None
+
+
+# Where copies of a library lie that the loader does not find: a few known folders, never a search of the disk.
+
+
+_BELOW_A_SITE = ("torch/lib", "tensorrt_libs", "tensorrt_rtx_libs", "cutensor/lib", "cuquantum/lib", "nvpl/lib")
+_PATTERNS = (
+    "/usr/local/cuda*/lib64",
+    "/usr/local/cuda*/targets/*/lib",
+    "/opt/cuda/lib64",
+    "/opt/cuda/targets/*/lib",
+    "/usr/lib/*-linux-gnu/nvidia",
+    "/usr/lib/*-linux-gnu/nvidia/current",
+    "/usr/lib/*-linux-gnu/tegra",
+)
+_FOLDERS_OF_SYSTEMS = (
+    "/usr/local/lib",
+    "/usr/lib/wsl/lib",
+    "/usr/local/nvidia/lib",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+)
+_COPIES = 8
+
+
+_KEPT = 64
+_FOLDERS: dict[tuple[str, str, tuple[str, ...]], tuple[str, ...]] = {}
+
+
+class Places:
+    """The folders of one environment and its machine, listed when they are first asked for."""
+
+    def __init__(self, site: Site, process: Process) -> None:
+        self._site = site
+        self._process = process
+
+    def copies(self, name: str) -> list[str]:
+        """Real paths of the files of that name that the loader would take."""
+        return list(islice((path for path in self._all_of(name) if self._fits(path)), _COPIES))
+
+    def foreign(self, name: str) -> tuple[str, str] | None:
+        """The first file of that name at which the loader passes, being for another processor, and what it is for."""
+        for path in self._all_of(name):
+            head = self._process.search.head(path)
+            if head is not None and self._process.system.passes_over(head):
+                return path, f"it is for {head.machine}, {head.bits} bit"
+        return None
+
+    def _all_of(self, name: str) -> Iterator[str]:
+        if not name or "/" in name:
+            return
+        yield from dict.fromkeys(self._process.search.real(f"{folder}/{name}") for folder in self._folders())
+
+    def _fits(self, path: str) -> bool:
+        head = self._process.search.head(path)
+        return head is not None and not head.refused and not self._process.system.passes_over(head)
+
+    def _folders(self) -> tuple[str, ...]:
+        key = (self._site.request.get("root", "/"), self._site.prefix, self._site.folders)
+        if key not in _FOLDERS:
+            if len(_FOLDERS) >= _KEPT:
+                _FOLDERS.clear()
+            _FOLDERS[key] = tuple(
+                folder for folder in dict.fromkeys(self._all()) if resolve(self._site.request, folder)
+            )
+        return _FOLDERS[key]
+
+    def _all(self) -> Iterator[str]:
+        request = self._site.request
+        for folder in self._site.folders:
+            for name in folder_names(request, f"{folder}/nvidia")[0]:
+                yield f"{folder}/nvidia/{name}/lib"
+            yield from (f"{folder}/{inner}" for inner in _BELOW_A_SITE)
+        yield f"{self._site.prefix}/lib"
+        for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
+            yield from expand(request, pattern)
+        yield from _FOLDERS_OF_SYSTEMS
+
+
+# What was asked for in a process, as ``Load`` records.
+
+
+RECORD_LIMIT = 512
+_FURTHER = 8
+_LACKS = 16
+_NUMBERS = re.compile(r"\d+")
+
+Record = dict[str, Any]
+
+
+def records(process: Process, site: Site, events: list[Event]) -> list[Record]:
+    """One record for each name and file of the framework's own requests that matters."""
+    report = _Report(process, site)
+    told: set[tuple[int, bool]] = set()
+    for event in events:
+        for request in event.requests:
+            key = id(request), event.optional
+            if key not in told:  # most of what a library needs is asked for again by every other that needs it
+                told.add(key)
+                report.add(request, event)
+    return report.records()
+
+
+def _ends_the_process(request: Request) -> bool:
+    """Whether the loader dies of the file instead of reporting an error, so that nothing goes on without it."""
+    return request.refused is not None and request.refused[1].startswith(ENDS_THE_PROCESS)
+
+
+class _Report:
+    def __init__(self, process: Process, site: Site) -> None:
+        self._process = process
+        self._places = Places(site, process)
+        self._found: dict[tuple[str, str | None], Record] = {}
+        self._users: dict[tuple[str, str | None], tuple[Image, list[Image]]] = {}
+        """The image of a record, and those that are linked against it."""
+        self._by_path: set[tuple[str, str | None]] = set()
+        """Those that only code asked for, by path: who asks by name says more."""
+
+    def records(self) -> list[Record]:
+        """What was first looked for in vain, and then found in another way, was found."""
+        for key, (image, users) in self._users.items():
+            self._add_symbols(self._found[key], image, users)
+        found = {name for name, path in self._found if path is not None}
+        return [
+            record
+            for (name, path), record in self._found.items()
+            if path is not None or not record["optional"] or name not in found
+        ]
+
+    def add(self, request: Request, event: Event) -> None:
+        """Tell of one request, or add what it says to what was told of the same name and file."""
+        lacks = request.lacks
+        if request.image is not None and not lacks and not told_of(request.name):
+            return
+        path = self._real(request.image.path) if request.image else None
+        key = (os.path.basename(request.name), path)
+        known = self._found.get(key)
+        if known is None and len(self._found) >= RECORD_LIMIT:
+            self._process.complete = False
+            return
+        if known is None or (key in self._by_path and request.by is not None):
+            before = known or {"optional": True}
+            known = self._found[key] = self._record(request, event, path)
+            known["optional"] = before["optional"]
+            (self._by_path.discard if request.by else self._by_path.add)(key)
+        known["optional"] = known["optional"] and event.optional and not _ends_the_process(request)
+        linked = request.by is not None and request.name in request.by.head.needed
+        if request.image and request.by and linked and is_bound(request.name) and _is_anothers(known):
+            self._users.setdefault(key, (request.image, []))[1].append(request.by)
+        if lacks:
+            self._add_lacks(known, request, lacks)
+
+    def _record(self, request: Request, event: Event, path: str | None) -> Record:
+        asking = printable(self._asking(request, event))
+        record: Record = {
+            "source": f"elf {asking}",
+            "name": printable(os.path.basename(request.name)),
+            "needed_by": asking,
+            "optional": event.optional,
+        }
+        if request.image is None or path is None:
+            return record | self._missing(request)
+        version = self._version(request.name, path, request.image.head.soname)
+        others = self._others(request, path)
+        return _known(
+            record | {"path": printable(path), "found_by": request.image.found_by, "version": version, "others": others}
+        )
+
+    def _asking(self, request: Request, event: Event) -> str:
+        """Python code asks by ``ctypes``, which tells nobody whose code it is."""
+        if event.by and request is event.requests[0]:
+            return event.by
+        return request.by.path if request.by else request.name
+
+    def _missing(self, request: Request) -> Record:
+        copies = [] if request.refused else self._places.copies(request.name)
+        if copies:
+            return {"unfound": [printable(path) for path in copies]}
+        refused = request.refused or self._places.foreign(request.name)
+        return {"path": printable(self._real(refused[0])), "refused": refused[1]} if refused else {}
+
+    def _others(self, request: Request, path: str) -> list[str]:
+        if "/" in request.name:
+            return []
+        further: dict[str, None] = {}
+        for found in self._process.search.all(request.name, request.by):
+            further[self._real(found.path)] = None
+            if len(further) > _FURTHER:
+                break
+        return [printable(one) for one in further if one != path][:_FURTHER]
+
+    def _version(self, name: str, path: str, soname: str | None) -> str | None:
+        release = self._process.system.release
+        if name == "libc.so.6" and release:
+            return f"{release[0]}.{release[1]}"
+        return version_in(path, soname)
+
+    def _add_lacks(self, record: Record, request: Request, lacks: tuple[str, ...]) -> None:
+        """The file that asks for the most is the one that is named."""
+        before = record.get("lacks", [])
+        record["lacks"] = sorted({*before, *map(printable, lacks)}, key=_in_order)[:_LACKS]
+        if request.by and record["lacks"][-1] not in before:
+            record["needed_by"] = printable(request.by.path)
+            record["source"] = f"elf {record['needed_by']}"
+        kind = record["lacks"][-1].partition("_")[0]
+        offered = request.image.head.version_definitions if request.image else ()
+        of_kind = [version for version in offered if re.fullmatch(rf"{re.escape(kind)}_[\d.]+", version)]
+        if of_kind:
+            record["offers"] = printable(max(of_kind, key=_in_order))
+
+    def _add_symbols(self, record: Record, image: Image, users: list[Image]) -> None:
+        found = lacking(self._process, image, record["name"], dict.fromkeys(users))
+        if found is None:
+            return
+        symbols, asking = found
+        record["missing_symbols"] = symbols
+        if symbols:
+            record["needed_by"] = printable(self._real(asking))
+            record["source"] = f"elf {record['needed_by']}"
+
+    def _real(self, path: str) -> str:
+        return self._process.search.real(path)
+
+
+def _is_anothers(record: Record) -> bool:
+    """Whether another than the framework's own copy may have been found: looking up symbols takes milliseconds."""
+    laid_by_wheel = re.search(r"/(?:site|dist)-packages/nvidia/", record["path"]) is not None
+    by_name = record.get("found_by") in ("LD_LIBRARY_PATH", "LD_PRELOAD", "cache", "default")
+    return by_name or ("others" in record and not laid_by_wheel)
+
+
+def _in_order(version: str) -> tuple[str, list[int]]:
+    """Versions of one kind by their numbers."""
+    kind, _, rest = version.partition("_")
+    return kind, [int(number[:9]) for number in _NUMBERS.findall(rest)]
+
+
+def _known(record: Record) -> Record:
+    return {name: value for name, value in record.items() if value not in (None, [])}

@@ -1,0 +1,311 @@
+"""The process of an environment's Python, as it is when its first import begins."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..elf.info import head_of
+from ..kit.links import folder_names
+from ..kit.paths import is_file, real
+from ..kit.reading import below
+from .process import Image, Process, Request, failed
+from .setup import system_of
+from .steps import Ask
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..elf.info import Identity
+    from ..python.site import Site
+    from .steps import Preload
+
+_KEPT = 64
+_STARTED: dict[tuple[str, str, str, str, str], Process] = {}
+_LIBRARY = re.compile(r"python3\.\d+t?")
+_MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
+
+
+def started(site: Site) -> Process:
+    """A process of the environment's Python; shared by all who ask, so ``copy`` it before anything is opened."""
+    request = site.request
+    variables = request.get("variables") or {}
+    path = _executable(site)
+    asked = (variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""))
+    key = (request.get("root", "/"), request.get("cwd", "/"), path or site.prefix, *asked)
+    if key not in _STARTED:
+        if len(_STARTED) >= _KEPT:
+            _STARTED.clear()
+        _STARTED[key] = _start(site, path)
+    return _STARTED[key]
+
+
+def caller_of_ctypes(process: Process, site: Site) -> Image | None:
+    """The file whose code calls ``dlopen`` for ``ctypes.CDLL``, so that its RPATH or RUNPATH counts."""
+    if not process.images:
+        return None
+    program = process.images[0].path
+    library = _LIBRARY.fullmatch(os.path.basename(program))
+    inside = f"{os.path.dirname(os.path.dirname(program))}/lib/{library[0] if library else ''}/lib-dynload"
+    for name in folder_names(site.request, inside)[0] if library else ():
+        if name.startswith("_ctypes.") and name.endswith(".so"):
+            (first, *_) = process.open(f"{inside}/{name}")
+            return first.image
+    linked = (image for image in process.images if (image.head.soname or "").startswith("libpython"))
+    return next(linked, process.images[0])
+
+
+def _start(site: Site, path: str | None) -> Process:
+    inside = real(site.request, path) if path else ""
+    head = head_of(below(site.request, inside)) if inside else None
+    system = system_of(site.request, head, head.interpreter if head else None)
+    unread = head is None or head.refused or head.problem
+    return Process(system, None if unread or head is None else Image(inside, head, None, "absolute"))
+
+
+def _executable(site: Site) -> str | None:
+    """The program: of several in one folder that of the version whose packages are searched."""
+    return next((path for path in _programs(site) if is_file(site.request, path)), None)
+
+
+def _programs(site: Site) -> Iterator[str]:
+    for folder in site.folders:
+        match = _MINOR.search(folder)
+        if match and folder.startswith(f"{site.prefix}/"):
+            yield f"{site.prefix}/bin/{match[1]}{match[2]}"
+    yield from (f"{site.prefix}/bin/{name}" for name in ("python3", "python", "pypy3", "pypy"))
+
+
+# What NVIDIA's libraries load by name once they are called, which nothing in their dynamic section tells.
+#
+# Seen with LD_DEBUG and in the libraries' own texts (CUDA 12.8 and 13.0, cuDNN 9.10). cuDNN tries the full version of a
+# sub-library first, then shorter ones.
+
+
+_CUDNN_PARTS = {
+    "cudnn": ("graph", "ops", "cnn", "adv"),
+    "cudnn_graph": ("heuristic", "engines_precompiled", "engines_runtime_compiled"),
+}
+_CUDNN_8_PARTS = ("ops_infer", "ops_train", "cnn_infer", "cnn_train", "adv_infer", "adv_train")
+_DRIVER = {"cudart": ("libcuda.so.1",), "nccl": ("libcuda.so.1", "libnvidia-ml.so.1")}
+_NUMBERED = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
+_SONAME = re.compile(r"lib(\w+)(?:[-.][0-9a-f]{8})?\.so\.(\d+)")
+"""With the mark that those who copy a library into a wheel put into its name."""
+
+
+def asks_of(process: Process, image: Image, site: Site) -> Iterator[Ask]:
+    """What a loaded library will ask for itself."""
+    soname = image.head.soname or os.path.basename(image.path)
+    match = _SONAME.match(soname)
+    if match is None:
+        return
+    family, major = match[1], match[2]
+    for name in _DRIVER.get(family, ()):
+        yield Ask((name,), by=image.path, optional=True)
+    if family == "nvrtc":
+        yield from _builtins(process, image, site)
+    parts = _CUDNN_PARTS.get(family, ())
+    if family == "cudnn" and major == "8":
+        parts = _CUDNN_8_PARTS
+    for part in parts:
+        names = [f"libcudnn_{part}.so.{version}" for version in _shorter(_version(process, image, site), major)]
+        yield Ask(tuple(names), by=image.path, optional=False)
+
+
+def _shorter(version: str | None, major: str) -> list[str]:
+    """``9.10.2``, ``9.10``, ``9``."""
+    numbers = version.split(".")[:3] if version else [major]
+    return [".".join(numbers[:count]) for count in range(len(numbers), 0, -1)] if numbers[0] == major else [major]
+
+
+def _version(process: Process, image: Image, site: Site) -> str | None:
+    """The version by the file's own name, else by the wheel that keeps its libraries in this folder."""
+    real = process.search.real(image.path)
+    match = _NUMBERED.search(real)
+    if match and "." in match[1]:
+        return match[1]
+    if not any(real.startswith(f"{process.search.real(folder)}/") for folder in site.folders):
+        return None
+    wheels = [item["version"] for item in site.distributions if item["name"].startswith("nvidia-cudnn-cu")]
+    return str(wheels[0]) if len(wheels) == 1 else None
+
+
+def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
+    """NVRTC asks for the builtins of its own release, of which its file name or its folder tells."""
+    folder, name = os.path.split(process.search.real(image.path))
+    match = re.search(r"\.so\.(\d+\.\d+)\.", name)
+    found = [
+        name for name in folder_names(site.request, folder)[0] if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)
+    ]
+    if match:
+        yield Ask((f"libnvrtc-builtins.so.{match[1]}",), by=image.path, optional=False)
+    elif len(found) == 1:
+        yield Ask((found[0],), by=image.path, optional=False)
+
+
+# Carry out in a process what a framework's import does about libraries, step by step.
+
+
+ASK_LIMIT = 512
+
+
+class Event(NamedTuple):
+    """One thing that was loaded or failed to load, with all that was asked for on the way."""
+
+    requests: list[Request]
+    optional: bool
+    by: str | None = None
+    """Path of the file whose code asked by name."""
+    identity: Identity | None = None
+    """Of a part, which file it is."""
+
+
+class Met(NamedTuple):
+    """An import: what it asked for, and how many images there were before it."""
+
+    events: list[Event]
+    before: int
+
+
+def imported(
+    process: Process, site: Site, parts: tuple[str, ...], preloads: tuple[Preload, ...], *, first: bool
+) -> Met:
+    """Load compiled files in the order in which an import does; ``first``: with what precedes all of them."""
+    script = _Script(process, site, preloads)
+    before = len(process.images)
+    if first:
+        script.preload(None)
+    for path in parts:
+        script.part(path)
+    return Met([event for event in script.events if not _came_with_another(process, event)], before)
+
+
+def _came_with_another(process: Process, event: Event) -> bool:
+    """Whether it failed by itself, but was loaded as a dependency: by the RPATH of the one that needs it."""
+    return event.identity is not None and failed(event.requests) and process.holds(event.identity)
+
+
+def called(process: Process, site: Site, asks: tuple[Ask, ...], parts: tuple[str, ...], met: Met) -> list[Event]:
+    """What code asks for once all is imported: the framework's, then that of each library that was loaded on the way.
+
+    What a library asks for is optional where the library itself is.
+    """
+    script = _Script(process, site, ())
+    for ask in asks:
+        script.ask(ask, parts)
+    required = {
+        id(request.image) for event in (*met.events, *script.events) if not event.optional for request in event.requests
+    }
+    done = met.before
+    while done < len(process.images) and len(script.events) < ASK_LIMIT:
+        image = process.images[done]
+        done += 1
+        for ask in asks_of(process, image, site):
+            needed = id(image) in required and not ask.optional
+            event = script.ask(ask._replace(optional=not needed), parts)
+            if event and needed:
+                required.update(id(request.image) for request in event.requests)
+    return script.events
+
+
+class _Script:
+    def __init__(self, process: Process, site: Site, preloads: tuple[Preload, ...]) -> None:
+        self.process = process
+        self.site = site
+        self.events: list[Event] = []
+        self._preloads = preloads
+
+    def part(self, path: str) -> None:
+        """Load one compiled file, and do what follows upon that, or upon its failure."""
+        name = os.path.basename(path)
+        requests = self.process.open(path)
+        if failed(requests) and self.preload(name, after_failure=True):
+            requests = self.process.open(path)
+        image = requests[0].image
+        self.events.append(Event(requests, optional=False, identity=image.head.identity if image else None))
+        self.preload(name)
+
+    def preload(self, after: str | None, *, after_failure: bool = False) -> bool:
+        """Do the preloads that stand here: those for a failure, or all others. Returns whether there were any."""
+        here = [one for one in self._preloads if one.after == after and (one.when == "failed") == after_failure]
+        for preload in here:
+            attempts = list(self._preloaded(preload))
+            self.events += [Event(requests, optional=True) for requests in attempts]
+            if preload.required and self._applies(preload) and not any(not failed(one) for one in attempts):
+                break
+        return bool(here)
+
+    def _applies(self, preload: Preload) -> bool:
+        """Whether its condition holds; a memory map names files without links."""
+        if preload.when != "mapped":
+            return True
+        paths = (self.process.search.real(image.path) for image in self.process.images)
+        return any(preload.mapped in path for path in paths)
+
+    def _preloaded(self, preload: Preload) -> Iterator[list[Request]]:
+        process = self.process
+        if not self._applies(preload) or self._is_there(preload):
+            return
+        for path in self._places(preload):
+            by_name = "/" not in path
+            requests = process.open(path, caller_of_ctypes(process, self.site) if by_name else None, "preloaded")
+            yield requests
+            if not preload.every and not (by_name and failed(requests)):
+                return
+
+    def _is_there(self, preload: Preload) -> bool:
+        """Whether nothing is left to be done, where that is a question."""
+        asked = preload.unless_loaded or preload.unless_found
+        if asked and any(self.process.loaded(name) for name in preload.names):
+            return True
+        return preload.unless_found and any(self._would_find(name) for name in preload.names)
+
+    def _would_find(self, name: str) -> bool:
+        process = self.process.copy()
+        return not failed(process.open(name, caller_of_ctypes(process, self.site)))
+
+    def _places(self, preload: Preload) -> Iterator[str]:
+        """The files that match, and the names to be left to the loader, in the order of the code."""
+        for top in self.site.folders:
+            for folder in preload.folders:
+                if folder and not folder.startswith("/"):
+                    yield from self._matching(f"{top}/{folder}", preload.names)
+        for folder in preload.folders:
+            if not folder:
+                yield from preload.names
+            elif folder.startswith("/"):
+                yield from self._matching(folder, preload.names)
+
+    def _matching(self, folder: str, patterns: tuple[str, ...]) -> Iterator[str]:
+        names = folder_names(self.site.request, folder)[0]
+        for pattern in patterns:
+            yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
+
+    def ask(self, ask: Ask, parts: tuple[str, ...]) -> Event | None:
+        """What code loads by name; a file that was never loaded asks for nothing."""
+        caller = self._image(ask.by) if ask.by else caller_of_ctypes(self.process, self.site)
+        if ask.by and caller is None:
+            return None
+        tried: list[list[Request]] = []
+        for name in ask.names:
+            tried.append(self.process.open(name, caller))
+            if not failed(tried[-1]):
+                break
+        by = caller.path if ask.by and caller else (parts[0] if parts else None)
+        self.events.append(Event(_telling(tried), optional=ask.optional, by=by))
+        return self.events[-1]
+
+    def _image(self, name: str) -> Image | None:
+        known = self.process.loaded(name)
+        if known is not None:
+            return known
+        return next((image for image in self.process.images if os.path.basename(image.path) == name), None)
+
+
+def _telling(tried: list[list[Request]]) -> list[Request]:
+    """The attempt that succeeded; else one that found a file; else that for the shortest name."""
+    if not failed(tried[-1]):
+        return tried[-1]
+    return min(tried, key=lambda requests: (-len(requests), len(requests[0].name)))

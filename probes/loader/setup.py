@@ -1,0 +1,267 @@
+"""What paths lead to, each asked of the file system once: many libraries need the same few."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cached_property
+from typing import NamedTuple
+
+from ..elf.info import Head, head_of
+from ..elf.library import ElfError, open_elf
+from ..kit.links import resolve
+from ..kit.paths import is_file, name_of, real
+from ..kit.reading import Request, below, exists, read_bytes, read_text
+from .cache import Lookup
+
+
+class Paths:
+    """The paths of one system, as they are inside the request's root."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._folders: dict[str, str | None] = {}
+        self._real: dict[str, str | None] = {}
+        self._heads: dict[str, Head | None] = {}
+
+    def folder(self, path: str) -> str | None:
+        """The folder with its links resolved; None where one leads nowhere."""
+        if path not in self._folders:
+            self._folders[path] = resolve(self._request, path or "/")
+        return self._folders[path]
+
+    def real(self, path: str) -> str | None:
+        """The path with its links resolved; None where its folder or its own link leads nowhere."""
+        if path not in self._real:
+            self._real[path] = self._resolved(path)
+        return self._real[path]
+
+    def head(self, path: str) -> Head | None:
+        """The head of the file to which a path leads; None where it leads to none.
+
+        Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
+        """
+        if path not in self._heads:
+            self._heads[path] = self._head(path)
+        return self._heads[path]
+
+    def _resolved(self, path: str) -> str | None:
+        folder, _, name = path.rpartition("/")
+        inside = self.folder(folder)
+        if inside is None:
+            return None
+        place = f"{inside.rstrip('/')}/{name}"
+        return resolve(self._request, place) if os.path.islink(below(self._request, place)) else place
+
+    def _head(self, path: str) -> Head | None:
+        if "\0" in path:
+            return None
+        if self._request.get("root", "/") == "/":
+            return head_of(path)
+        inside = self.real(path)
+        return head_of(below(self._request, inside)) if inside else None
+
+
+# How the dynamic loader of one Python is set up: which loader it is, where it looks, and for which processor.
+#
+# glibc compiles its default folders, the path of its cache and the meaning of ``$LIB`` into the loader. They are read
+# out of that file, so that distributions which moved them (Debian's multiarch folders, Nix) are searched as they are.
+
+
+_LOADER_LIMIT = 1 << 20
+_CACHE_LIMIT = 16 << 20
+_FOLDERS = re.compile(rb"(?:/[^\0]{0,200}lib[^\0/]{0,20}/(?:[^\0/]{1,60}/)?\0){1,8}")
+_CACHE_PATH = re.compile(rb"(/[^\0]*/ld\.so\.cache)\0")
+_PRELOAD_PATH = re.compile(rb"(/[^\0]*/ld\.so\.preload)\0")
+_RELEASE = re.compile(rb"release version (\d+)\.(\d+)")
+_MULTIARCH = re.compile(rb"(?<=\0)(lib(?:/[a-z0-9_]+-linux-gnu[a-z0-9_]*|64|32)?)(?=\0)")
+
+_LEGACY_UNTIL = (2, 37)
+"""The release of glibc that dropped subfolders by capability outside ``glibc-hwcaps``."""
+
+_LEVELS = {
+    "x86-64-v2": "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3",
+    "x86-64-v3": "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave",
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl",
+}
+"""What the kernel calls the features that each level adds to those above it (x86-64 psABI)."""
+
+_HASWELL = "avx2 fma bmi1 bmi2 abm movbe popcnt"
+_XEON_PHI = "avx512cd avx512er avx512pf"
+_AVX512_1 = "avx512cd avx512bw avx512dq avx512vl"
+
+_CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 0x0503, ("riscv", 64): 0x1003}
+"""``dl-cache.h``: FLAG_ELF_LIBC6 and the architecture."""
+
+
+class _Named(NamedTuple):
+    """The fields; a NamedTuple itself has no place for what is found out once."""
+
+    request: Request
+    program: Head | None
+    loader: str | None
+    """Path of the loader; None: unknown, or the program is linked statically."""
+    problem: str | None
+    """Why its search is not known."""
+
+
+class System(_Named):
+    """The loader that a program names, and what it would do."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return self.request.get("variables") or {}
+
+    @property
+    def machine(self) -> str:
+        return self.program.machine if self.program else ""
+
+    @property
+    def bits(self) -> int:
+        return self.program.bits if self.program else 0
+
+    def passes_over(self, head: Head) -> bool:
+        """Whether the loader goes on to the next folder at such a file, as if it were not there."""
+        if self.program is None or not head.bits:
+            return False
+        foreign = head.order == self.program.order and head.machine != self.program.machine
+        return head.bits != self.program.bits or foreign
+
+    def why_refused(self, head: Head) -> str | None:
+        """Why the loader reports an error at such a file instead of going on."""
+        if self.program is not None and head.order not in {self.program.order, ""}:
+            return "its byte order is another processor's"
+        return head.refused or ("it is a program and no library" if head.program else None)
+
+    @cached_property
+    def paths(self) -> Paths:
+        """What paths lead to here."""
+        return Paths(self.request)
+
+    @cached_property
+    def _inside(self) -> bytes:
+        """The constants of the loader."""
+        if self.loader is None:
+            return b""
+        try:
+            with open_elf(below(self.request, real(self.request, self.loader))) as elf:
+                return elf.read(*elf.sections.get(".rodata", (0, _LOADER_LIMIT)))
+        except ElfError:
+            return b""
+
+    @cached_property
+    def release(self) -> tuple[int, int] | None:
+        """The release of glibc."""
+        match = _RELEASE.search(self._inside)
+        return (int(match[1]), int(match[2])) if match else None
+
+    @cached_property
+    def defaults(self) -> tuple[str, ...]:
+        """The folders that are searched last."""
+        match = max(_FOLDERS.findall(self._inside), key=len, default=b"")
+        folders = [folder.decode("utf-8", "surrogateescape").rstrip("/") for folder in match.split(b"\0") if folder]
+        return tuple(folders)
+
+    @cached_property
+    def lib(self) -> str:
+        """What ``$LIB`` stands for."""
+        texts = [match.decode() for match in _MULTIARCH.findall(self._inside)]
+        return max(texts, key=len, default="lib64" if self.bits == 64 else "lib")
+
+    @cached_property
+    def cache(self) -> Lookup | None:
+        """The cache; None where there is none."""
+        match = _CACHE_PATH.search(self._inside)
+        path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
+        if not self.loader or not exists(self.request, path):
+            return None
+        return Lookup(read_bytes(self.request, real(self.request, path), _CACHE_LIMIT) or b"")
+
+    def cached(self, name: str) -> tuple[list[str], bool]:
+        """The paths that the cache offers for a name, best first, and whether that is certain."""
+        if self.cache is None:
+            return [], True
+        flags = _CACHE_FLAGS.get((self.machine, self.bits))
+        entries = [entry for entry in self.cache.entries(name) if entry.flags == flags]
+        best = [entry.path for level in self.levels for entry in entries if entry.subfolder == level]
+        plain = [entry.path for entry in entries if entry.subfolder is None and not entry.legacy]
+        guessed = any(entry.legacy or (entry.subfolder and not self.knows_processor) for entry in entries)
+        certain = self.cache.complete and flags is not None and not guessed
+        return [*best, *plain], certain
+
+    @cached_property
+    def _processor(self) -> str:
+        return read_text(self.request, "/proc/cpuinfo", 1 << 16) or ""
+
+    @cached_property
+    def _features(self) -> frozenset[str]:
+        match = re.search(r"^flags\s*:(.*)$", self._processor, re.MULTILINE)
+        return frozenset(match[1].split()) if match else frozenset()
+
+    @property
+    def knows_processor(self) -> bool:
+        """Whether the processor's features are known, on which the subfolders of ``glibc-hwcaps`` depend."""
+        return self.machine != "x86_64" or bool(self._features)
+
+    @cached_property
+    def levels(self) -> tuple[str, ...]:
+        """The subfolders of ``glibc-hwcaps`` that the processor is fit for, best first."""
+        if b"glibc-hwcaps" not in self._inside and b"-hwcaps/" not in self._inside:
+            return ()
+        fit: list[str] = []
+        for level, features in _LEVELS.items() if self.machine == "x86_64" else ():
+            if not self._features.issuperset(features.split()):
+                break
+            fit.insert(0, level)
+        return tuple(fit)
+
+    @cached_property
+    def legacy(self) -> tuple[str, ...]:
+        """Subfolders by capability that loaders before glibc 2.37 also try, best first."""
+        if self.machine != "x86_64" or self.release is None or self.release >= _LEGACY_UNTIL:
+            return ()
+        parts = ["tls", *self._platform, "x86_64"]
+        choices = [""]
+        for part in reversed(parts):
+            choices = [*(f"{part}/{rest}".rstrip("/") for rest in choices), *choices]
+        return tuple(choice for choice in choices if choice)
+
+    @cached_property
+    def _platform(self) -> list[str]:
+        """What glibc calls Intel's processors, and only those, beyond the architecture."""
+        if self.machine != "x86_64" or "GenuineIntel" not in self._processor:
+            return []
+        if self._features.issuperset(_XEON_PHI.split()):
+            return ["xeon_phi"]
+        named = ["haswell"] if self._features.issuperset(_HASWELL.split()) else []
+        wide = "avx512er" not in self._features and self._features.issuperset(_AVX512_1.split())
+        return [*named, *(["avx512_1"] if wide else [])]
+
+    @property
+    def platform(self) -> str:
+        """What ``$PLATFORM`` stands for."""
+        return next((name for name in self._platform if name != "avx512_1"), self.machine)
+
+    @cached_property
+    def preloaded(self) -> tuple[str, ...]:
+        """What LD_PRELOAD and the system's own file name."""
+        match = _PRELOAD_PATH.search(self._inside)
+        path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.preload"
+        lines = (read_text(self.request, path, 65536) or "").splitlines()
+        listed = [name for line in lines for name in re.split(r"[\s:]+", line.partition("#")[0]) if name]
+        return (*(name for name in re.split(r"[ :]+", self.variables.get("LD_PRELOAD", "")) if name), *listed)
+
+
+def system_of(request: Request, program: Head | None, interpreter: str | None) -> System:
+    """The loader of a program, which names it as ``interpreter``; ``program`` None: it is not known."""
+    problem = None
+    loader = interpreter if interpreter and is_file(request, interpreter) else None
+    if program is None or program.problem:
+        problem = "the Python that would load it cannot be read"
+    elif interpreter is None:
+        problem = "its Python is linked statically"
+    elif name_of(interpreter).startswith("ld-musl"):
+        problem = "its Python runs on musl, whose loader searches in other ways"
+    elif loader is None:
+        problem = f"the loader of its Python is not here: {interpreter}"
+    return System(request, program, loader, problem)

@@ -1,0 +1,1 @@
+"""The system around the GPUs: processor, container, kernel, PCI, virtualization."""

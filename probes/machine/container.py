@@ -1,0 +1,233 @@
+"""Which container this process runs in, by what only the inside of one shows.
+
+A host that runs containers has Docker's folders, sockets and mounts too; so only this process's own control group,
+its own root mount, and files that an engine puts into a container count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ..kit.links import is_file, resolve
+from ..kit.reading import Request, below, clean, exists, list_names, read_line, read_text
+from ..kit.record import Found, record
+
+_NAMES = frozenset({"docker", "podman", "kubernetes", "lxc", "apptainer", "systemd-nspawn"})
+
+_CGROUP = "/proc/self/cgroup"
+_MOUNTINFO = "/proc/self/mountinfo"
+
+_CGROUPS = (
+    (re.compile(r"kubepods"), "kubernetes"),
+    (re.compile(r"docker[/-][0-9a-f]{64}"), "docker"),
+    (re.compile(r"libpod-[0-9a-f]{64}"), "podman"),
+    (re.compile(r"/lxc/|lxc\.payload"), "lxc"),
+    (re.compile(r"cri-containerd-[0-9a-f]{64}|crio-[0-9a-f]{64}"), "kubernetes"),
+)
+
+_MOUNTS = (
+    (re.compile(r"/kubelet/pods/"), "kubernetes"),
+    (re.compile(r"/docker/(?:containers|overlay2|rootfs|volumes)/"), "docker"),
+    (re.compile(r"/containers/storage/"), "podman"),
+    (re.compile(r"/io\.containerd\."), "other"),
+    (re.compile(r"/enroot/|pyxis"), "other"),
+)
+_ENGINE_MOUNT_POINTS = frozenset({"/", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"})
+
+_VARIABLES = (
+    ("APPTAINER_CONTAINER", "apptainer"),
+    ("SINGULARITY_CONTAINER", "apptainer"),
+    ("KUBERNETES_SERVICE_HOST", "kubernetes"),
+    ("CH_RUNNING", "other"),
+    ("SHIFTER_RUNTIME", "other"),
+)
+
+_FILES = (
+    ("/.singularity.d", "apptainer"),
+    ("/run/secrets/kubernetes.io/serviceaccount", "kubernetes"),
+    ("/var/run/secrets/kubernetes.io/serviceaccount", "kubernetes"),
+    ("/dev/lxd/sock", "lxc"),
+    ("/dev/incus/sock", "lxc"),
+    ("/.flatpak-info", "other"),
+)
+
+_ENGINE_MARKS = (("/run/.containerenv", "podman"), ("/.dockerenv", "docker"))
+"""Left behind in an image that somebody boots as a machine."""
+
+_INITIAL_NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 4026531838, "ipc": 4026531839}
+"""Numbers that the kernel gives to the namespaces it starts with (``include/linux/proc_ns.h``)."""
+
+
+class Sign(NamedTuple):
+    """Something that only the inside of a container shows."""
+
+    name: str
+    source: str
+    evidence: str
+
+
+def container(request: Request) -> Sign | None:
+    """The container and what shows it; ``none`` when nothing does; None when /proc cannot be read."""
+    signs = list(_signs(request))
+    if signs:
+        return next((sign for sign in signs if sign.name != "other"), signs[0])
+    if read_text(request, _MOUNTINFO) is None and read_text(request, _CGROUP) is None:
+        return None
+    left = next((path for path, _ in _ENGINE_MARKS if exists(request, path)), None)
+    evidence = f"{left} is left from an image: the process is in the kernel's initial namespaces" if left else "no sign"
+    return Sign("none", f"file {_MOUNTINFO}", evidence)
+
+
+def _signs(request: Request) -> Iterator[Sign]:
+    variables = request.get("variables") or {}
+    for variable, name in _VARIABLES:
+        if variables.get(variable):
+            yield Sign(name, "variables", variable)
+    yield from _marks(request, _FILES)
+    cgroup = read_text(request, _CGROUP, 65536) or ""
+    for pattern, name in _CGROUPS:
+        if pattern.search(cgroup):
+            yield Sign(name, f"file {_CGROUP}", _CGROUP)
+    yield from _mount_signs(request)
+    yield from _declared(request)
+    if not _in_initial_namespaces(request):
+        yield from _marks(request, _ENGINE_MARKS)
+    yield from _named(variables.get("container", ""), "variables", "container")
+
+
+def _marks(request: Request, marks: tuple[tuple[str, str], ...]) -> Iterator[Sign]:
+    for path, name in marks:
+        if exists(request, path):
+            yield Sign(name, f"file {path}", path)
+
+
+def _mount_signs(request: Request) -> Iterator[Sign]:
+    for line in (read_text(request, _MOUNTINFO) or "").splitlines():
+        fields = line.split(" ")
+        if len(fields) > 4 and fields[4] in _ENGINE_MOUNT_POINTS:
+            for pattern, name in _MOUNTS:
+                if pattern.search(line):
+                    yield Sign(name, f"file {_MOUNTINFO}", f"the mount of {fields[4]}")
+
+
+def _declared(request: Request) -> Iterator[Sign]:
+    """What the container's own init was told, by the convention of systemd."""
+    path = "/run/systemd/container"
+    yield from _named(read_line(request, path) or "", f"file {path}", path)
+    path = "/proc/1/environ"
+    environment = (read_text(request, path, 65536) or "").split("\0")
+    value = next((item[len("container=") :] for item in environment if item.startswith("container=")), "")
+    yield from _named(value, f"file {path}", path)
+
+
+def _named(value: str, source: str, evidence: str) -> Iterator[Sign]:
+    if value and value != "wsl":
+        name = "lxc" if value.startswith("lxc") else value
+        yield Sign(name if name in _NAMES else "other", source, evidence)
+
+
+def _in_initial_namespaces(request: Request) -> bool:
+    """Whether this process shares every namespace that the kernel started with: no engine leaves all of them."""
+    try:
+        return all(
+            os.readlink(below(request, f"/proc/self/ns/{name}")) == f"{name}:[{number}]"
+            for name, number in _INITIAL_NAMESPACES.items()
+        )
+    except OSError:
+        return False
+
+
+# What a host has for containers that are to use its GPUs: engines, NVIDIA's toolkit, and how the two were joined.
+
+
+_FOLDERS = ("/usr/bin", "/usr/local/bin", "/bin", "/snap/bin", "/opt/bin", "/run/current-system/sw/bin")
+_TOOLKIT_FOLDERS = (*_FOLDERS, "/usr/local/nvidia/toolkit", "/usr/sbin")
+
+_ENGINES = ("docker", "podman", "nerdctl", "crictl", "k3s")
+_TOOLKIT = (
+    "nvidia-ctk",
+    "nvidia-container-runtime",
+    "nvidia-container-runtime-hook",
+    "nvidia-container-toolkit",
+    "nvidia-container-cli",
+)
+
+_DAEMON_FILES = ("/etc/docker/daemon.json", "/var/snap/docker/current/config/daemon.json")
+_CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi", "/run/cdi")
+_CDI_KIND = re.compile(r"^\s*[\"']?kind[\"']?\s*:\s*[\"']?nvidia\.com/", re.MULTILINE)
+
+_LISTS = "/etc/nvidia-container-runtime/host-files-for-container.d"
+_ENTRY = re.compile(r"^\s*(?:lib|sym|dir|dev)\s*,\s*(/\S+)\s*$", re.MULTILINE)
+
+_MOST_FILES = 50
+_MOST_ENTRIES = 5_000
+_MOST_MISSING = 20
+
+
+def container_host(request: Request, *, tegra: bool) -> dict[str, Any]:
+    """The ``container_host`` of a system that is itself no container; ``tegra`` adds the mount lists of a Jetson."""
+    lists = _mount_lists(request) if tegra else None
+    missing = _missing(request, lists) if lists else None
+    return record(
+        engines=Found(_programs(request, _FOLDERS, _ENGINES), "file"),
+        toolkit=Found(_programs(request, _TOOLKIT_FOLDERS, _TOOLKIT), "file"),
+        runtimes=_runtimes(request),
+        cdi=Found(_cdi(request), "file"),
+        mount_lists=Found(lists, f"file {_LISTS}") if lists is not None else None,
+        mounts_missing=Found(missing, f"file {_LISTS}") if missing is not None else None,
+    )
+
+
+def _programs(request: Request, folders: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
+    """The first place of each program; a snap's commands are all links to one program, and count by their names."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        for name in names:
+            path = f"{folder}/{name}"
+            here = is_file(request, path) or (folder == "/snap/bin" and exists(request, path))
+            if here and name not in found:
+                found[name] = path
+    return list(found.values())
+
+
+def _runtimes(request: Request) -> Found | None:
+    """The runtimes that Docker was told of; an empty list where its configuration has none or is not there."""
+    for path in _DAEMON_FILES:
+        if not exists(request, path):
+            continue
+        try:
+            content = json.loads(read_text(request, path, 65536) or "")
+        except ValueError:
+            return None
+        runtimes = content.get("runtimes") if isinstance(content, dict) else None
+        names = sorted(clean(name) for name in runtimes)[:_MOST_FILES] if isinstance(runtimes, dict) else []
+        return Found(names, f"file {path}")
+    return Found([], f"file {_DAEMON_FILES[0]}")
+
+
+def _cdi(request: Request) -> list[str]:
+    found: dict[str, str] = {}
+    for folder in _CDI_FOLDERS:
+        for name in (list_names(request, folder) or [])[:_MOST_FILES]:
+            path = f"{folder}/{name}"
+            real = resolve(request, path) if name.endswith((".yaml", ".yml", ".json")) else None
+            if real and real not in found and _CDI_KIND.search(read_text(request, real, 65536) or ""):
+                found[real] = clean(path)
+    return list(found.values())
+
+
+def _mount_lists(request: Request) -> list[str]:
+    names = [name for name in list_names(request, _LISTS) or [] if name.endswith(".csv")]
+    return [clean(f"{_LISTS}/{name}") for name in names[:_MOST_FILES]]
+
+
+def _missing(request: Request, lists: list[str]) -> list[str]:
+    """Entries that are not on this system; the runtime leaves them out without a word."""
+    entries = [path for name in lists for path in _ENTRY.findall(read_text(request, name) or "")]
+    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not exists(request, path))
+    return [clean(path) for path in islice(absent, _MOST_MISSING)]

@@ -1,0 +1,166 @@
+"""The lines of the kernel log that speak of NVIDIA GPUs.
+
+/dev/kmsg is read without blocking and without consuming anything; where it may not be read, the files that the system
+keeps of the log are.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ..kit.reading import Request, below, clean
+from ..kit.system import at_real_root
+
+MAX_MESSAGES = 200
+"""The last of them are kept, a line that is repeated word for word once."""
+
+MAX_LENGTH = 500
+
+_KMSG = "/dev/kmsg"
+_KMSG_NUMBER = (1, 11)
+_RECORD_SIZE = 16384
+"""The kernel refuses to read a record into less than it needs; its own limit is lower."""
+
+_MAX_RECORDS = 200_000
+_MAX_SECONDS = 1.0
+_TAIL = 4 * 1024 * 1024
+
+_FILES = ("/var/log/dmesg", "/var/log/kern.log")
+
+_RELEVANT = re.compile(
+    r"NVRM|\bS?Xid\b|\bnouveau\b|\bnova[-_]?core\b|NovaCore|\bnvgpu\b|\bnvidia(?:[-_]\w+)*(?: [0-9a-f:.]+)?: "
+    r"|Loading of (?:unsigned )?module .*(?:rejected|unavailable)|unsigned module loading is restricted"
+    r"|PKCS#7 signature"
+)
+_XID = re.compile(r"\bXid \(([^)]*)\): (\d+)")
+_ADDRESS = re.compile(r"\b([0-9a-f]{4,8}):([0-9a-f]{2}):([0-9a-f]{2})(?:\.([0-7]))?\b", re.IGNORECASE)
+_STAMP = re.compile(r"\[\s*(\d+\.\d+)\](?:\[[^\]]*\])?\s*")
+_FIRST_LINE = re.compile(r"Linux version \d")
+
+Line = tuple["float | None", str]
+
+
+def kernel_log(request: Request) -> dict[str, Any]:
+    """The record of the log: its relevant messages, or why it could not be read."""
+    why_not = "/dev/kmsg is not examined"
+    if at_real_root(request):
+        lines, why_not = _read_kmsg()
+        if lines is not None:
+            return {"source": f"file {_KMSG}", "readable": True, "messages": messages(lines, f"file {_KMSG}")}
+    read = [(path, text) for path in _FILES if (text := _read_tail(request, path)) is not None]
+    if not read:
+        return {"source": f"file {_KMSG}", "readable": False, "why_not": why_not}
+    source = f"file {read[-1][0]}"
+    return {"source": source, "readable": True, "messages": messages(_joined(text for _, text in read), source)}
+
+
+def messages(lines: Iterable[Line], source: str) -> list[dict[str, Any]]:
+    """The relevant ones of the lines as records, in order."""
+    found: dict[str, dict[str, Any]] = {}
+    for seconds, text in lines:
+        if not _RELEVANT.search(text):
+            continue
+        message = _message(text, source)
+        if seconds is not None:
+            message["seconds"] = seconds
+        found.pop(text, None)
+        found[text] = message
+    return list(found.values())[-MAX_MESSAGES:]
+
+
+def _message(text: str, source: str) -> dict[str, Any]:
+    message: dict[str, Any] = {"source": source, "text": clean(text[:MAX_LENGTH])}
+    xid = _XID.search(text)
+    if xid:
+        message["xid"] = int(xid.group(2))
+    address = _ADDRESS.search(xid.group(1) if xid else text)
+    if address:
+        domain, bus, device, function = address.groups()
+        message["pci_bus_id"] = f"{int(domain, 16):04x}:{bus}:{device}.{function or 0}".lower()
+    return message
+
+
+def _read_kmsg() -> tuple[list[Line] | None, str]:
+    try:
+        about = os.stat(_KMSG)
+    except OSError:
+        return None, f"{_KMSG} is not there, as is usual in a container"
+    number = (os.major(about.st_rdev), os.minor(about.st_rdev))
+    if not stat.S_ISCHR(about.st_mode) or number != _KMSG_NUMBER:
+        # Some containers put the console or an empty file in its place; reading that would take somebody's input.
+        return None, f"{_KMSG} is not the kernel log here"
+    try:
+        device = os.open(_KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except PermissionError:
+        return None, "needs root (kernel.dmesg_restrict)"
+    except OSError as problem:
+        return None, os.strerror(problem.errno or errno.EIO)
+    try:
+        return list(_records(device)), ""
+    finally:
+        os.close(device)
+
+
+def _records(device: int) -> Iterator[Line]:
+    until = time.monotonic() + _MAX_SECONDS
+    for _ in range(_MAX_RECORDS):
+        try:
+            record = os.read(device, _RECORD_SIZE)
+        except BrokenPipeError:  # records were overwritten while reading; the next read goes on behind them
+            continue
+        except OSError:
+            return
+        if not record or time.monotonic() > until:
+            return
+        yield parse_record(record.decode("utf-8", "replace"))
+
+
+def parse_record(record: str) -> Line:
+    """Time since boot and text of a record of /dev/kmsg: ``priority,number,microseconds,flags;text``."""
+    head, _, rest = record.partition(";")
+    fields = head.split(",")
+    seconds = int(fields[2]) / 1e6 if len(fields) > 2 and fields[2].isdigit() else None
+    return seconds, rest.partition("\n")[0]
+
+
+def _read_tail(request: Request, path: str) -> str | None:
+    place = below(request, path)
+    try:
+        if not os.path.isfile(place):
+            return None
+        with open(place, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
+            return file.read(_TAIL).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def _joined(texts: Iterable[str]) -> Iterator[Line]:
+    """The lines since the last start, of one file after the other; a line in both counts once."""
+    seen: set[Line] = set()
+    for text in texts:
+        for line in parse_log(text):
+            if line not in seen:
+                seen.add(line)
+                yield line
+
+
+def parse_log(text: str) -> list[Line]:
+    """The lines of a log file since the last start that it records."""
+    lines = [_parse_line(line) for line in text.splitlines()]
+    starts = [number for number, (_, said) in enumerate(lines) if _FIRST_LINE.match(said)]
+    return lines[starts[-1] :] if starts else lines
+
+
+def _parse_line(line: str) -> Line:
+    said = line.partition("kernel: ")[2] or line
+    stamp = _STAMP.match(said) or _STAMP.match(line)
+    if not stamp:
+        return None, said
+    return float(stamp.group(1)), said[stamp.end() :] if said.startswith("[") else said

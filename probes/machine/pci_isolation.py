@@ -1,0 +1,74 @@
+"""What stands between PCI devices that want to reach each other: the IOMMU, and ports' Access Control Services."""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from typing import Any
+
+from ..kit.links import resolve
+from ..kit.reading import Request, exists, list_names, read_bytes, read_line
+
+_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+_CONFIG_SIZE = 4096
+_CONFIG_OF_USERS = 64
+"""As much of the configuration space as the kernel shows to those who are not root."""
+
+_FIRST_EXTENDED = 0x100
+_ACS = 0x000D
+"""Number of the extended capability Access Control Services in the PCI Express Base Specification."""
+_ACS_CONTROL = 6
+_REDIRECTS = 0b1100
+"""Bits of its control register: P2P Request Redirect and P2P Completion Redirect."""
+_MOST_CAPABILITIES = 64
+
+
+def isolation(request: Request, place: str) -> dict[str, Any]:
+    """``iommu`` and ``redirecting`` of a ``Pcie``, as far as they can be read, of the device at ``place`` in sysfs."""
+    found: dict[str, Any] = {}
+    treated = _iommu(request, place)
+    if treated is not None:
+        found["iommu"] = treated
+    ports = _ports_above(request, place)[1:]  # what reaches the root port has reached the root anyway
+    states = [_redirects(request, port) for port in ports]
+    if None not in states:
+        found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states, strict=True) if state]
+    return found
+
+
+def _iommu(request: Request, place: str) -> str | None:
+    group = f"{place}/iommu_group"
+    if not exists(request, group):
+        return "" if list_names(request, place) else None
+    return read_line(request, f"{resolve(request, group)}/type")
+
+
+def _ports_above(request: Request, place: str) -> list[str]:
+    """The bridges on the way from the root to the device, as sysfs nests them."""
+    real = resolve(request, place)
+    ports = []
+    while real:
+        real = os.path.dirname(real)
+        if not _ADDRESS.fullmatch(os.path.basename(real)):
+            break
+        ports.append(real)
+    return ports[::-1]
+
+
+def _redirects(request: Request, port: str) -> bool | None:
+    """Whether a port sends traffic between devices up to the root; None where its registers cannot be read."""
+    data = read_bytes(request, f"{port}/config", _CONFIG_SIZE)
+    if data is None or len(data) <= _CONFIG_OF_USERS:
+        return None
+    at = _FIRST_EXTENDED
+    for _ in range(_MOST_CAPABILITIES):
+        if at < _FIRST_EXTENDED or at + 8 > len(data):
+            return False
+        (header,) = struct.unpack_from("<I", data, at)
+        if header & 0xFFFF == _ACS:
+            (control,) = struct.unpack_from("<H", data, at + _ACS_CONTROL)
+            return bool(control & _REDIRECTS)
+        at = header >> 20
+    return False

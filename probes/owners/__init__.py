@@ -1,0 +1,1 @@
+"""Who installed a file, and whether it is still what was installed."""

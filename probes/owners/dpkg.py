@@ -1,0 +1,64 @@
+"""Which package of Debian's kind a file belongs to, by dpkg's own database; dpkg is not asked.
+
+``/var/lib/dpkg/info/NAME.list`` (or ``NAME:ARCHITECTURE.list``) holds the paths of a package, one a line, and
+``/var/lib/dpkg/status`` its version. Only lists of packages whose names sound like CUDA are opened.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection
+
+from ..kit.head import read_start
+from ..kit.library_names import MAYBE, family_of
+from ..kit.links import folder_names, resolve
+from ..kit.reading import Request
+from .claims import Claim
+
+INFO = "/var/lib/dpkg/info"
+STATUS = "/var/lib/dpkg/status"
+NAMES = re.compile(r"(?:lib)?(?:cu|nv|nccl|npp|magma|tensorrt|deepstream)")
+"""The start of the names of packages that bring libraries of CUDA's families."""
+
+_LIST_LIMIT = 4 << 20
+_STATUS_LIMIT = 64 << 20
+_LISTS = 3000
+
+
+def owners(request: Request, wanted: Collection[str]) -> dict[str, list[Claim]]:
+    """For the real paths ``wanted``, the packages that list them."""
+    names = [name for name in folder_names(request, INFO)[0] if name.endswith(".list") and NAMES.match(name)]
+    found: dict[str, list[str]] = {}
+    folders: dict[str, str | None] = {}
+    for name in names[:_LISTS] if wanted else ():
+        data = read_start(request, f"{INFO}/{name}", _LIST_LIMIT) or b""
+        package = name[: -len(".list")].partition(":")[0]
+        for path in _libraries(data):
+            folder, file = posixpath.split(path)
+            if folder not in folders:
+                folders[folder] = resolve(request, folder)
+            real = f"{folders[folder]}/{file}"
+            if real in wanted and package not in found.setdefault(real, []):
+                found[real].append(package)
+    versions = _versions(request, {package for packages in found.values() for package in packages})
+    return {path: [Claim("dpkg", name, versions.get(name, "")) for name in names] for path, names in found.items()}
+
+
+def _libraries(data: bytes) -> list[str]:
+    if not MAYBE.search(data):
+        return []
+    lines = data.decode("utf-8", "replace").split("\n")
+    return [line for line in lines if line.startswith("/") and family_of(line.rpartition("/")[2])]
+
+
+def _versions(request: Request, packages: Collection[str]) -> dict[str, str]:
+    data = b"\n" + (read_start(request, STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if packages else b""
+    found: dict[str, str] = {}
+    for package in packages:
+        start = data.find(b"\nPackage: " + package.encode() + b"\n")
+        stanza = data[start : data.find(b"\n\n", start + 1)] if start >= 0 else b""
+        match = re.search(rb"\nVersion: ([0-9A-Za-z.+:~-]{1,200})(?=\n|$)", stanza)
+        if match:
+            found[package] = match[1].decode()
+    return found

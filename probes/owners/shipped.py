@@ -1,0 +1,333 @@
+"""What was shipped with the frameworks and with what they require, against what lies there.
+
+Every check compares presence and size of the files that decide (``wheels.decisive``); ``verify`` compares the
+hashes of all. A file that differs is looked at: whether the loader, or Python, could still take it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import stat
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from ..elf.info import head_of
+from ..elf.library import ElfError, open_elf
+from ..elf.tables import SHT_SYMTAB
+from ..kit.head import read_start
+from ..kit.links import resolve
+from ..kit.paths import printable
+from ..kit.reading import Request, below, refused
+from ..python.distributions import python_asked
+from .requirements import extra_of, requirement_name, that_matter
+from .wheels import Recorded, decisive, recorded_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Fields = dict[str, Any]
+
+PACKAGES = 500
+_DAMAGED = 200
+_KEPT_LIMIT = 8 << 20
+"""Bytes of one list in which a file's further owners are looked for."""
+_HEADS = 1 << 16
+"""Bytes of METADATA in which requirements are looked for first; its description, mostly long, follows them."""
+_HEAD_LIMIT = 1 << 20
+_REQUIREMENTS = 1000
+_SOURCE_LIMIT = 1 << 20
+_REQUIRES = re.compile(rb"^Requires-Dist:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+_ELF = b"\x7fELF"
+_BYTES = re.compile(r"([0-9]{1,18}) bytes$")
+
+
+def shipped(request: Request, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
+    """The record ``Shipped`` of an environment; what is required is added to the distributions that it speaks of.
+
+    ``roots`` are names of the distributions that hold frameworks; ``python`` is the version of the environment's.
+    """
+    required = _closure(request, distributions, roots)
+    names = {item["name"] for item in required}
+    cuda = [item for item in _listed(distributions) if item["name"] not in names and _has_libraries(request, item)]
+    record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
+    complete = len(required) < PACKAGES
+    kept: dict[str, bytes] = {}
+    for item in [*required, *cuda]:
+        if not _is_comparable(request, item):
+            record["unlisted"].append(item["name"])
+            continue
+        files, all_there = decisive(request, item["path"])
+        record["packages"].append(item["name"])
+        record["files"] += len(files)
+        complete = complete and all_there and len(record["damaged"]) < _DAMAGED
+        for recorded in files:
+            try:
+                damage = _compared(request, recorded, sized=item.get("installer") != "conda", python=python)
+            except OSError:
+                complete = False
+                continue
+            if damage and not is_anothers(request, distributions, item, recorded, kept):
+                record["damaged"].append({**_whose(item), **damage})
+                if len(record["damaged"]) >= _DAMAGED:
+                    break
+    return {**record, "complete": complete}
+
+
+def gone(request: Request, dist_info: str, package: str) -> list[str]:
+    """Of the files that decide, those of one import package that are not there, by their paths from its site folder."""
+    site = dist_info.rpartition("/")[0]
+    start = f"{site}/{package}/"
+    files = (each for each in decisive(request, dist_info)[0] if each.path.startswith(start))
+    wanted = (each for each in files if _is_library(each.path) or each.path == f"{start}__init__.py")
+    return [each.path[len(site) + 1 :] for each in wanted if _is_gone(request, each.path)]
+
+
+def _is_gone(request: Request, path: str) -> bool:
+    try:
+        return _state(request, path) is None
+    except OSError:
+        return False  # it may be there
+
+
+def differing(request: Request, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
+    """A ``DamagedFile`` of a distribution: what is ``said`` of it, and why the file there cannot be used, if so."""
+    problem = None if said["kind"] == "missing" else _unusable(request, path, python)
+    more: Fields = {"problem": problem} if problem else _stripped(request, path, said)
+    return {**_whose(item), "path": printable(path), **said, **more}
+
+
+def comparable(record: Fields) -> list[Fields]:
+    """Of an environment's record the distributions of frameworks, and of what they require, that list their files."""
+    looked = record.get("shipped") or {}
+    wanted = {*(looked.get("packages") or ()), *(looked.get("unlisted") or ())}
+    distributions = [item for item in record.get("distributions") or () if item["name"] in wanted]
+    conda = [item for item in distributions if item["channel"] == "conda"]
+    wheels = [item for item in _listed(distributions) if item.get("installer") != "conda" and not item.get("editable")]
+    return [*wheels, *conda]
+
+
+def _whose(item: Fields) -> Fields:
+    place = printable(item["path"])
+    source = f"file {place}/RECORD" if place.endswith(".dist-info") else f"file {place}"
+    return {"package": item["name"], "version": item["version"], "source": source}
+
+
+def _listed(distributions: Iterable[Fields]) -> list[Fields]:
+    return [item for item in distributions if item["channel"] == "pip" and item["path"].endswith(".dist-info")]
+
+
+def _has_libraries(request: Request, item: Fields) -> bool:
+    return bool(recorded_by(request, item["path"]).libraries)
+
+
+def _is_comparable(request: Request, item: Fields) -> bool:
+    whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
+    return whole and recorded_by(request, item["path"]).there
+
+
+def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
+    """The installed distributions of frameworks, and what their metadata asks for; in that order.
+
+    Markers are not judged here: what is installed and named is looked at.
+    """
+    by_name: dict[str, list[Fields]] = {}
+    for item in distributions:
+        by_name.setdefault(item["name"], []).append(item)
+    queue = [name for name in by_name if name in roots]
+    met = set(queue)
+    found: list[Fields] = []
+    for name in queue:
+        for item in by_name[name]:
+            found.append(item)
+            if len(found) >= PACKAGES:
+                return found
+            if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
+                item.update(_asked(request, item["path"]))
+            for line in _followed(item.get("requires") or ()):
+                asked = requirement_name(line)
+                if asked in by_name and asked not in met:
+                    met.add(asked)
+                    queue.append(asked)
+    return found
+
+
+def _followed(lines: Sequence[str]) -> list[str]:
+    """Those that hold without an extra, and of those of extras what brings CUDA: tools for tests are no part of it."""
+    always = [line for line in lines if extra_of(line) is None]
+    return [*always, *(line for line in that_matter(lines) if extra_of(line) is not None)]
+
+
+def _asked(request: Request, dist_info: str) -> Fields:
+    """What METADATA asks for: other distributions, and a Python."""
+    for limit in (_HEADS, _HEAD_LIMIT):
+        head = read_start(request, f"{dist_info}/METADATA", limit) or b""
+        end = _END_OF_HEAD.search(head)
+        if end or len(head) < limit:
+            break
+    lines = _REQUIRES.findall(head[: end.start()] if end else head)
+    requires = [printable(line.decode("utf-8", "replace").strip()) for line in lines[:_REQUIREMENTS]]
+    return {"requires": requires, **python_asked(head)}
+
+
+def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
+    """How a file differs in presence and size, or cannot be loaded; ``sized``: its size says something.
+
+    Raises OSError where it cannot be told whether it is there.
+    """
+    found = _state(request, recorded.path)
+    if found is None:
+        # A folder without an empty __init__.py is imported all the same.
+        return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
+    if not stat.S_ISREG(found.st_mode):
+        return {**_differs(recorded, "size"), "problem": "it is no regular file"}
+    denied = _denied(request, recorded.path, stat.S_IMODE(found.st_mode))
+    if denied:
+        return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
+    other = sized and recorded.size is not None and recorded.size != found.st_size
+    if not other and (not _is_library(recorded.path) or _begins_well(request, recorded.path)):
+        return None
+    problem = _unusable(request, recorded.path, python)
+    if not other and not problem:
+        return None
+    said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
+    return {**said, **({"problem": problem} if problem else _stripped(request, recorded.path, said))}
+
+
+def _denied(request: Request, path: str, mode: int) -> str | None:
+    """Why the permissions of a file that is there keep others than root from using it."""
+    if not mode & 0o444 or (request.get("root", "/") == "/" and not os.access(path, os.R_OK)):
+        return "its mode does not allow reading"
+    runs = mode & 0o111 or not path.rpartition("/")[0].endswith("/bin")
+    return None if runs or read_start(request, path, 4) != _ELF else "its mode does not allow running"
+
+
+def _differs(recorded: Recorded, kind: str) -> Fields:
+    size = {"recorded": f"{recorded.size} bytes"} if recorded.size is not None else {}
+    return {"path": printable(recorded.path), "kind": kind, **size}
+
+
+def is_anothers(
+    request: Request,
+    distributions: Sequence[Fields],
+    item: Fields,
+    recorded: Recorded,
+    kept: dict[str, bytes],
+    digest: str | None = None,
+) -> bool:
+    """Whether another distribution lists the file with the size (and ``digest``, where that is known) that it has: it
+    was installed over this one. ``kept`` are the lists read for earlier files.
+    """
+    try:
+        found = _state(request, recorded.path)
+    except OSError:
+        found = None
+    for other in _listed(distributions) if found is not None else ():
+        site = other["path"].rpartition("/")[0]
+        if other is item or not recorded.path.startswith(f"{site}/"):
+            continue
+        if other["path"] not in kept:
+            kept[other["path"]] = b"\n" + (read_start(request, f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
+        line = _line(kept[other["path"]], recorded.path[len(site) + 1 :])
+        if line and found is not None and _is_claimed(line, found.st_size, digest):
+            return True
+    return False
+
+
+def _line(data: bytes, path: str) -> bytes:
+    """The line about a path in a list that begins with a line break; empty where there is none."""
+    name = path.encode("utf-8", "surrogateescape")
+    for start in (b"\n%s," % name, b'\n"%s",' % name):
+        at = data.find(start)
+        if at >= 0:
+            return data[at + 1 : at + len(start) + 200].partition(b"\n")[0].strip()
+    return b""
+
+
+def _is_claimed(line: bytes, size: int, digest: str | None) -> bool:
+    """Whether a line lists a file of this size and hash; a hash of another kind, or none, says nothing against it."""
+    hashed, length = line.rsplit(b",", 2)[1:] if line.count(b",") > 1 else (b"", b"")
+    kind = hashed.partition(b"=")[0]
+    comparable_hash = digest is not None and kind == digest.partition("=")[0].encode()
+    return length in (b"", b"%d" % size) and (not comparable_hash or hashed == (digest or "").encode())
+
+
+def _state(request: Request, path: str) -> os.stat_result | None:
+    """The state of what is at a path, links followed inside the root; None where nothing is. Raises OSError where that
+    cannot be told.
+    """
+    inside = path if request.get("root", "/") == "/" else resolve(request, path)
+    try:
+        return os.stat(below(request, inside)) if inside is not None else None
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    except OSError as error:
+        refused(path, error)
+        raise
+
+
+def _is_library(path: str) -> bool:
+    return ".so" in path.rpartition("/")[2]
+
+
+def _begins_well(request: Request, path: str) -> bool:
+    """Whether the first bytes are an ELF file's; the rest is read where it is loaded."""
+    start = read_start(request, path, 24)
+    return start is None or (len(start) == 24 and start[:4] == _ELF and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1"))
+
+
+def _unusable(request: Request, path: str, python: str | None) -> str | None:
+    """Why a library cannot be loaded, or a module cannot be imported, by the file itself."""
+    if path.endswith(".py"):
+        return _no_python(read_start(request, path, _SOURCE_LIMIT), python)
+    if not _is_library(path):
+        start = read_start(request, path, 64)
+        return "it is empty" if start is not None and not start else None
+    inside = path if request.get("root", "/") == "/" else resolve(request, path)
+    try:
+        head = head_of(below(request, inside)) if inside else None
+    except OSError:
+        return None
+    return head.refused if head else None
+
+
+def _stripped(request: Request, path: str, said: Fields) -> Fields:
+    """Whether a library of another length that can be loaded is what ``strip`` leaves: shorter, without symbols."""
+    lengths = [
+        int(found[1]) for text in (said.get("recorded"), said.get("found")) if (found := _BYTES.match(text or ""))
+    ]
+    if said["kind"] != "size" or not _is_library(path) or len(lengths) < 2 or lengths[1] >= lengths[0]:
+        return {}
+    inside = path if request.get("root", "/") == "/" else resolve(request, path)
+    try:
+        with open_elf(below(request, inside or path)) as elf:
+            sections = elf.section_list
+    except ElfError:
+        return {}
+    kept = any(each.type == SHT_SYMTAB or each.name.startswith(".debug") for each in sections)
+    return {"stripped": True} if sections and not kept else {}
+
+
+def _no_python(source: bytes | None, python: str | None) -> str | None:
+    if source is None or len(source) >= _SOURCE_LIMIT:
+        return None
+    if b"\0" in source:
+        return "it holds zeros, and is no Python"
+    if not source.strip():
+        return "it is empty"
+    own = (sys.version_info.major, sys.version_info.minor)
+    if python is None or own < tuple(int(part) for part in re.findall(r"\d+", python)[:2]):
+        return None  # an older parser does not know all that a newer one takes
+    problem = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(source)
+        except SyntaxError as error:
+            problem = printable(f"it is no Python: line {error.lineno}: {error.msg}")
+        except (ValueError, RecursionError, MemoryError):
+            pass  # it may be too much for the parser, and says nothing of the file
+    return problem

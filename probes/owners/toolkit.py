@@ -1,0 +1,132 @@
+"""The version of a CUDA toolkit, by the files that tell it; nothing of the toolkit is run."""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ..kit.head import read_start
+from ..kit.library_names import row_of
+from ..kit.links import expand, folder_names, is_file, resolve
+from ..kit.reading import Request, below, read_text, refused
+from ..kit.record import Found
+from .claims import Claim
+
+_HEADERS = ("include/cuda_runtime_api.h", "targets/*/include/cuda_runtime_api.h", "include/cuda.h")
+_HEADER_VERSION = re.compile(r"^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})\b", re.MULTILINE)
+"""1000 times the major plus 10 times the minor number."""
+_HEADER_LIMIT = 256 * 1024
+
+_BANNER = b"Cuda compilation tools"
+_BANNER_REACH = 160
+_BANNER_VERSION = re.compile(rb"V(\d+\.\d+)\.\d+")
+_PROGRAM_LIMIT = 256 * 1024 * 1024
+
+_RUNTIME = re.compile(r"libcudart\.so\.(\d+\.\d+)\.\d+")
+_LIBRARY_FOLDERS = ("lib64", "lib", "targets/*/lib")
+
+_DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
+"""Debian spreads its package over /usr; this folder holds the compiler."""
+
+
+def version(request: Request, folder: str) -> Found | None:
+    """Version of the toolkit in ``folder`` (a real path) and the file that tells it; None when no file does."""
+    steps: tuple[Callable[[Request, str], Found | None], ...] = (_json, _text, _header, _compiler, _runtime)
+    return next((found for step in steps if (found := step(request, folder))), None)
+
+
+def header_places(folder: str) -> list[str]:
+    """Patterns of the headers that name the version."""
+    return [f"{'/usr' if folder == _DEBIAN else folder}/{header}" for header in _HEADERS]
+
+
+def _json(request: Request, folder: str) -> Found | None:
+    path = f"{folder}/version.json"
+    try:
+        told = json.loads(read_text(request, resolve(request, path) or path) or "")["cuda"]["version"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return Found(told, f"file {path}") if isinstance(told, str) and re.fullmatch(r"\d+(?:\.\d+)+", told) else None
+
+
+def _text(request: Request, folder: str) -> Found | None:
+    path = f"{folder}/version.txt"
+    match = re.search(r"CUDA Version (\d+(?:\.\d+)+)", read_text(request, resolve(request, path) or path, 4096) or "")
+    return Found(match.group(1), f"file {path}") if match else None
+
+
+def _header(request: Request, folder: str) -> Found | None:
+    for path in (path for pattern in header_places(folder) for path in expand(request, pattern)):
+        match = _HEADER_VERSION.search(read_text(request, resolve(request, path) or path, _HEADER_LIMIT) or "")
+        if match:
+            major, rest = divmod(int(match.group(1)), 1000)
+            return Found(f"{major}.{rest // 10}", f"file {path}")
+    return None
+
+
+def _compiler(request: Request, folder: str) -> Found | None:
+    """The version that nvcc would print, which stands in its file beside the rest of its banner."""
+    path = f"{folder}/bin/nvcc"
+    if not is_file(request, path):
+        return None
+    try:
+        with open(below(request, resolve(request, path) or path), "rb") as file:
+            if not 0 < os.fstat(file.fileno()).st_size <= _PROGRAM_LIMIT:
+                return None
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
+                at = program.find(_BANNER)
+                match = _BANNER_VERSION.search(program[at : at + _BANNER_REACH]) if at >= 0 else None
+    except (OSError, ValueError) as error:
+        refused(path, error)
+        return None
+    return Found(match.group(1).decode(), f"file {path}") if match else None
+
+
+def _runtime(request: Request, folder: str) -> Found | None:
+    places = [place for name in _LIBRARY_FOLDERS for place in expand(request, f"{folder}/{name}")]
+    for place in places:
+        for name in folder_names(request, place)[0]:
+            match = _RUNTIME.fullmatch(name)
+            if match:
+                return Found(match.group(1), f"file {place}/{name}")
+    return None
+
+
+# The toolkit as the owner of what lies in it, and the versions of its parts by its ``version.json``.
+
+
+_JSON_LIMIT = 1 << 20
+_PLAIN = re.compile(r"\d{1,6}(?:\.\d{1,6}){1,4}")
+
+
+class Toolkit(NamedTuple):
+    claim: Claim
+    parts: dict[str, str]
+    source: str
+    """The file that tells its version."""
+
+    def declared(self, family: str) -> str | None:
+        """The version of the family's part."""
+        row = row_of(family)
+        return self.parts.get(row.part or f"lib{row.name.lower()}") if row else None
+
+
+def toolkit(request: Request, top: str) -> Toolkit:
+    """The toolkit in the folder ``top`` (a real path)."""
+    told = version(request, top)
+    claim = Claim("toolkit", "CUDA toolkit", told.value if told else "")
+    return Toolkit(claim, _parts(request, top), told.source if told else f"file {top}")
+
+
+def _parts(request: Request, top: str) -> dict[str, str]:
+    try:
+        told = json.loads(read_start(request, f"{top}/version.json", _JSON_LIMIT) or b"")
+    except (ValueError, RecursionError):
+        return {}
+    parts = told.items() if isinstance(told, dict) else ()
+    versions = {name: part.get("version") for name, part in parts if isinstance(part, dict)}
+    return {name: text for name, text in versions.items() if isinstance(text, str) and _PLAIN.fullmatch(text)}

@@ -1,0 +1,1 @@
+"""Python environments as files: interpreter, layout, search path, distributions."""

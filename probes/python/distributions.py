@@ -1,0 +1,328 @@
+"""Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
+PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of. One without metadata is none, as for pip.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..kit.head import read_start
+from ..kit.links import resolve
+from ..kit.paths import is_file, is_folder, printable
+from ..kit.reading import REFUSED, Request, below, list_names, read_text, refused
+
+LIMIT = 20_000
+REQUIREMENTS = 1000
+_DAMAGED = 500
+_HEAD = 4096
+_LONG_HEAD = 256 << 10
+"""Read where the first part tells no name or version, and the head goes on."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,198}[A-Za-z0-9])?")
+_VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z.!+-]{0,100}")
+_SEPARATORS = re.compile(r"[-_.]+")
+_PYTHON_TAG = re.compile(r"-py\d+(\.\d+)?(-.*)?$")
+"""``-py3.11`` (and a platform) at the end of an egg's name."""
+_NAME_LINE = re.compile(rb"^Name:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_VERSION_LINE = re.compile(rb"^Version:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+_PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | re.IGNORECASE)
+"""Names of fields are compared without regard to case, as in a mail's head."""
+_END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
+
+LEFT = "left by an installation that was broken off"
+
+Fields = dict[str, Any]
+
+
+class Installed:
+    """Distributions in the order of the search path; ``complete`` when no folder and no entry was left out."""
+
+    def __init__(self, *, complete: bool = True) -> None:
+        self.items: list[Fields] = []
+        self.complete = complete
+        self.damaged: list[Fields] = []
+
+    def damage(self, path: str, problem: str, of: Fields | None = None) -> None:
+        """``of``: name and version of the distribution, where they are known."""
+        if len(self.damaged) < _DAMAGED:
+            source = f"file {printable(path)}"
+            self.damaged.append({"path": printable(path), "problem": problem, "source": source, **(of or {})})
+
+
+def normalised(name: str) -> str:
+    """A distribution's name as PyPA's name normalisation writes it."""
+    return _SEPARATORS.sub("-", name).lower()
+
+
+def installed_in(request: Request, folders: Iterable[str], detailed: frozenset[str]) -> Installed:
+    """The distributions of ``folders``; for names in ``detailed`` with what they require."""
+    found = Installed()
+    linked: set[str] = set()
+    for folder in folders:
+        names = _names(request, folder)
+        if names is None:
+            found.complete = False
+            continue
+        linked.update(normalised(name[: -len(".egg-link")]) for name in names if name.endswith(".egg-link"))
+        for name in names:
+            if len(found.items) >= LIMIT:
+                found.complete = False
+                return found
+            record = _distribution(request, f"{folder}/{name}", detailed, linked, found)
+            if record is not None:
+                found.items.append(record)
+    return found
+
+
+def _names(request: Request, folder: str) -> list[str] | None:
+    """The sorted names in a folder, links to it followed inside the root; None when it cannot be listed."""
+    inside = folder if request.get("root", "/") == "/" else resolve(request, folder)
+    try:
+        return sorted(os.listdir(below(request, inside))) if inside is not None else None
+    except (OSError, ValueError) as error:
+        refused(folder, error)
+        return None
+
+
+def _distribution(
+    request: Request, path: str, detailed: frozenset[str], linked: set[str], found: Installed
+) -> Fields | None:
+    folder, _, name = path.rpartition("/")
+    if name[0] in "~-" and len(name) > 1:  # what pip moves out of the way, until an installation has succeeded
+        start = read_start(request, f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
+        found.damage(path, LEFT, _said(start) if start else None)
+    elif name.endswith(".dist-info"):
+        return _dist_info(request, path, name[: -len(".dist-info")], detailed, found)
+    elif name.endswith(".egg-info"):
+        return _egg(request, path, name[: -len(".egg-info")], detailed, linked)
+    elif name == "EGG-INFO":
+        return _egg(request, path, folder.rpartition("/")[2].removesuffix(".egg"), detailed, linked)
+    return None
+
+
+def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
+    names = _names(request, path)
+    if names is None and path in REFUSED:
+        found.complete = False
+        return None
+    if names is None:
+        found.damage(path, "it cannot be read" if os.path.lexists(below(request, path)) else "it is gone")
+        return None
+    start = _head(request, f"{path}/METADATA") if "METADATA" in names else None
+    if start is None and f"{path}/METADATA" in REFUSED:
+        found.complete = False
+        return None
+    if start is None:
+        found.damage(path, "METADATA is missing" if "METADATA" not in names else "METADATA cannot be read")
+        return None
+    record = _said(start) or _named(stem)
+    problem = _problem(start)
+    if problem:
+        found.damage(path, problem)
+    if record is None:
+        return None
+    record |= {"path": path, "channel": "pip", "record": "RECORD" in names, "source": "wheel metadata"}
+    installer = read_start(request, f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
+    if installer and installer.strip():
+        record["installer"] = printable(installer.decode("utf-8", "replace").strip(), 40)
+    if "direct_url.json" in names and _is_editable(read_text(request, f"{path}/direct_url.json", 65536)):
+        record["editable"] = True
+    if record["name"] in detailed:
+        text = read_text(request, f"{path}/METADATA")
+        record["requires"] = _requirements(text)
+        record |= python_asked((text or "")[:_LONG_HEAD].encode())
+    return record
+
+
+@lru_cache(maxsize=4)  # each METADATA is asked several times in a row
+def _lines(start: bytes) -> tuple[str | None, str | None]:
+    """What stands for the name and for the version."""
+    return _line(start, _NAME_LINE), _line(start, _VERSION_LINE)
+
+
+def _said(start: bytes) -> Fields | None:
+    """Name and version by the metadata itself, which is what pip and ``importlib.metadata`` go by."""
+    name, version = (value or "" for value in _lines(start))
+    if _NAME.fullmatch(name) and _VERSION.fullmatch(version):
+        return {"name": normalised(name), "version": version}
+    return None
+
+
+def _named(stem: str) -> Fields | None:
+    """Name and version by the folder's name, where that is plain."""
+    name, dash, version = stem.partition("-")
+    if dash and _NAME.fullmatch(name) and _VERSION.fullmatch(version) and "-" not in version:
+        return {"name": normalised(name), "version": version}
+    return None
+
+
+def _line(start: bytes, pattern: re.Pattern[bytes]) -> str | None:
+    """A field of a metadata file; it is laid out as a mail header, which an empty line ends."""
+    match = pattern.search(start)
+    if match is None or _END_OF_HEAD.search(start, 0, match.start()):
+        return None
+    return match[1].decode("utf-8", "replace").strip()
+
+
+def _head(request: Request, path: str) -> bytes | None:
+    start = read_start(request, path, _HEAD)
+    if start is None or len(start) < _HEAD or _said(start) or _END_OF_HEAD.search(start):
+        return start
+    return read_start(request, path, _LONG_HEAD)
+
+
+def _problem(start: bytes) -> str | None:
+    """Why METADATA cannot be used."""
+    if not start.strip(b"\0 \r\n\t"):
+        return "METADATA is empty"
+    for name, value, form in zip(("name", "version"), _lines(start), (_NAME, _VERSION), strict=True):
+        if value is None or not form.fullmatch(value):
+            return f"no {name} in METADATA" if not value else f"no usable {name} in METADATA"
+    return None
+
+
+def _egg(request: Request, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Fields | None:
+    single = is_file(request, path)
+    metadata = path if single else f"{path}/PKG-INFO"
+    start = read_start(request, metadata, _HEAD)
+    if start is None:
+        return None
+    record = _named(_PYTHON_TAG.sub("", stem)) or _said(start)
+    if record is None:
+        return None
+    record |= {"path": path, "channel": "pip", "source": f"file {metadata}"}
+    if record["name"] in linked:
+        record["editable"] = True
+    if record["name"] in detailed:
+        record["requires"] = _requirements(read_text(request, metadata))
+    return record
+
+
+def _requirements(text: str | None) -> list[str]:
+    lines: list[str] = []
+    for line in (text or "").splitlines():
+        if not line.strip() or len(lines) >= REQUIREMENTS:
+            break
+        if line.startswith("Requires-Dist:"):
+            lines.append(printable(line.partition(":")[2].strip()))
+    return lines
+
+
+def python_asked(head: bytes) -> Fields:
+    """The field ``requires_python`` by the head of METADATA; empty where it says nothing of Python."""
+    said = _line(head, _PYTHON_LINE)
+    return {"requires_python": printable(said, 200)} if said else {}
+
+
+def _is_editable(direct_url: str | None) -> bool:
+    """PEP 610: ``dir_info.editable`` of ``direct_url.json``."""
+    if not direct_url:
+        return False
+    try:
+        said = json.loads(direct_url)
+    except (ValueError, RecursionError):
+        return False
+    info = said.get("dir_info") if isinstance(said, dict) else None
+    return isinstance(info, dict) and info.get("editable") is True
+
+
+# Which packages conda installed into a prefix, Python's and others: one ``conda-meta/NAME-VERSION-BUILD.json`` each.
+#
+# The name of the record says all that is wanted (neither version nor build holds a ``-``), so the records, which list
+# every file of their package, stay closed; only those of frameworks are opened, for what they depend on.
+
+
+_RECORD_LIMIT = 16 << 20
+_BUILD_CUDA = re.compile(r"cuda_?(\d+(?:\.\d+)+|\d{2,3}(?![\d.]))")
+_BUILD_CUDNN = re.compile(r"cudnn_?(\d+(?:\.\d+)+)")
+_BUILD_CPU = re.compile(r"(?:^|_)cpu(?:_|$)")
+_FILE = re.compile(
+    r"(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]{0,200})-(?P<version>[^-\s]{1,100})-(?P<build>[^-\s]{1,100})\.json"
+)
+
+
+def installed_by_conda(request: Request, prefix: str, detailed: frozenset[str]) -> Installed:
+    """The packages of the conda environment at ``prefix``; none where it is no conda environment."""
+    folder = f"{prefix}/conda-meta"
+    names = list_names(request, folder)
+    if names is None:
+        return Installed(complete=not is_folder(request, folder))
+    found = Installed(complete=len(names) <= LIMIT)
+    for name in names[:LIMIT]:
+        match = _FILE.fullmatch(name)
+        if match is None:
+            continue
+        record: dict[str, Any] = {
+            "name": normalised(match["name"]).strip("-"),
+            "version": printable(match["version"]),
+            "build": printable(match["build"]),
+            "path": f"{folder}/{name}",
+            "channel": "conda",
+            "installer": "conda",
+            "source": f"file {folder}/{name}",
+        }
+        if record["name"] in detailed:
+            record["requires"] = _depends(request, f"{folder}/{name}")
+        if _is_empty(request, f"{folder}/{name}"):
+            found.damage(f"{folder}/{name}", "it is empty")
+        found.items.append(record)
+    return found
+
+
+def _is_empty(request: Request, path: str) -> bool:
+    try:
+        return os.stat(below(request, path)).st_size == 0
+    except (OSError, ValueError) as error:
+        refused(path, error)
+        return False
+
+
+def _depends(request: Request, path: str) -> list[str] | None:
+    """What the package depends on, as conda's match specifications; None when the record cannot be read."""
+    try:
+        record = json.loads(read_text(request, path, _RECORD_LIMIT) or "")
+    except (ValueError, RecursionError):
+        return None
+    depends = record.get("depends") if isinstance(record, dict) else None
+    if not isinstance(depends, list):
+        return None
+    return [printable(line) for line in depends[:REQUIREMENTS] if isinstance(line, str)]
+
+
+class CondaBuild(NamedTuple):
+    """One conda package, and what its build string says of CUDA: ``py3.11_cuda12.4_cudnn9.1.0_0``, ``cpu_py310h1``."""
+
+    version: str
+    build: str
+    source: str
+    cuda: str | None
+    cpu_only: bool | None
+    cudnn: str | None
+
+
+def conda_build(distributions: Iterable[dict[str, Any]], name: str) -> CondaBuild | None:
+    """The conda package of that normalised name among ``distributions``, or None."""
+    record = next((item for item in distributions if item["name"] == name and item["channel"] == "conda"), None)
+    if record is None:
+        return None
+    build = record["build"]
+    cuda, cudnn = _BUILD_CUDA.search(build), _BUILD_CUDNN.search(build)
+    return CondaBuild(
+        version=record["version"],
+        build=build,
+        source=record["source"],
+        cuda=_cuda_version(cuda.group(1)) if cuda else None,
+        cpu_only=False if cuda else True if _BUILD_CPU.search(build) else None,
+        cudnn=cudnn.group(1) if cudnn else None,
+    )
+
+
+def _cuda_version(text: str) -> str:
+    """``12.4`` of ``12.4`` and of ``124``; ``9.2`` of ``92``."""
+    if "." in text:
+        return ".".join(text.split(".")[:2])
+    return f"{text[:-1]}.{text[-1]}"

@@ -1,0 +1,225 @@
+"""Packages that editable installations of setuptools bring by a finder: the module is read, and never run.
+
+Such an installation puts two files into a site folder: ``__editable__.NAME-VERSION.pth``, which imports the finder, and
+``__editable___NAME_VERSION_finder.py``, whose constant ``MAPPING`` says where each package lies.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ..kit.head import read_start
+from ..kit.paths import home, is_folder, joined, link_target, name_of, real
+from ..kit.reading import Request, list_names, read_text
+from .interpreter import LIBRARY
+from .layout import Layout
+
+_FINDER_LIMIT = 256 << 10
+_FINDERS = 200
+_IMPORT = re.compile(rb"^import (__editable___\w{1,200}_finder)\b", re.MULTILINE)
+_MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
+
+
+def mapped(request: Request, folders: Iterable[str]) -> dict[str, str]:
+    """Name of the import → path of its package (or of its module, without ``.py``), for every finder in ``folders``."""
+    found: dict[str, str] = {}
+    for folder in folders:
+        names = [name for name in list_names(request, folder) or () if name.startswith("__editable__")]
+        for name in [name for name in names if name.endswith(".pth")][:_FINDERS]:
+            for match in _IMPORT.finditer(read_start(request, f"{folder}/{name}", 4096) or b""):
+                said = _said(request, f"{folder}/{match[1].decode()}.py")
+                found.update((key, path) for key, path in said.items() if key not in found)
+    return found
+
+
+def _said(request: Request, path: str) -> dict[str, str]:
+    text = (read_start(request, path, _FINDER_LIMIT) or b"").decode("utf-8", "replace")
+    match = _MAPPING.search(text)
+    if not match:
+        return {}
+    import ast  # few environments have one
+
+    try:
+        mapping = ast.literal_eval(match[1])
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return {}
+    pairs = mapping.items() if isinstance(mapping, dict) else ()
+    return {
+        key: value
+        for key, value in pairs
+        if isinstance(key, str) and isinstance(value, str) and value.startswith("/") and "\0" not in value
+    }
+
+
+# Lines of ``.pth`` files that change Python's search path by code: their text is read, nothing is run.
+#
+# ``site`` runs every line that begins with ``import``. Where such a line, or a module beside the file that it imports,
+# changes ``sys.path``, files do not tell what an import takes.
+
+
+_LIMIT = 64 << 10
+_MOST = 20
+_SHOWN = 200
+
+_CHANGES = re.compile(
+    r"\bpath\s*\.\s*(?:insert|append|extend|remove|pop|clear|reverse|sort)\s*\("
+    r"|\bsys\s*\.\s*path\s*(?:\[[^\]\n]{0,80}\]\s*)?\+?=(?!=)"
+    r"|\bdel\s+sys\s*\.\s*path\b|\baddsitedir\s*\("
+)
+_IMPORTED = re.compile(r"\bimport\s+([A-Za-z_]\w{0,100})(?:\s*,\s*([A-Za-z_]\w{0,100}))?")
+_FOLDER = re.compile(r"['\"](/[^'\"\n]{1,400})['\"]")
+_KNOWN = ("__editable__", "easy-install.pth")
+"""Of setuptools: finders of editable installations, which are read here, and lines that put the plain
+lines of the same file first."""
+
+
+def path_changes(
+    request: Request, code: Sequence[tuple[str, str]], folders: Sequence[str]
+) -> tuple[dict[str, Any], ...]:
+    """``Startup`` records of those of the lines ``code`` (file and line) that change the search path."""
+    found: list[dict[str, Any]] = []
+    for path, line in code:
+        if name_of(path).startswith(_KNOWN) or len(found) >= _MOST:
+            continue
+        where = next((text for text in _texts(request, path, line) if _CHANGES.search(text[1])), None)
+        if where is not None:
+            found.append(_record(request, path, line, where, folders))
+    return tuple(found)
+
+
+def _texts(request: Request, path: str, line: str) -> Iterator[tuple[str, str]]:
+    """The line, then the modules beside the file that it imports: an empty name or the path, and the text."""
+    yield "", line
+    site = path.rpartition("/")[0]
+    for match in _IMPORTED.finditer(line[:4096]):
+        for name in filter(None, match.groups()):
+            data = read_start(request, f"{site}/{name}.py", _LIMIT)
+            if data is not None:
+                yield f"{site}/{name}.py", data.decode("utf-8", "replace")
+
+
+def _record(request: Request, path: str, line: str, where: tuple[str, str], folders: Sequence[str]) -> dict[str, Any]:
+    module, text = where
+    named = [folder for folder in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if is_folder(request, folder)][:_MOST]
+    there = {name for folder in folders for name in list_names(request, folder) or ()}
+    shadows = sorted({name for folder in named for name in list_names(request, folder) or ()} & there)
+    packages = [name for name in shadows if "-" not in name and not name.startswith((".", "__"))]
+    record: dict[str, Any] = {"path": path, "line": line[:_SHOWN], "source": f"file {path}"}
+    if module:
+        record["module"] = module
+    return {**record, "folders": named, "shadows": packages[:_MOST]}
+
+
+# Where an environment looks for packages, in the order of its ``sys.path``.
+#
+# As documented for ``PYTHONPATH`` and the module ``site``: PYTHONPATH, the virtual environment's folder, the user's,
+# the base's; each site folder brings the plain lines of its ``.pth`` files along. Lines that begin with ``import`` are
+# code and say what they do only when they are run; what their text tells of it is told.
+
+
+FOLDERS = 1000
+_CODE = ("import ", "import\t")
+_PATH_FILES = 1000
+
+
+class SearchPath(NamedTuple):
+    """Existing folders, each once; ``by_variable`` of them come first, from PYTHONPATH."""
+
+    folders: tuple[str, ...] = ()
+    by_variable: int = 0
+    complete: bool = False
+    led_by: tuple[str, ...] = ()
+    """What puts each folder there, where it is no site folder of the environment itself: ``PYTHONPATH``, ``user site``
+    or the path of a ``.pth`` file; else empty."""
+    startup: tuple[dict[str, Any], ...] = ()
+    """The lines of ``.pth`` files that change this list by code."""
+
+
+def search_path(request: Request, layout: Layout) -> SearchPath:
+    """The folders that the environment's interpreter would search, its standard library left out."""
+    code: list[tuple[str, str]] = []
+    by_variable = _distinct(request, _python_path(request))
+    sites = _distinct(request, _with_path_files(request, _sites(request, layout), code), by_variable)
+    entries = [*by_variable.values(), *sites.values()]
+    folders = tuple(folder for folder, _ in entries)
+    complete = layout.minor is not None and len(folders) < FOLDERS
+    startup = path_changes(request, code, folders) if code else ()
+    return SearchPath(folders, len(by_variable), complete, tuple(led_by for _, led_by in entries), startup)
+
+
+def _distinct(
+    request: Request, folders: Iterator[tuple[str, str]], before: dict[str, tuple[str, str]] | None = None
+) -> dict[str, tuple[str, str]]:
+    """Real path → path and what leads there, for every existing folder that is not in ``before``."""
+    found: dict[str, tuple[str, str]] = {}
+    for folder, led_by in folders:
+        key = real(request, folder)
+        if key not in found and key not in (before or {}) and is_folder(request, folder):
+            found[key] = (folder, led_by)
+            if len(found) >= FOLDERS:
+                break
+    return found
+
+
+def _python_path(request: Request) -> Iterator[tuple[str, str]]:
+    value = str(request["variables"].get("PYTHONPATH", ""))
+    if value:
+        yield from ((joined(request["cwd"], part), "PYTHONPATH") for part in value.split(":"))
+
+
+def _sites(request: Request, layout: Layout) -> Iterator[tuple[str, str]]:
+    if layout.virtual:
+        yield from ((folder, "") for folder in _site_folders(request, layout, layout.prefix))
+    if layout.minor and (layout.system_packages or not layout.virtual):
+        yield from ((folder, "user site") for folder in _user_site(request, layout.minor))
+        if layout.base:
+            yield from ((folder, "") for folder in _site_folders(request, layout, layout.base))
+
+
+def _site_folders(request: Request, layout: Layout, prefix: str) -> Iterator[str]:
+    """``site-packages``, and the folders that Debian uses in its stead."""
+    minor = layout.minor
+    other = "python" if layout.implementation == "pypy" else "pypy"
+    for lib in ("lib64", "lib"):
+        if lib == "lib64" and link_target(request, f"{prefix}/lib64") is not None:
+            continue
+        for name in list_names(request, f"{prefix}/{lib}") or []:
+            match = LIBRARY.match(name)
+            if match and match.group(1) != other and match.group(2) == minor:
+                yield f"{prefix}/{lib}/{name}/site-packages"
+    yield f"{prefix}/local/lib/python{minor}/dist-packages"
+    if minor and minor.startswith("3"):
+        yield f"{prefix}/lib/python3/dist-packages"
+    yield f"{prefix}/lib/python{minor}/dist-packages"
+
+
+def _user_site(request: Request, minor: str) -> Iterator[str]:
+    variables = request["variables"]
+    if variables.get("PYTHONNOUSERSITE"):
+        return
+    user_base = str(variables.get("PYTHONUSERBASE") or "") or (f"{home(request)}/.local" if home(request) else "")
+    if user_base.startswith("/"):
+        yield f"{user_base}/lib/python{minor}/site-packages"
+
+
+def _with_path_files(
+    request: Request, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """Each site folder and what its path files add; lines of code and their files go into ``code``."""
+    for site, led_by in sites:
+        yield site, led_by
+        names = [name for name in list_names(request, site) or [] if name.endswith(".pth") and name[0] != "."]
+        for name in names[:_PATH_FILES]:
+            path = f"{site}/{name}"
+            text = read_text(request, path) or ""
+            yield from ((folder, path) for folder in _lines_of(text, site))
+            code += [(path, line) for line in text.lstrip("\ufeff").splitlines() if line.startswith(_CODE)]
+
+
+def _lines_of(text: str, site: str) -> Iterator[str]:
+    for line in text.lstrip("\ufeff").splitlines():
+        plain = line.rstrip()
+        if plain and not plain.startswith(("#", *_CODE)) and name_of(plain):
+            yield joined(site, plain)

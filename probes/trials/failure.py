@@ -1,0 +1,310 @@
+"""The files that a failure names, who installed each, and whether it is still what was installed.
+
+A loader's message names the file that it could not use; a traceback, those that were being run. The RECORD of the
+distribution that a file belongs to has its size and hash (PyPA, "Recording installed projects"). Nothing is looked at
+unless an import or an operation failed.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import os
+import re
+import struct
+import sys
+from typing import Any, Iterator, NamedTuple  # noqa: UP035  read by Python 3.8 too
+
+from ..kit.reading import clean
+from .libraries import mapped_files
+
+_MOST = 8
+_MOST_FRAMES = 4
+_CHAIN = 8
+_RECORDS = 2000
+_RECORD_LIMIT = 64 << 20
+_HASH_LIMIT = 4 << 30
+"""Bytes that are hashed of all files together."""
+_BLOCK = 1 << 20
+
+_NAMED = re.compile(r"(?:^|[\s'\"(\[`])(/[^\s:'\"`()]{1,400}|lib[\w.+-]{1,120}\.so(?:\.[\w.]*)?)(?=[\s:;,'\")`\]]|$)")
+"""An absolute path, or a library by its bare name, in what a loader or an interpreter says."""
+_ABOUT_MODULES = ("importlib._bootstrap", "importlib/_bootstrap")
+
+
+class _Found(NamedTuple):
+    path: str
+    """Absolute; a library's bare name where the loader knew no more; a module's path below a site folder."""
+    role: str
+    """``error``: the message names it; ``frame``: it was being run; ``module``: the import of it failed."""
+    line: int | None = None
+
+
+def files_named(error: BaseException) -> list[dict[str, Any]]:
+    """The files that ``error`` and its traceback name, as ``TrialFile`` records, the nearest to the cause first."""
+    found: dict[str, _Found] = {}
+    for each in _named(_chain(error)):
+        found.setdefault(each.path, each)
+    manifest = _Manifest()
+    return [manifest.told(each) for each in list(found.values())[:_MOST]]
+
+
+def cut_off(path: str) -> list[dict[str, Any]]:
+    """The record of a library that ends before its own section headers; loading such a one may kill the process."""
+    try:
+        size = os.path.getsize(path)
+        with open(path, "rb") as file:
+            head = file.read(64)
+    except OSError:
+        return []
+    if len(head) < 64 or head[:6] != b"\x7fELF\x02\x01":  # what is no ELF file, the loader refuses in words
+        return []
+    (start,) = struct.unpack_from("<Q", head, 40)
+    length, count = struct.unpack_from("<HH", head, 58)
+    if start + length * count <= size:
+        return []
+    return [{"state": "differs", "detail": "it is cut off", **_Manifest().told(_Found(path, "error"))}]
+
+
+def damaged(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that a distribution installed and that are not what it installed."""
+    return [file for file in files if "owner" in file and file.get("state", "as installed") != "as installed"]
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """What was raised first, then what was raised because of it."""
+    chain = [error]
+    while len(chain) < _CHAIN:
+        before = chain[-1].__cause__ or _quoted_context(chain[-1])
+        if before is None or before in chain:
+            break
+        chain.append(before)
+    return chain[::-1]
+
+
+def _quoted_context(error: BaseException) -> BaseException | None:
+    """What was raised before, without ``from``, where the later error quotes it; else it may have been handled."""
+    before = None if error.__suppress_context__ else error.__context__
+    try:
+        return before if before is not None and str(before) and str(before) in str(error) else None
+    except Exception:
+        return None
+
+
+def _named(chain: list[BaseException]) -> Iterator[_Found]:
+    for error in chain:
+        yield from _by_attributes(error)
+        yield from _by_text(error)
+    for error in chain:
+        yield from _by_traceback(error)
+
+
+def _by_attributes(error: BaseException) -> Iterator[_Found]:
+    if isinstance(error, SyntaxError) and _is_file(error.filename):
+        yield _Found(str(error.filename), "error", error.lineno)
+    if isinstance(error, ImportError) and _is_file(error.path) and not isinstance(error, ModuleNotFoundError):
+        role = "error" if str(error.path).endswith((".so", ".pyd")) else "frame"
+        yield _Found(str(error.path), role)
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        yield _Found(error.name.replace(".", "/"), "module")
+    if isinstance(error, OSError) and _is_file(error.filename):
+        yield _Found(os.fsdecode(error.filename), "error")
+
+
+def _by_text(error: BaseException) -> Iterator[_Found]:
+    """The paths and libraries in the message; where a library lacks something of another, that one too."""
+    try:
+        text = str(error)[:4000]
+    except Exception:
+        return
+    if isinstance(error, (ModuleNotFoundError, SyntaxError)):
+        return
+    loaded = None
+    for match in _NAMED.finditer(text):
+        name = match.group(1)
+        if name.startswith("/"):
+            if _is_file(name) and not os.path.isdir(name):
+                yield _Found(name, "error")
+            continue
+        if loaded is None:
+            loaded = {os.path.basename(path): path for path in mapped_files()}
+        yield _Found(loaded.get(name, name), "error")
+
+
+def _by_traceback(error: BaseException) -> Iterator[_Found]:
+    """Files of packages that were being run, the innermost first, and the file that the import system was reading."""
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append((trace.tb_frame, trace.tb_lineno))
+        trace = trace.tb_next
+    kept = 0
+    for frame, line in reversed(frames):
+        name = frame.f_code.co_filename
+        if any(part in name for part in _ABOUT_MODULES):
+            places = (frame.f_locals.get(key) for key in ("source_path", "path", "bytecode_path"))
+            read = next((place for place in places if isinstance(place, str) and _is_file(place)), None)
+            if read and os.path.isfile(read):
+                yield _Found(read, "frame")
+        elif _of_a_package(name) and kept < _MOST_FRAMES:
+            kept += 1
+            yield _Found(name, "frame", line)
+
+
+def _is_file(name: Any) -> bool:
+    return isinstance(name, (str, bytes)) and os.fsdecode(name).startswith("/")
+
+
+def _of_a_package(name: str) -> bool:
+    return name.startswith("/") and ("/site-packages/" in name or "/dist-packages/" in name)
+
+
+class _Line(NamedTuple):
+    """A file as its distribution recorded it."""
+
+    owner: str
+    path: str
+    hash: str
+    size: int | None
+
+
+class _Manifest:
+    """What the RECORDs on the search path say, read as far as it is asked for."""
+
+    def __init__(self) -> None:
+        self._records: list[tuple[str, str, bytes]] | None = None
+        self._left = _HASH_LIMIT
+
+    def told(self, found: _Found) -> dict[str, Any]:
+        """A file with its owner and its state."""
+        if found.role == "module":
+            line = self._module(found.path)
+        elif found.path.startswith("/"):
+            line = self._file(found.path)
+        else:
+            line = self._library(found.path)
+        path = line.path if line else found.path
+        told = {"path": path, "role": found.role, "line": found.line, "owner": line.owner if line else None}
+        told.update(self._state(path, line) if path.startswith("/") else {})
+        shown = {key: clean(value) if isinstance(value, str) else value for key, value in told.items()}
+        return {"source": "trial", **{key: value for key, value in shown.items() if value is not None}}
+
+    def _state(self, path: str, line: _Line | None) -> dict[str, Any]:
+        try:
+            size = os.stat(path).st_size
+        except OSError as error:
+            return {"state": "gone" if isinstance(error, FileNotFoundError) else "unreadable", "detail": error.strerror}
+        if not os.access(path, os.R_OK):
+            return {"state": "unreadable", "detail": "no permission to read it"}
+        if size == 0 and not (line and line.size == 0):
+            return {"state": "differs", "detail": "it is empty"}
+        if line is None or (line.size is None and not line.hash):
+            return {}
+        if line.size is not None and size != line.size:
+            return {"state": "differs", "detail": f"it has {size:,} bytes, {line.size:,} were installed"}
+        return self._compared(path, size, line.hash)
+
+    def _compared(self, path: str, size: int, recorded: str) -> dict[str, Any]:
+        name, _, wanted = recorded.partition("=")
+        if not wanted or name not in ("sha256", "sha384", "sha512") or size > self._left:
+            return {}
+        self._left -= size
+        digest = hashlib.new(name)
+        try:
+            with open(path, "rb") as file:
+                for block in iter(lambda: file.read(_BLOCK), b""):
+                    digest.update(block)
+        except OSError as error:
+            return {"state": "unreadable", "detail": error.strerror}
+        if base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode() == wanted.rstrip("="):
+            return {"state": "as installed"}
+        return {"state": "differs", "detail": "its content is not what was installed"}
+
+    def _file(self, path: str) -> _Line | None:
+        for place in dict.fromkeys((path, os.path.realpath(path))):
+            for site, owner, data in self._all():
+                real = next((folder for folder in (site, os.path.realpath(site)) if place.startswith(folder + "/")), "")
+                if real:
+                    line = _row(data, place[len(real) + 1 :], owner, site)
+                    if line:
+                        return line._replace(path=place)
+        return None
+
+    def _library(self, name: str) -> _Line | None:
+        """A library that was installed under this very name."""
+        wanted = f"/{name},".encode("utf-8", "surrogateescape")
+        for site, owner, data in self._all():
+            end = data.find(wanted)
+            if end >= 0:
+                start = data.rfind(b"\n", 0, end) + 1
+                return _row(data, data[start : end + len(wanted) - 1].decode("utf-8", "replace"), owner, site)
+        return None
+
+    def _module(self, path: str) -> _Line | None:
+        """The file that the module ``path`` (with slashes) was installed as."""
+        for site, owner, data in self._all():
+            for name in (f"{path}/__init__.py", f"{path}.py"):
+                line = _row(data, name, owner, site)
+                if line:
+                    return line
+        return None
+
+    def _all(self) -> list[tuple[str, str, bytes]]:
+        """Site folder, distribution and RECORD, of all distributions on the search path."""
+        if self._records is None:
+            self._records = list(_read_records())
+        return self._records
+
+
+def _read_records() -> Iterator[tuple[str, str, bytes]]:
+    left = _RECORDS
+    for site in dict.fromkeys(entry for entry in sys.path if entry.startswith("/")):
+        try:
+            names = [name for name in sorted(os.listdir(site)) if name.endswith(".dist-info")]
+        except OSError:
+            continue
+        for name in names[:left]:
+            left -= 1
+            place = f"{site}/{name}/RECORD"
+            try:
+                if not os.path.isfile(place):
+                    continue
+                with open(place, "rb") as file:
+                    data = file.read(_RECORD_LIMIT)
+            except OSError:
+                continue
+            if _by_conda(f"{site}/{name}/INSTALLER"):
+                data = _LIBRARY_LINE.sub(rb"\1,,", data)
+            project, _, version = name[: -len(".dist-info")].partition("-")
+            yield site, f"{re.sub(r'[-_.]+', '-', project).lower()}=={version}", data
+
+
+_LIBRARY_LINE = re.compile(rb"(\.so[.\w]*),[^,\n]*,[0-9]*(?=\r?\n|$)")
+"""What a RECORD says of a library: conda writes its own search paths into libraries after they were recorded."""
+
+
+def _by_conda(installer: str) -> bool:
+    try:
+        with open(installer, "rb") as file:
+            return file.read(16).strip() == b"conda"
+    except OSError:
+        return False
+
+
+def _row(data: bytes, name: str, owner: str, site: str) -> _Line | None:
+    """The line of a RECORD about the file ``name``."""
+    plain = name.encode("utf-8", "surrogateescape")
+    wanted = b'"' + plain + b'",' if b"," in plain else plain + b","
+    place = 0 if data.startswith(wanted) else data.find(b"\n" + wanted) + 1
+    if place == 0 and not data.startswith(wanted):
+        return None
+    text = data[place : place + 4096].split(b"\n", 1)[0].decode("utf-8", "replace").rstrip("\r")
+    try:
+        row = next(csv.reader([text]), [])
+    except csv.Error:
+        return None
+    if len(row) != 3:
+        return None
+    size = int(row[2]) if row[2].isdigit() and len(row[2]) < 19 else None
+    return _Line(owner, os.path.normpath(f"{site}/{name}"), row[1], size)

@@ -1,0 +1,375 @@
+"""The one line that says what was raised."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import re
+import sys
+import time
+import traceback
+from contextlib import contextmanager
+from typing import (  # noqa: UP035  read by Python 3.8 too
+    Any,
+    Callable,
+    Iterator,
+    NamedTuple,
+)
+
+from ..kit.harmless import give_up_making_devices
+from ..kit.reading import Out, Request, clean
+from .driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
+from .failure import cut_off, damaged, files_named
+from .libraries import loaded_libraries
+
+LONGEST = 600
+
+_RAISED = re.compile(r"^\s*(?:[\w.]*(?:Error|Exception|Warning|Interrupt|Exit))\s*:")
+_CONTENT = re.compile(r"\w")
+_CHAIN = 8
+
+
+def said(error: BaseException) -> str:
+    """``ImportError: libcudnn.so.9: cannot open shared object file``: the type and the line that tells the cause.
+
+    Of an exception that was raised from another, the other's line; of a message that quotes a traceback, the line that
+    the traceback ends with; else the first line, behind which frameworks put advice.
+    """
+    cause = _first_cause(error)
+    lines = [line.strip() for line in _text(cause).splitlines() if _CONTENT.search(line)]
+    quoted = [line for line in lines if _RAISED.match(line)] if any("Traceback (most" in line for line in lines) else []
+    if quoted:
+        return quoted[-1][:LONGEST]
+    name = type(cause).__name__
+    opened = lines[:1] and lines[0].endswith(":")  # as in "Error at driver init:", with the reason below
+    return f"{name}: {' '.join(lines[: 2 if opened else 1])}"[:LONGEST] if lines else name
+
+
+def tell(error: BaseException) -> None:
+    """Print the whole traceback, for the lines that the one line leaves out."""
+    try:
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        sys.stderr.write(text[-8000:])
+        sys.stderr.flush()
+    except Exception:
+        pass
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    for _ in range(_CHAIN):
+        if error.__cause__ is None:
+            break
+        error = error.__cause__
+    return error
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+# What an import asks for: which library it is about to load, and which packages it wants.
+#
+# The former is the last word of a process that the loading kills.
+
+
+Tell = Callable[[str], None]
+
+_EVENTS = ("import", "ctypes.dlopen")
+_OWN = "/lib-dynload/"
+"""Where the interpreter's own extensions lie."""
+_listeners: list[Tell] = []
+_wanted: dict[str, None] = {}
+"""Top-level packages, in the order in which they were first asked for."""
+_hooked: list[bool] = []
+
+
+@contextmanager
+def loading_told(tell: Tell) -> Iterator[None]:
+    """Call ``tell`` with the path of every library of a package before it is loaded."""
+    if not _hooked:
+        sys.addaudithook(_hear)  # it cannot be taken back: it stays, and is silent while nobody listens
+        _hooked.append(True)
+    _listeners.append(tell)
+    try:
+        yield
+    finally:
+        _listeners.remove(tell)
+
+
+def packages_lost() -> list[str]:
+    """Packages that were asked for and are not loaded: absent, or their own import failed."""
+    return [name for name in _wanted if name not in sys.modules]
+
+
+def _hear(event: str, arguments: Any) -> None:
+    if not _listeners or event not in _EVENTS:
+        return
+    path = arguments[1] if event == "import" else arguments[0]
+    if event == "import" and isinstance(arguments[0], str):
+        _wanted[arguments[0].partition(".")[0]] = None
+    if isinstance(path, str) and path.startswith("/") and ".so" in path and _OWN not in path:
+        try:
+            _listeners[-1](path)
+        except Exception:
+            pass
+
+
+# Try a framework: import it, let it compute on the GPU, and tell after each stage how far it came.
+#
+# What a trial is made of is a ``Subject``; everything else is the same for all. What was sent stays, should a later
+# stage crash or hang.
+
+
+SOURCE = "trial"
+_LONGEST_ANSWER = 500
+_MOST_ASKED = 8
+
+Ask = Callable[[Any], Any]
+
+
+class OnCpuError(Exception):
+    """It computed, or would compute, and not on the GPU; the text says how that is known."""
+
+
+class NotTriedError(Exception):
+    """There is something to be computed that cannot be tried here, which is nobody's fault; the text says why."""
+
+
+class Where(NamedTuple):
+    """Where an operation ran."""
+
+    device: str
+    """As the framework names it."""
+    proof: str
+
+
+class Step(NamedTuple):
+    """An operation, small, whose result is compared with a known one."""
+
+    name: str
+    run: Callable[[Any], Where | None]
+    """Given the imported module; the first step of a subject says where it ran. Raises what went wrong."""
+
+
+class Subject(NamedTuple):
+    """What is imported, what it computes, and what it is asked."""
+
+    module: str
+    steps: tuple[Step, ...] = ()
+    build: dict[str, Ask] = {}
+    """What it says of itself without looking at the GPU, by name."""
+    answers: dict[str, Ask] = {}
+    """What it says after it computed."""
+    available: Ask | None = None
+    """Whether it says that it can use a GPU."""
+    why_none: str = ""
+    """Why nothing is computed with it, where there are no steps."""
+
+
+def module(name: str) -> Any:
+    """A module of the environment, imported only now."""
+    return importlib.import_module(name)
+
+
+def on_gpu(pointer: int, device: str) -> Where:
+    """The proof that the result at ``pointer`` is in a GPU's memory; raise OnCpuError when it is not."""
+    if not is_device_memory(pointer):
+        raise OnCpuError(f"the result is on {device} and not in a GPU's memory")
+    return Where(device, IN_DEVICE_MEMORY)
+
+
+def equal(result: Any, expected: Any) -> None:
+    """Raise ArithmeticError unless the result is the expected one; both are nested lists of numbers, or numbers."""
+    if _flat(result) != _flat(expected):
+        raise ArithmeticError("the result is wrong")
+
+
+def close(result: Any, expected: Any, tolerance: float = 1e-3) -> None:
+    """Raise ArithmeticError unless each number is within ``tolerance`` of the expected one, absolutely."""
+    ours, theirs = _flat(result), _flat(expected)
+    if len(ours) != len(theirs) or not all(abs(a - b) <= tolerance for a, b in zip(ours, theirs)):  # noqa: B905
+        raise ArithmeticError("the result is wrong")
+
+
+def attempt(request: Request, out: Out, subject: Subject) -> None:
+    """Try ``subject`` and send what happens as the trial of the request's framework."""
+    give_up_making_devices()
+    _Attempt(request, out, subject).run()
+
+
+class _Attempt:
+    def __init__(self, request: Request, out: Out, subject: Subject) -> None:
+        self._request, self._out, self._subject = request, out, subject
+
+    def run(self) -> None:
+        module = self._import()
+        if module is not None:
+            self._tell(answers=self._asked(module, self._subject.build))
+            self._compute(module)
+            self._tell(answers=self._asked(module, self._subject.answers))
+            self._tell_available(module)
+        self._out.progress("reading the memory map")
+        self._tell(libraries=loaded_libraries())
+
+    def _import(self) -> Any:
+        name = self._subject.module
+        self._out.progress(f"importing {name}")
+        started = time.perf_counter()
+        try:
+            with loading_told(self._before_loading):
+                module = importlib.import_module(name)
+        except BaseException as error:
+            tell(error)
+            self._tell(imported=False, error=said(error), import_seconds=_since(started))
+            self._tell(**self._place(_file_of(name.partition(".")[0]), None))
+            self._tell(files=self._files(error))
+            return None
+        self._tell(imported=True, import_seconds=_since(started), **self._place_of(module))
+        return module
+
+    def _before_loading(self, path: str) -> None:
+        """Leave word of the library that may be the last one, and of what is wrong with it."""
+        self._out.progress(f"importing {self._subject.module} (last library loaded: {path})")
+        self._tell(files=cut_off(path))
+
+    def _files(self, error: BaseException) -> list[dict[str, Any]]:
+        """The files that a failed import names; where none is damaged, those that a package names that it asked for.
+
+        Compiled modules import others and do not pass on why that failed.
+        """
+        files = files_named(error)
+        lost = [name for name in packages_lost() if name != self._subject.module.partition(".")[0]]
+        for name in lost[:_MOST_ASKED] if not damaged(files) else ():
+            self._out.progress(f"importing {name}, to see why it fails")
+            try:
+                importlib.import_module(name)
+            except BaseException as reason:
+                found = damaged(files_named(reason))
+                if found:
+                    return found + files
+        return files
+
+    def _place_of(self, module: Any) -> dict[str, Any]:
+        """The package that was imported, its version, and whether it is the one that the files let expect."""
+        top = sys.modules.get(self._subject.module.partition(".")[0], module)
+        return self._place(getattr(top, "__file__", None), getattr(top, "__version__", None))
+
+    def _place(self, path: Any, version: Any) -> dict[str, Any]:
+        expected = self._request["framework"].get("path")
+        told: dict[str, Any] = {"version": version[:_LONGEST_ANSWER]} if isinstance(version, str) else {}
+        if isinstance(path, str) and path:
+            told["path"] = os.path.abspath(path)
+            as_found = same_package(path, expected) if isinstance(expected, str) else None
+            told.update({} if as_found is None else {"as_found": as_found})
+        return told
+
+    def _compute(self, module: Any) -> None:
+        none_here = self._request.get("no_gpu") or self._subject.why_none
+        if none_here or not self._subject.steps:
+            self._tell(skipped=none_here or "nothing is known that could be computed with it")
+            return
+        started = time.perf_counter()
+        for number, step in enumerate(self._subject.steps):
+            self._out.progress(f"computing {step.name}")
+            try:
+                where = step.run(module)
+            except NotTriedError as reason:
+                if number == 0:
+                    self._tell(skipped=str(reason))
+                    return
+            except BaseException as error:
+                if not isinstance(error, OnCpuError):
+                    tell(error)
+                files = [] if isinstance(error, OnCpuError) else files_named(error)
+                self._tell(error=_in_step(step, error), files=files, **({"ran_on_gpu": False} if number == 0 else {}))
+                return
+            else:
+                if number == 0:
+                    self._tell_where(where, _since(started))
+
+    def _tell_where(self, where: Where | None, seconds: float) -> None:
+        if where is not None:
+            gpu = _quietly(first_gpu)
+            self._tell(ran_on_gpu=True, seconds=seconds, device=where.device, proof=where.proof, gpu=gpu)
+
+    def _asked(self, module: Any, asks: dict[str, Ask]) -> dict[str, str]:
+        answers = {}
+        for name, ask in asks.items():
+            self._out.progress(f"asking for {name}")
+            try:
+                answer = ask(module)
+            except BaseException as error:
+                tell(error)
+                continue
+            if answer is not None and answer != "":
+                answers[name] = clean(str(answer))[:_LONGEST_ANSWER]
+        return answers
+
+    def _tell_available(self, module: Any) -> None:
+        if self._subject.available is None:
+            return
+        answer = _quietly(lambda: self._subject.available(module))  # type: ignore[misc]  # not None, as was seen
+        if isinstance(answer, bool):
+            self._send({"gpu_available": answer, "read": {"gpu_available": SOURCE}})
+
+    def _tell(self, **trial: Any) -> None:
+        kept = {name: clean(value) if isinstance(value, str) else value for name, value in trial.items()}
+        told = {name: value for name, value in kept.items() if value not in (None, {}, "", [])}
+        if told:
+            self._send({"trial": {"source": SOURCE, **told}})
+
+    def _send(self, part: dict[str, Any]) -> None:
+        framework = {"name": self._request["framework"]["name"], "source": SOURCE, **part}
+        listing = {"items": [framework], "complete": False}
+        environment = {"key": self._request["environment"], "source": SOURCE, "frameworks": listing}
+        self._out.fact({"environments": {"items": [environment], "complete": False}})
+
+
+def _file_of(name: str) -> str | None:
+    """The file that the import of a top-level module begins with, where it was found at all."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except Exception:
+        return None
+    return spec.origin if spec is not None and spec.has_location else None
+
+
+def same_package(file: str, expected: str) -> bool | None:
+    """Whether the module ``file`` belongs to the package ``expected``; None where they have different names."""
+    own = os.path.dirname(file) if os.path.basename(file).startswith("__init__.") else file
+    names = {os.path.basename(path).partition(".")[0] for path in (own, expected)}
+    return os.path.realpath(own) == os.path.realpath(expected) if len(names) == 1 else None
+
+
+def _in_step(step: Step, error: BaseException) -> str:
+    """What was raised; what a framework did instead of computing on the GPU is told without a type."""
+    text = str(error) if isinstance(error, OnCpuError) else said(error)
+    return f"{text} (in {step.name})"
+
+
+def _quietly(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except BaseException as error:
+        tell(error)
+        return None
+
+
+def _since(started: float) -> float:
+    return round(time.perf_counter() - started, 3)
+
+
+def _flat(numbers: Any) -> list[Any]:
+    try:
+        return [number for part in numbers for number in _flat(part)]
+    except TypeError:
+        return [complex(numbers) if isinstance(numbers, complex) else float(numbers)]
+
+
+def version_of(framework: Any) -> Any:
+    """``__version__``, as most modules have it."""
+    return getattr(framework, "__version__", None)

@@ -1,0 +1,128 @@
+"""Measurements as they are sent: what is sent is what was asked for, also where nothing could be measured."""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.snapshot import Measurement
+from probes import bench_chip, bench_gemm, bench_links, bench_memory
+from probes.bench.device import CudaError, Unavailable
+from probes.bench.measurement import Bench, measurement, missing_one, run_all
+from probes.kit.reading import Out
+
+
+def bench(*only: str) -> Bench:
+    nothing: Any = None
+    return Bench("GPU-1", nothing, nothing, nothing, full=False, only=frozenset(only), libraries={})
+
+
+def sent(measures: dict[str, Any], *only: str, fails: type[Exception] | None = None) -> list[Measurement]:
+    lines: list[bytes] = []
+    out = Out("bench_a", lines.append)
+    if fails:
+        with pytest.raises(fails):
+            run_all(bench(*only), out, measures)
+    else:
+        run_all(bench(*only), out, measures)
+    facts = [json.loads(line).get("fact", {}).get("measurements", []) for line in lines]
+    return msgspec.convert([each for fact in facts for each in fact], list[Measurement])
+
+
+def one(name: str) -> Any:
+    return lambda _: measurement(name, "GPU-1", [3.0, 1.0, 2.0], conditions={}, unit="B/s")
+
+
+def failing(error: Exception) -> Any:
+    def measure(_: Bench) -> None:
+        raise error
+
+    return measure
+
+
+def test_the_value_is_the_median() -> None:
+    (found,) = sent({"device-memory-copy": one("device-memory-copy")})
+    assert (found.value, found.samples, found.gpu) == (2.0, (3.0, 1.0, 2.0), "GPU-1")
+
+
+def test_only_what_was_asked_for() -> None:
+    measures = {"gemm fp32": one("gemm"), "fma fp32": one("fma"), "mma bf16": one("mma")}
+    assert [each.name for each in sent(measures, "gemm", "mma")] == ["gemm", "mma"]
+    assert len(sent(measures)) == 3
+
+
+def test_what_is_unavailable_costs_itself_alone() -> None:
+    found = sent({"gemm fp8": failing(Unavailable("no algorithm")), "gemm bf16": one("gemm")})
+    assert [each.missing for each in found] == ["no algorithm", None]
+    assert (found[0].name, found[0].precision, found[0].value) == ("gemm", "fp8", None)
+
+
+def test_a_failed_call_ends_the_rest_and_is_said() -> None:
+    error = CudaError("cuLaunchKernel", 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
+    found = sent({"gemm fp8": failing(error), "gemm bf16": one("gemm")}, fails=CudaError)
+    assert [each.missing for each in found] == ["cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)"]
+
+
+@pytest.mark.parametrize(
+    ("called", "facts"),
+    [
+        ("device-memory-copy", {"name": "device-memory-copy"}),
+        ("fma fp64", {"name": "fma", "precision": "fp64"}),
+        ("gemm bf16 sustained", {"name": "gemm", "precision": "bf16", "burst": False}),
+        ("gemm tf32 16384x8192x1024", {"name": "gemm", "precision": "tf32", "shape": [16384, 8192, 1024]}),
+    ],
+)
+def test_what_is_missing_is_named_as_what_is_there(called: str, facts: dict[str, Any]) -> None:
+    assert missing_one(called, "GPU-1", "why") == {"source": "bench", "gpu": "GPU-1", "missing": "why", **facts}
+
+
+# --- bindings that cannot make a call -----------------------------------------------------------------------------
+
+
+def old_driver(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
+    """A binding, and a driver that lacks the entry points ``missing``."""
+
+    def calling(name: str) -> Any:
+        def made(*_: Any) -> tuple[int, int]:
+            if name in missing:
+                raise RuntimeError(f'Function "{name}" not found')
+            return 0, 0
+
+        return made
+
+    binding = SimpleNamespace(**{name: calling(name) for name in ("cuInit", "cuDeviceGetCount")})
+    monkeypatch.setitem(sys.modules, "cuda", SimpleNamespace(bindings=SimpleNamespace(__version__="99.1")))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", SimpleNamespace(driver=binding, __version__="99.1"))
+
+
+def asked(probe: Any, **bench: Any) -> dict[str, Any]:
+    """How a bench probe ended."""
+    lines: list[bytes] = []
+    out = Out(probe.__name__, lines.append)
+    probe.collect({"root": "/", "bench": {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}, **bench}}, out)
+    out.done()
+    done: dict[str, Any] = json.loads(lines[-1])["done"]
+    return done
+
+
+@pytest.mark.parametrize("probe", [bench_chip, bench_gemm, bench_links, bench_memory])
+def test_a_binding_that_cannot_speak_to_the_driver_is_named(probe: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_driver(monkeypatch, "cuInit")
+    done = asked(probe, full=True)
+    assert done["status"] == "absent"
+    assert done["detail"] == 'cuda-bindings 99.1 cannot speak to this driver: Function "cuInit" not found'
+
+
+def test_no_binding_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    assert asked(bench_memory)["detail"].startswith("cuda-bindings cannot be used: ")
+
+
+def test_a_gpu_that_cuda_does_not_show_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    old_driver(monkeypatch)
+    assert asked(bench_memory)["detail"] == "CUDA does not show GPU-1 to this process"

@@ -1,0 +1,294 @@
+"""The CUDA probe: its decisions with a made-up driver API, its two ways to call one with a made-up libcuda.
+
+The made-up libcuda (``fake_libcuda.c``) is compiled here and called in child processes, by the real cuda.bindings and
+directly; where there is no C compiler these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.snapshot import ApiResult, Gpu, Snapshot
+from probes import cuda
+from probes.driver_apis.cuda import Answer
+from probes.kit.bus_id import canonical_bus_id
+from tests.probes.fake_parent import run_child
+
+Run = Callable[..., tuple[Snapshot, dict[str, str]]]
+HERE = Path(__file__).parents[1]
+
+
+@dataclass
+class FakeApi:
+    """A ``DriverApi`` that answers from its fields; ``failing`` maps a method's name to the status it returns."""
+
+    names: list[str] = field(default_factory=lambda: ["NVIDIA H200"])
+    buses: list[str] = field(default_factory=lambda: ["0000:1B:00.0"])
+    version: int = 13000
+    failing: dict[str, int] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    barred: tuple[tuple[int, int], ...] = ()
+    """Ordinals of which the first may not reach the memory of the second."""
+
+    def _answer(self, method: str, value: Any) -> Answer[Any]:
+        self.calls.append(method)
+        code = self.failing.get(method, 0)
+        return code, None if code else value
+
+    def driver_version(self) -> Answer[int]:
+        return self._answer("driver_version", self.version)
+
+    def init(self) -> Answer[None]:
+        return self._answer("init", None)
+
+    def device_count(self) -> Answer[int]:
+        return self._answer("device_count", len(self.names))
+
+    def device(self, ordinal: int) -> Answer[object]:
+        return self._answer("device", ordinal)
+
+    def pci_bus_id(self, device: Any) -> Answer[str]:
+        return self._answer("pci_bus_id", self.buses[device])
+
+    def name(self, device: Any) -> Answer[str]:
+        return self._answer("name", self.names[device])
+
+    def uuid(self, device: Any) -> Answer[bytes]:
+        return self._answer("uuid", bytes([device]) * 16)
+
+    def total_memory(self, device: Any) -> Answer[int]:
+        return self._answer("total_memory", 150 << 30)
+
+    def attribute(self, device: object, number: int) -> Answer[int]:
+        return self._answer("attribute", {16: 132, 37: 6144, 75: 9, 76: 0}[number])
+
+    def can_access_peer(self, device: object, other: object) -> Answer[int]:
+        return self._answer("can_access_peer", int((device, other) not in self.barred))
+
+    def error(self, code: int) -> tuple[str, str]:
+        return f"NAME_{code}", f"text {code}"
+
+
+@pytest.fixture
+def ask(run_probe: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the probe over a driver API; ``nvml`` says whether there is an NVML beside it."""
+
+    def ask(api: FakeApi, *, nvml: bool = True) -> tuple[Snapshot, dict[str, str]]:
+        monkeypatch.setattr(cuda, "open_api", lambda: api)
+        monkeypatch.setattr(cuda, "why_not_loadable", lambda soname: None if nvml else f"{soname}: not here")
+        return run_probe("cuda")
+
+    return ask
+
+
+def gpus(snapshot: Snapshot) -> tuple[Gpu, ...]:
+    assert snapshot.gpus
+    return snapshot.gpus.items
+
+
+def started(snapshot: Snapshot) -> ApiResult:
+    assert snapshot.driver
+    assert snapshot.driver.cuda_init
+    return snapshot.driver.cuda_init
+
+
+def test_devices_are_named_by_address_with_cudas_ordinal(ask: Run) -> None:
+    snapshot, done = ask(FakeApi(["NVIDIA H200"] * 2, ["0000:43:00.0", "0000:1B:00.0"]))
+    first, second = gpus(snapshot)
+    assert (first.pci_bus_id, first.cuda_ordinal, first.name) == ("0000:43:00.0", 0, "NVIDIA H200")
+    assert (second.pci_bus_id, second.cuda_ordinal) == ("0000:1b:00.0", 1)
+    assert second.uuid == "GPU-01010101-0101-0101-0101-010101010101"
+    assert (first.compute_capability, first.sm_count, first.memory) == ("9.0", 132, None)
+    assert snapshot.gpus
+    assert not snapshot.gpus.complete
+    assert snapshot.driver
+    assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", 2)
+    assert snapshot.driver.cuda_device_count
+    assert snapshot.driver.cuda_device_count.code == 0
+    assert started(snapshot).seconds is not None
+    assert done == {"status": "ok", "detail": ""}
+
+
+def test_device_memory_is_told_where_there_is_no_nvml(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(), nvml=False)
+    memory = gpus(snapshot)[0].memory
+    assert memory
+    assert (memory.total, memory.bus_width) == (150 << 30, 6144)
+
+
+def test_a_mig_instance_tells_what_it_shares_with_its_gpu(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2), nvml=False)
+    (gpu,) = gpus(snapshot)
+    assert (gpu.pci_bus_id, gpu.cuda_ordinal, gpu.compute_capability) == ("0000:1b:00.0", 0, "9.0")
+    assert (gpu.name, gpu.uuid, gpu.sm_count, gpu.memory) == (None, None, None, None)
+    assert snapshot.driver
+    assert snapshot.driver.cuda_devices == 2
+    assert snapshot.disagreements == ()
+
+
+def test_peers_reach_each_other_if_both_ways_are_allowed(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 3, [f"0000:{bus}:00.0" for bus in ("1B", "43", "52")], barred=((2, 0),)))
+    assert snapshot.fabric
+    assert [(peer.first[5:7], peer.second[5:7], peer.allowed) for peer in snapshot.fabric.peers or ()] == [
+        ("1b", "43", True),
+        ("1b", "52", False),
+        ("43", "52", True),
+    ]
+
+
+def test_peers_that_cuda_does_not_tell_of_are_left_out(ask: Run) -> None:
+    twice = ["0000:1B:00.0", "0000:43:00.0"]
+    snapshot, _ = ask(FakeApi(["NVIDIA L4"] * 2, twice, failing={"can_access_peer": 101}))
+    assert snapshot.fabric is None
+    one_gpu, _ = ask(FakeApi(["NVIDIA H200 MIG 1g.18gb"] * 2, ["0000:1B:00.0"] * 2))
+    assert one_gpu.fabric is None
+
+
+@pytest.mark.parametrize("code", [3, 802, 803, 804, 999])
+def test_a_failed_start_is_a_fact_and_nothing_more_is_asked(ask: Run, code: int) -> None:
+    api = FakeApi(failing={"init": code})
+    snapshot, done = ask(api)
+    result = started(snapshot)
+    assert (result.call, result.code, result.name, result.text) == ("cuInit", code, f"NAME_{code}", f"text {code}")
+    assert snapshot.driver
+    assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", None)
+    assert snapshot.gpus is None
+    assert api.calls == ["driver_version", "init"]
+    assert done["status"] == "ok"
+
+
+def test_no_device_is_none_enumerated(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(failing={"init": 100}))
+    assert snapshot.driver
+    assert snapshot.driver.cuda_devices == 0
+
+
+def test_a_count_that_fails_is_not_none(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(failing={"device_count": 3}))
+    assert snapshot.driver
+    assert snapshot.driver.cuda_devices is None
+    assert snapshot.driver.cuda_device_count
+    assert snapshot.driver.cuda_device_count.code == 3
+
+
+def test_calls_that_fail_are_kept_with_the_device(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(failing={"pci_bus_id": 719, "uuid": 719, "attribute": 1}))
+    (gpu,) = gpus(snapshot)
+    assert (gpu.label, gpu.pci_bus_id, gpu.uuid, gpu.name) == ("cuda-0", None, None, "NVIDIA H200")
+    assert (gpu.compute_capability, gpu.sm_count) == (None, None)
+    assert ("cuDeviceGetPCIBusId", 719) in {(error.call, error.code) for error in gpu.errors}
+    assert ("cuDeviceGetAttribute(75)", 1) in {(error.call, error.code) for error in gpu.errors}
+
+
+def test_a_device_without_handle_is_asked_nothing(ask: Run) -> None:
+    api = FakeApi(failing={"device": 101})
+    (gpu,) = gpus(ask(api)[0])
+    assert [(error.call, error.code) for error in gpu.errors] == [("cuDeviceGet", 101)]
+    assert api.calls[-1] == "device"
+
+
+def test_a_version_that_is_not_told_is_unknown(ask: Run) -> None:
+    snapshot, _ = ask(FakeApi(failing={"driver_version": 1}))
+    assert snapshot.driver
+    assert snapshot.driver.cuda is None
+
+
+@pytest.mark.parametrize(
+    ("complaint", "status"),
+    [
+        ("libcuda.so.1: cannot open shared object file: No such file or directory", "absent"),
+        ("/usr/lib/libcuda.so.1: invalid ELF header", "ok"),
+    ],
+)
+def test_a_libcuda_that_cannot_be_loaded(
+    run_probe: Run, monkeypatch: pytest.MonkeyPatch, complaint: str, status: str
+) -> None:
+    def refuse() -> None:
+        raise OSError(complaint)
+
+    monkeypatch.setattr(cuda, "open_api", refuse)
+    snapshot, done = run_probe("cuda")
+    result = started(snapshot)
+    assert (result.code, result.name, result.text) == (-1, "LIBRARY_NOT_FOUND", complaint)
+    assert done["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("0000:1B:00.0", "0000:1b:00.0"),
+        ("00000000:1B:00.0", "0000:1b:00.0"),
+        ("00010000:01:1F.7", "10000:01:1f.7"),
+        ("1B:00.0", None),
+        ("", None),
+        ("0000:1b:00.8", None),
+    ],
+)
+def test_bus_ids(text: str, canonical: str | None) -> None:
+    assert canonical_bus_id(text) == canonical
+
+
+# --- through a libcuda ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["newer", "older"])
+def libcuda(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of a compiled libcuda, with or without the entry point that newer bindings insist on."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler to build a libcuda with")
+    folder = tmp_path_factory.mktemp(request.param)
+    define = ["-DOLD"] if request.param == "older" else []
+    command = [compiler, *define, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", str(folder / "libcuda.so.1")]
+    subprocess.run([*command, str(HERE / "fake_libcuda.c"), "-ldl"], check=True)
+    return folder
+
+
+def through(folder: Path, *, bindings: bool = True, **variables: str) -> Snapshot:
+    blocked = () if bindings else ("cuda",)
+    ran = run_child("cuda", variables={"LD_LIBRARY_PATH": str(folder), **variables}, blocked=blocked)
+    assert (ran.status, ran.noise) == ("ok", "")
+    return ran.snapshot
+
+
+@pytest.mark.parametrize("bindings", [True, False])
+def test_a_libcuda_is_asked_through_the_bindings_and_directly(libcuda: Path, *, bindings: bool) -> None:
+    snapshot = through(libcuda, bindings=bindings, FAKE_COUNT="2", FAKE_BUS="0000:43:00.0 0000:1B:00.0")
+    result = started(snapshot)
+    assert (result.code, result.name) == (0, "CUDA_SUCCESS")
+    assert result.library == str((libcuda / "libcuda.so.1").resolve())
+    first, second = gpus(snapshot)
+    assert (first.pci_bus_id, second.pci_bus_id) == ("0000:43:00.0", "0000:1b:00.0")
+    assert (first.cuda_ordinal, second.cuda_ordinal) == (0, 1)
+    assert first.uuid == "GPU-10111213-1415-1617-1819-1a1b1c1d1e1f"
+    assert (first.name, first.compute_capability, first.sm_count) == ("NVIDIA H200", "9.0", 132)
+    assert first.errors == ()
+    assert snapshot.driver
+    assert (snapshot.driver.cuda, snapshot.driver.cuda_devices) == ("13.0", 2)
+
+
+@pytest.mark.parametrize("bindings", [True, False])
+def test_statuses_of_a_libcuda_keep_name_and_text(libcuda: Path, *, bindings: bool) -> None:
+    result = started(through(libcuda, bindings=bindings, FAKE_INIT="802"))
+    assert (result.code, result.name) == (802, "CUDA_ERROR_SYSTEM_NOT_READY")
+    assert result.text == "system not yet initialized"
+
+
+@pytest.mark.parametrize("bindings", [True, False])
+def test_a_status_that_nobody_knows_stays_a_number(libcuda: Path, *, bindings: bool) -> None:
+    result = started(through(libcuda, bindings=bindings, FAKE_INIT="4711"))
+    assert (result.code, result.name) == (4711, "")
+
+
+@pytest.mark.parametrize("bindings", [True, False])
+def test_a_device_that_is_lost_after_the_start(libcuda: Path, *, bindings: bool) -> None:
+    (gpu,) = gpus(through(libcuda, bindings=bindings, FAKE_LOST="999"))
+    assert (gpu.label, gpu.cuda_ordinal, gpu.pci_bus_id) == ("cuda-0", 0, None)
+    assert {error.code for error in gpu.errors} == {999}

@@ -1,0 +1,147 @@
+"""Frameworks of which files are gone, cut off or for another processor, and what is then left open of extensions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from probes.elf.info import Head, Identity, head_of
+from probes.installations.parts import Ask, examined
+from probes.loader.process import Image, Process, Request
+from probes.loader.script import Event
+from probes.loader.setup import System
+from probes.loader.symbols import unresolved
+from probes.python.site import Site
+from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing
+from tests.probes.tiny_elf import tiny_elf
+
+INTERPRETER = Path("/lib64/ld-linux-x86-64.so.2")
+_C = "torch/_C.cpython-312-x86_64-linux-gnu.so"
+FILES: dict[str, str | bytes] = {
+    "torch/__init__.py": "",
+    "torch/version.py": "__version__ = '2.9.1+cu128'\ncuda: str = '12.8'\n",
+    _C: elf_needing(),
+    "torch/lib/libtorch_cuda.so": elf_needing(),
+    "torch/lib/libtorch_cuda.so.1.2": "a number behind",
+    "torch/lib/libtorchbind_test.so": elf_needing(),
+    "torch/testing/data.txt": "no code",
+}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Frameworks:
+    made = Frameworks(tmp_path)
+    made.package(FILES, "torch", "2.9.1")
+    return made
+
+
+def gone(tree: Frameworks, *names: str) -> tuple[bool, str | None]:
+    for name in names:
+        tree.at(f"{SITE}/{name}").unlink()
+    found = tree.found()["torch"]
+    return found.incomplete, found.problem
+
+
+def test_a_whole_package_is_not_incomplete(tree: Frameworks) -> None:
+    assert gone(tree) == (False, None)
+
+
+@pytest.mark.parametrize(
+    "name", ["torch/__init__.py", _C, "torch/lib/libtorch_cuda.so", "torch/lib/libtorch_cuda.so.1.2"]
+)
+def test_a_file_that_the_import_takes_is_gone(tree: Frameworks, name: str) -> None:
+    assert gone(tree, name) == (True, f"files that its RECORD lists are gone: {name}")
+
+
+def test_more_are_counted(tree: Frameworks) -> None:
+    _, problem = gone(tree, *(name for name in FILES if name.startswith("torch/lib")), _C, "torch/__init__.py")
+    assert (problem or "").endswith(f"torch/__init__.py, {_C}, torch/lib/libtorch_cuda.so and 1 more")
+
+
+def test_what_only_tests_load_and_what_is_no_code_may_be_gone(tree: Frameworks) -> None:
+    assert gone(tree, "torch/lib/libtorchbind_test.so", "torch/testing/data.txt") == (False, None)
+
+
+def test_without_a_record_nothing_is_known_to_be_gone(tree: Frameworks) -> None:
+    assert gone(tree, "torch-2.9.1.dist-info/RECORD", _C) == (False, None)
+
+
+def test_lines_that_lead_out_of_the_package_say_nothing(tree: Frameworks) -> None:
+    tree.file(f"{SITE}/torch-2.9.1.dist-info/RECORD", "torch/../../../../../../../../bin/sh.so,,\ntorch/\0.so,,\n")
+    assert gone(tree) == (False, None)
+
+
+@pytest.mark.skipif(not INTERPRETER.exists(), reason="no x86-64 glibc, whose loader the test borrows")
+def test_a_library_for_another_processor_is_refused_and_not_looked_for(tmp_path: Path) -> None:
+    tree = Frameworks(tmp_path)
+    tree.file("/env/bin/python3.12", tiny_elf(interpreter=str(INTERPRETER)))
+    tree.file(str(INTERPRETER), INTERPRETER.read_bytes())
+    foreign = bytearray(tiny_elf(soname="libcudart.so.12"))
+    foreign[18:20] = b"\xb7\x00"
+    place = f"{SITE}/nvidia/cuda_runtime/lib/libcudart.so.12"
+    tree.file(place, bytes(foreign))
+    part = f"{SITE}/fw/_C.so"
+    tree.file(part, tiny_elf(["libcudart.so.12"], runpath="$ORIGIN/../nvidia/cuda_runtime/lib"))
+    site = Site(tree.request(), "/env", (SITE,), 0, ())
+    (load,) = examined(site, [part], asks=[Ask(("libcudart.so.12",))])["loads"]
+    assert (load["path"], load["refused"]) == (place, "it is for aarch64, 64 bit")
+    assert "unfound" not in load
+
+
+@pytest.mark.parametrize("kept", [70, 240, -1])
+def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> None:
+    whole = tiny_elf(["libc.so.6"], soname="libcut.so")
+    place = tmp_path / "libcut.so"
+    place.write_bytes(whole)
+    before = head_of(str(place))
+    assert before
+    assert before.refused is None
+    place.write_bytes(whole[:kept])
+    after = head_of(str(place))
+    assert after
+    assert (after.refused or "").startswith(
+        ("it is cut off: ", "its ELF header is damaged: its table of segments lies")
+    )
+
+
+# --- Symbols of an extension, where PyTorch itself cannot be loaded ---------------------------------------------------
+
+
+def image(path: str, *needed: str) -> Image:
+    head = Head(path, Identity(1, hash(path)), needed=needed)
+    return Image(path, head, None, "rpath")
+
+
+@pytest.fixture(autouse=True)
+def _undefined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a part, one symbol is never found."""
+    monkeypatch.setattr("probes.loader.symbols._of_part", lambda *_: [b"_ZN3c105ErrorE"])
+
+
+def asked(tree: Path, *requests: Request, images: tuple[str, ...]) -> list[str] | None:
+    process = Process(System({"root": str(tree)}, None, None, None), None)
+    process.images = [image(path) for path in images]
+    return unresolved(process, [Event(list(requests), optional=False)])
+
+
+def test_symbols_are_not_missed_where_pytorch_is_not_loaded(tmp_path: Path) -> None:
+    extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
+    own = Request("/site/torchvision/_C.so", None, extension)
+    lost = Request("libtorch_cpu.so", extension, None)
+    assert asked(tmp_path, own, lost, images=("/site/torch/lib/libtorch_global_deps.so",)) is None
+
+
+def test_symbols_are_not_missed_where_a_library_of_pytorch_lacks_another(tmp_path: Path) -> None:
+    extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
+    base = image("/site/torch/lib/libtorch_cuda.so", "libcublas.so.12")
+    own = Request("/site/torchvision/_C.so", None, extension)
+    lost = Request("libcublas.so.12", base, None)
+    assert asked(tmp_path, own, lost, images=("/site/torch/lib/libc10.so",)) is None
+
+
+def test_symbols_are_missed_where_pytorch_is_loaded_whole(tmp_path: Path) -> None:
+    extension = image("/site/torchvision/_C.so", "libtorch_cpu.so")
+    own = Request("/site/torchvision/_C.so", None, extension)
+    other = Request("libcudart.so.11.0", extension, None)
+    assert asked(tmp_path, own, other, images=("/site/torch/lib/libc10.so",)) == ["_ZN3c105ErrorE"]

@@ -1,0 +1,333 @@
+"""PyTorch as its files describe it: real wheels' own words, conda's, and files that are damaged or contradict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.snapshot import Framework
+from probes.frameworks import torch
+from probes.installations.torch_files import read_version_file
+from probes.python.distributions import installed_by_conda, installed_in
+from probes.python.site import Site
+from tests.probes.environment_trees import Tree, elf_with_constants
+
+SITE = "/env/lib/python3.11/site-packages"
+NAMES = ("torch", "pytorch")
+ELF_FILES = Path(__file__).parents[1] / "elf_files"
+EMBEDDED = ("sm_75", "compute_75")
+"""What ``embedded.so`` holds code for, as its README says."""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    made = Tree(tmp_path)
+    made.at(SITE).mkdir(parents=True)
+    return made
+
+
+def read_or_none(tree: Tree, *before: str) -> Framework | None:
+    """What is found in the environment, with the folders ``before`` on PYTHONPATH."""
+    request = tree.request()
+    folders = (*before, SITE)
+    detailed = frozenset(NAMES)
+    items = installed_in(request, folders, detailed).items + installed_by_conda(request, "/env", detailed).items
+    found = torch.read(Site(request, "/env", folders, len(before), tuple(items)), NAMES)
+    return msgspec.convert(found[0], Framework) if found else None
+
+
+def read(tree: Tree, *before: str) -> Framework:
+    found = read_or_none(tree, *before)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("wheel", "expected"),
+    [
+        ("torch-1.13.1", {"version": "1.13.1+cu117", "cuda": "11.7", "cudnn": "8.5.0.96", "nccl": None}),
+        ("torch-2.5.1", {"version": "2.5.1+cu124", "cuda": "12.4", "cudnn": "9.1.0.70", "nccl": "2.21.5"}),
+        ("torch-2.8.0", {"version": "2.8.0+cu128", "cuda": "12.8", "cudnn": "9.10.2.21", "nccl": "2.27.3"}),
+        ("torch-2.11.0", {"version": "2.11.0+cu130", "cuda": "13.0", "cudnn": "9.19.0.56", "nccl": "2.28.9"}),
+        ("torch-2.15.0", {"version": "2.15.0+cu132", "cuda": "13.2", "cudnn": "9.26.0.51", "nccl": "2.30.7"}),
+    ],
+)
+def test_cuda_wheels(tree: Tree, wheel: str, expected: dict[str, Any]) -> None:
+    tree.torch(SITE, wheel)
+    found = read(tree)
+    assert {name: getattr(found, name) for name in expected} == expected
+    assert (found.name, found.path, found.cpu_only, found.hip) == ("torch", f"{SITE}/torch", False, None)
+    assert found.problem is None
+    assert found.source_of("version") == f"file {SITE}/torch/version.py"
+    assert found.source_of("cudnn") == "wheel metadata"
+    assert "filelock" not in found.requires
+    assert all(line.startswith(("nvidia-", "cuda-", "triton")) for line in found.requires)
+
+
+def test_the_cpu_wheel(tree: Tree) -> None:
+    tree.torch(SITE, "torch-2.13.0+cpu")
+    found = read(tree)
+    assert (found.version, found.cuda, found.cpu_only, found.problem) == ("2.13.0+cpu", None, True, None)
+    assert found.gpu_code is None
+    assert found.requires == ()
+
+
+@pytest.mark.parametrize(
+    ("constants", "targets"),
+    [
+        (b"\0sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90\0", "sm_50 sm_60 sm_70 sm_75 sm_80 sm_86 sm_90"),
+        (b"std::string ipc_hsm_70 sm_75 sm_120\0", "sm_70 sm_75 sm_120"),
+        (b"\0sm_80 sm_90a compute_90\0", "sm_80 sm_90a compute_90"),
+        (b"\0sm_87\0", "sm_87"),
+        (b"\0sm_80 sm_90\0other\0sm_80 sm_90\0", "sm_80 sm_90"),
+        (b"\0sm_80\0sm_80 sm_90\0", "sm_80 sm_90"),
+        (b"\0sm_80 sm_90\0sm_70 sm_75\0", None),
+        (b"\0sm_80\0sm_90\0", None),
+        (b"\0sm_80 sm_90", None),
+        (b"\0nothing\0", None),
+    ],
+)
+def test_targets_inside_the_library(tree: Tree, constants: bytes, targets: str | None) -> None:
+    tree.torch(SITE)
+    library = f"{SITE}/torch/lib/libtorch_python.so"
+    tree.file(library, elf_with_constants(constants))
+    found = read(tree)
+    assert found.gpu_code == (tuple(targets.split()) if targets else None)
+    if targets:
+        assert found.read["gpu_code"] == f"elf {library}"
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x7fELF", b"\x7fELF\x02\x01\x01" + b"\xff" * 200, b"text" * 100])
+def test_a_damaged_library_says_nothing(tree: Tree, damage: bytes) -> None:
+    tree.torch(SITE)
+    tree.file(f"{SITE}/torch/lib/libtorch_python.so", damage)
+    found = read(tree)
+    assert (found.version, found.gpu_code) == ("2.5.1+cu124", None)
+
+
+def test_a_library_cut_short_says_nothing(tree: Tree) -> None:
+    tree.torch(SITE)
+    whole = elf_with_constants(b"\0sm_80 sm_90\0")
+    for length in range(0, len(whole), 7):
+        tree.file(f"{SITE}/torch/lib/libtorch_python.so", whole[:length])
+        assert read(tree).gpu_code is None
+
+
+def test_the_targets_of_a_cpu_build_are_not_looked_for(tree: Tree) -> None:
+    tree.torch(SITE, "torch-2.13.0+cpu")
+    tree.file(f"{SITE}/torch/lib/libtorch_python.so", elf_with_constants(b"\0sm_80 sm_90\0"))
+    assert read(tree).gpu_code is None
+
+
+def test_without_a_list_the_gpu_code_itself_counts(tree: Tree) -> None:
+    tree.torch(SITE)
+    library = f"{SITE}/torch/lib/libtorch_cuda.so"
+    tree.file(library, (ELF_FILES / "embedded.so").read_bytes())
+    found = read(tree)
+    assert found.gpu_code == EMBEDDED
+    assert found.read["gpu_code"] == f"elf {library}"
+    tree.file(f"{SITE}/torch/lib/libtorch_python.so", elf_with_constants(b"\0sm_80 sm_90\0"))
+    assert read(tree).gpu_code == ("sm_80", "sm_90")
+
+
+def test_no_torch_at_all(tree: Tree) -> None:
+    tree.wheel(SITE, "torchvision", "0.20.1")
+    tree.file(f"{SITE}/torch/__pycache__/x.pyc")
+    assert read_or_none(tree) is None
+
+
+# --- version.py ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "cuda", "cpu_only"),
+    [
+        ("__version__ = '2.5.0a0+gitabc'\ncuda = '12.4'\nhip = None\n", "2.5.0a0+gitabc", "12.4", False),
+        (
+            "__version__ = '2.6.0a0+df5bbc09d1.nv24.12'\ncuda: str = '12.6'\n",
+            "2.6.0a0+df5bbc09d1.nv24.12",
+            "12.6",
+            False,
+        ),
+        ("__version__ = '2.5.1+rocm6.2'\ncuda = None\nhip = '6.2.41133-dd7f95766'\n", "2.5.1+rocm6.2", None, False),
+        ("__version__ = '2.8.0+xpu'\ncuda = None\nhip = None\nxpu = '20250000'\n", "2.8.0+xpu", None, False),
+        ("__version__ = '2.5.1'\ncuda = hip = None\n", "2.5.1", None, True),
+    ],
+)
+def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *, cpu_only: bool) -> None:
+    tree.file(f"{SITE}/torch/version.py", text)
+    said = read_version_file(tree.request(), f"{SITE}/torch")
+    assert (said.version, said.cuda, said.cpu_only, said.problem) == (version, cuda, cpu_only, None)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("def broken(:\n", "it is not Python"),
+        (b"__version__ = '2'\0", "it is not Python"),
+        (b"\xff\xfe\xfa", "it is not Python"),
+        ("(" * 5000, "it is not Python"),
+        ("x = " + "-" * 60000 + "1", "it is not Python"),
+        ("", "it assigns no plain __version__"),
+        ("from torch._version import __version__\n", "it assigns no plain __version__"),
+        ("__version__ = 2.5\n", "it assigns no plain __version__"),
+        ("__version__ = '2.5'\n__version__ = '2.6'\n", "it assigns no plain __version__"),
+        ("__version__ = '\\x1b[2J'\n", "it assigns no plain __version__"),
+        ("__version__ = '2.5.1'\n", "it does not say for which CUDA it was built"),
+        ("__version__ = '2.5.1'\ncuda = get()\n", "it does not say for which CUDA it was built"),
+        ("__version__ = '2.5.1'\ncuda = '\\d'\n", "it does not say for which CUDA it was built"),
+    ],
+)
+def test_version_files_that_tell_too_little(tree: Tree, content: str | bytes, problem: str) -> None:
+    tree.file(f"{SITE}/torch/version.py", content)
+    said = read_version_file(tree.request(), f"{SITE}/torch")
+    assert said.there
+    assert said.problem == problem
+    assert said.cpu_only is None
+    assert said.cuda is None
+
+
+def test_a_version_file_that_is_no_file(tree: Tree) -> None:
+    tree.at(f"{SITE}/torch/version.py").mkdir(parents=True)
+    assert read_version_file(tree.request(), f"{SITE}/torch").problem == "it is no file that may be read"
+
+
+# --- files that are missing or contradict -------------------------------------------------------------------------
+
+
+def test_a_leftover_folder(tree: Tree) -> None:
+    tree.file(f"{SITE}/torch/lib/libtorch_cuda.so")
+    found = read(tree)
+    assert (found.version, found.cuda, found.cpu_only) == (None, None, None)
+    assert found.problem == f"{SITE}/torch holds no version.py: an incomplete or shadowing torch"
+
+
+def test_a_project_with_a_folder_of_that_name_is_none(tree: Tree) -> None:
+    tree.file("/project/torch/lib/libtorch_cuda.so")
+    assert read_or_none(tree, "/project") is None
+    tree.file("/project/torch/__init__.py")
+    assert read(tree, "/project").path == "/project/torch"
+
+
+def test_metadata_without_a_folder(tree: Tree) -> None:
+    tree.wheel(SITE, "torch", "2.5.1+cpu")
+    found = read(tree)
+    assert (found.version, found.cpu_only, found.path) == ("2.5.1+cpu", True, None)
+    assert found.problem == "its metadata is there, its folder is not: an incomplete installation"
+    assert found.source == "wheel metadata"
+
+
+def test_an_editable_installation_whose_folder_is_unknown(tree: Tree) -> None:
+    path = tree.wheel(SITE, "torch", "2.5.0a0+gitabc")
+    tree.file(f"{path}/direct_url.json", '{"dir_info": {"editable": true}}')
+    found = read(tree)
+    assert (found.version, found.cpu_only) == ("2.5.0a0+gitabc", None)
+    assert found.problem == "it is installed in editable mode, and no file tells where its folder is"
+
+
+def test_the_version_falls_back_to_the_metadata(tree: Tree) -> None:
+    tree.torch(SITE)
+    tree.file(f"{SITE}/torch/version.py", "broken(")
+    found = read(tree)
+    assert (found.version, found.cuda, found.cpu_only, found.cudnn) == ("2.5.1", None, None, "9.1.0.70")
+    assert found.problem == f"{SITE}/torch/version.py tells too little: it is not Python"
+
+
+def test_metadata_of_another_version(tree: Tree) -> None:
+    tree.torch(SITE)
+    tree.file(f"{SITE}/torch/version.py", "__version__ = '2.4.0+cu121'\ncuda = '12.1'\nhip = None\n")
+    found = read(tree)
+    assert (found.version, found.cuda) == ("2.4.0+cu121", "12.1")
+    assert found.problem == "its metadata says 2.5.1, its version.py says 2.4.0+cu121"
+
+
+def test_metadata_of_another_build(tree: Tree) -> None:
+    tree.wheel(SITE, "torch", "2.5.1+cpu")
+    tree.file(f"{SITE}/torch/__init__.py")
+    tree.file(f"{SITE}/torch/version.py", "__version__ = '2.5.1+cu124'\ncuda = '12.4'\nhip = None\n")
+    found = read(tree)
+    assert (found.version, found.cpu_only) == ("2.5.1+cu124", False)
+    assert found.problem == "its metadata says 2.5.1+cpu, its version.py says 2.5.1+cu124"
+
+
+def test_python_path_puts_another_torch_first(tree: Tree) -> None:
+    tree.torch(SITE)
+    tree.file("/home/me/torch/__init__.py")
+    found = read(tree, "/home/me")
+    assert (found.path, found.version, found.cudnn) == ("/home/me/torch", None, None)
+    assert found.problem == (
+        "/home/me/torch holds no version.py: an incomplete or shadowing torch; "
+        f"PYTHONPATH puts /home/me/torch before {SITE}/torch"
+    )
+
+
+def test_python_path_puts_a_module_first(tree: Tree) -> None:
+    tree.torch(SITE)
+    tree.file("/home/me/torch.py")
+    found = read(tree, "/home/me")
+    assert found.path == "/home/me/torch.py"
+    assert (found.problem or "").endswith(f"PYTHONPATH puts /home/me/torch.py before {SITE}/torch")
+
+
+def test_a_plain_folder_on_python_path_shadows_nothing(tree: Tree) -> None:
+    tree.torch(SITE)
+    tree.file("/home/me/torch/notes.txt")
+    found = read(tree, "/home/me")
+    assert (found.path, found.problem) == (f"{SITE}/torch", None)
+
+
+def test_a_torch_that_lives_on_python_path_alone(tree: Tree) -> None:
+    tree.torch("/target")
+    found = read(tree, "/target")
+    assert (found.version, found.cudnn, found.problem) == ("2.5.1+cu124", "9.1.0.70", None)
+
+
+def test_pins_that_differ_by_platform_decide_nothing(tree: Tree) -> None:
+    lines = ["nvidia-cudnn-cu12==9.1.0.70; platform_machine == 'x86_64'", "nvidia-cudnn-cu12==9.2.0.1; else"]
+    more = ["nvidia-nccl-cu12==2.21.*", "nvidia-nccl-cu12>=2.20", "triton ==3.1.0"]
+    tree.wheel(SITE, "torch", "2.5.1", "".join(f"Requires-Dist: {line}\n" for line in [*lines, *more]))
+    found = read(tree)
+    assert (found.cudnn, found.nccl) == (None, None)
+    assert found.requires == (*lines, *more)
+
+
+# --- conda --------------------------------------------------------------------------------------------------------
+
+
+def conda_torch(tree: Tree, build: str, version_file: str) -> Framework:
+    tree.file(f"/env/conda-meta/pytorch-2.5.1-{build}.json", '{"depends": ["pytorch-cuda >=12.4"]}')
+    tree.file(f"{SITE}/torch/__init__.py")
+    tree.file(f"{SITE}/torch/version.py", version_file)
+    return read(tree)
+
+
+CUDA_BUILD = "__version__ = '2.5.1'\ncuda = '12.4'\nhip = None\n"
+CPU_BUILD = "__version__ = '2.5.1'\ncuda = None\nhip = None\n"
+
+
+def test_the_cuda_package_of_conda(tree: Tree) -> None:
+    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", CUDA_BUILD)
+    assert (found.version, found.cuda, found.cudnn, found.problem) == ("2.5.1", "12.4", "9.1.0", None)
+    assert found.source_of("cudnn") == "file /env/conda-meta/pytorch-2.5.1-py3.11_cuda12.4_cudnn9.1.0_0.json"
+
+
+def test_the_cpu_package_of_conda(tree: Tree) -> None:
+    found = conda_torch(tree, "py3.11_cpu_0", CPU_BUILD)
+    assert (found.cpu_only, found.cuda, found.problem) == (True, None, None)
+
+
+def test_conda_speaks_where_the_version_file_does_not(tree: Tree) -> None:
+    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", "broken(")
+    assert (found.version, found.cuda, found.cpu_only) == ("2.5.1", "12.4", False)
+    assert (found.problem or "").endswith("tells too little: it is not Python")
+
+
+def test_pip_over_conda(tree: Tree) -> None:
+    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", CPU_BUILD)
+    assert found.cpu_only is True
+    assert found.problem == ("conda installed the build py3.11_cuda12.4_cudnn9.1.0_0, its version.py says CUDA none")
+    found = conda_torch(tree, "py3.11_cuda12.4_cudnn9.1.0_0", "__version__ = '2.6.0+cpu'\ncuda = None\nhip = None\n")
+    assert found.problem == "conda installed 2.5.1 (py3.11_cuda12.4_cudnn9.1.0_0), its version.py says 2.6.0+cpu"

@@ -1,0 +1,129 @@
+"""What frameworks open by name once they compute, and stop without: nothing in their ELF headers tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.snapshot import Framework
+from probes.frameworks.ctranslate2 import read as read_ctranslate2
+from probes.frameworks.cupy import read as read_cupy
+from probes.frameworks.numba import read as read_numba
+from probes.frameworks.paddle import read as read_paddle
+from probes.python.site import Site
+from tests.probes.loader.loading_builds import GCC, REASON
+from tests.probes.loader.test_loading_frameworks import SITE, Bench
+
+pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
+
+Read = Callable[[Site, tuple[str, ...]], list[dict[str, Any]]]
+CATALOGUE = "cuda/pathfinder/_dynamic_libs/descriptor_catalog.py"
+LISTED = "_submodules = (\n    'cublas',\n)\ndef __getattr__(name): _pathfinder.load_nvidia_dynamic_lib(name)\n"
+
+
+class Tree(Bench):
+    """A bench for packages whose text matters too."""
+
+    def text(self, path: str, text: str = "") -> None:
+        place = self.folder / SITE / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+
+    def naming(self, path: str, *names: str) -> None:
+        """A library with these names among its constants."""
+        source = self.shop.at("names.c")
+        source.write_text("".join(f'const char name_{number}[] = "{name}";\n' for number, name in enumerate(names)))
+        self.library(path, [], "-fPIC", str(source))
+
+    def cupy(self, cuda: str) -> None:
+        self.text("cupy/__init__.py")
+        self.text("cupy/.data/_wheel.json", f'{{"cuda": "{cuda}.x"}}')
+
+    def read(self, read: Read, **variables: str) -> Framework:
+        (found,) = read(self.site(**variables), ())
+        return msgspec.convert(found, Framework)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def missed(framework: Framework) -> dict[str, bool]:
+    """What it would not be given, and whether it goes on without; the driver may be here or not."""
+    loads = (load for load in framework.loads or () if load.path is None)
+    return {load.name: load.optional for load in loads if load.name != "libcuda.so.1"}
+
+
+BINDING = "cupy_backends/cuda/libs/nvrtc.cpython-311-x86_64-linux-gnu.so"
+NVRTC = ("libnvrtc.so.11.2", "libnvrtc.so.13", "libnvrtc.so.12")
+
+
+@pytest.mark.parametrize(("cuda", "name"), [("11", "libnvrtc.so.11.2"), ("12", "libnvrtc.so.12")])
+def test_cupy_opens_the_compiler_for_its_cuda(tree: Tree, cuda: str, name: str) -> None:
+    """As 13.x: "CuPy failed to load libnvrtc.so.12". Its binding knows the names of several."""
+    tree.cupy(cuda)
+    tree.naming(BINDING, *NVRTC)
+    found = tree.read(read_cupy)
+    assert (missed(found), found.looks_in_wheels) == ({name: False}, False)
+    tree.library(f"system/{name}")
+    found = tree.read(read_cupy, LD_LIBRARY_PATH=str(tree.folder / SITE / "system"))
+    assert missed(found) == {}
+    tree.library("nvidia/cublas/lib/libcublasLt.so.12")
+    tree.library("cutensor/lib/libcutensor.so.2")
+    found = tree.read(read_cupy, LD_LIBRARY_PATH=str(tree.folder / SITE / "system"))
+    assert "libcublasLt.so.12" not in {load.name for load in found.loads or ()}, "that is what pathfinder does"
+    assert str(tree.folder / SITE / "system" / name) in {load.path for load in found.loads or ()}
+
+
+def test_a_later_cupy_takes_the_compiler_that_cuda_pathfinder_finds(tree: Tree) -> None:
+    """As 14.x, whose build for CUDA 12 computes with NVRTC 13."""
+    tree.cupy("12")
+    tree.library(BINDING)
+    tree.text("cupy_backends/cuda/libs/__init__.py", LISTED)
+    tree.text(CATALOGUE, 'linux_sonames=("libnvrtc.so.13", "libnvrtc.so.12")\n')
+    found = tree.read(read_cupy)
+    assert (missed(found), found.looks_in_wheels) == ({"libnvrtc.so.13": False}, True)
+    tree.library("nvidia/cu13/lib/libnvrtc.so.13")
+    assert missed(tree.read(read_cupy)) == {}
+
+
+def test_ctranslate2_opens_cublas(tree: Tree) -> None:
+    """As 4.8.5: "Library libcublas.so.12 is not found or cannot be loaded"; NCCL serves several GPUs alone."""
+    tree.text("ctranslate2/__init__.py")
+    tree.library("ctranslate2/_ext.cpython-311-x86_64-linux-gnu.so")
+    tree.naming("ctranslate2.libs/libctranslate2-a7a60d30.so.4.8.5", "libcublas.so.12", "libnccl.so.2")
+    found = tree.read(read_ctranslate2)
+    assert (missed(found), found.looks_in_wheels) == ({"libcublas.so.12": False, "libnccl.so.2": True}, False)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("def get_supported_ccs():\n", {"libnvvm.so.4": False, "libnvrtc.so.13": False}), ("", {"libnvvm.so.4": False})],
+)
+def test_numba_cuda_stops_without_the_compilers(tree: Tree, code: str, expected: dict[str, bool]) -> None:
+    """As 0.30.4, which compiles no kernel before NVRTC has told for what it compiles; older ones need NVVM alone."""
+    tree.text("numba_cuda/__init__.py")
+    tree.text("numba_cuda/numba/cuda/cudadrv/nvrtc.py", code)
+    part = tree.library("numba_cuda/numba/cuda/cext/_dispatcher.cpython-311-x86_64-linux-gnu.so")
+    tree.text(CATALOGUE, '("libnvvm.so.4", "libnvvm.so") ("libnvrtc.so.13", "libnvrtc.so.12")\n')
+    found = tree.read(read_numba)
+    compilers = [load for load in found.loads or () if load.name.startswith(("libnvvm", "libnvrtc"))]
+    assert {load.name: load.optional for load in compilers} == expected, "found in a toolkit of this machine or not"
+    assert {load.needed_by for load in compilers} == {part}
+    assert found.looks_in_wheels
+
+
+@pytest.mark.parametrize(("cuda", "expected"), [("11.8", {"libcublas.so": False, "libcudnn.so": False}), ("False", {})])
+def test_paddle_opens_the_names_of_a_toolkit(tree: Tree, cuda: str, expected: dict[str, bool]) -> None:
+    """As 2.6.2, which also looks for cuDNN in /usr/local/cuda/lib64."""
+    tree.text("paddle/__init__.py")
+    tree.text("paddle/version/__init__.py", f"full_version = '2.6.2'\ncuda_version = '{cuda}'\n")
+    tree.library("paddle/base/libpaddle.so")
+    if Path("/usr/local/cuda/lib64/libcudnn.so").exists():
+        pytest.skip("there is a cuDNN where it looks")
+    assert missed(tree.read(read_paddle)) == expected

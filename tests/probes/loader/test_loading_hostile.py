@@ -1,0 +1,239 @@
+"""Libraries and folders made to mislead or to exhaust who looks at them; all constructed."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from probes.elf.info import head_of
+from probes.installations.parts import Ask, Preload, examined
+from probes.loader.report import told_of, version_in
+from probes.python.site import Site
+from tests.probes.tiny_elf import tiny_elf
+from tests.thorough import examples
+
+INTERPRETER = Path("/lib64/ld-linux-x86-64.so.2")
+pytestmark = pytest.mark.skipif(not INTERPRETER.exists(), reason="no x86-64 glibc, whose loader the tests borrow")
+
+SITE = "/env/lib/python3.11/site-packages"
+SECONDS = 15.0
+"""Much more than any of these takes, and less than it would without bounds."""
+
+
+class Tree:
+    """A root with an environment in it, whose Python is a constructed program."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.file("/env/bin/python3.11", tiny_elf(interpreter=str(INTERPRETER)))
+        self.file(str(INTERPRETER), INTERPRETER.read_bytes())
+        (root / SITE[1:]).mkdir(parents=True)
+
+    def file(self, path: str, content: bytes) -> str:
+        place = self.root / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        return path
+
+    def link(self, path: str, target: str) -> str:
+        place = self.root / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(target)
+        return path
+
+    def examine(self, *parts: str, variables: dict[str, str] | None = None, **steps: Any) -> dict[str, Any]:
+        request = {"root": str(self.root), "cwd": "/", "variables": variables or {}}
+        start = time.monotonic()
+        found = examined(Site(request, "/env", (SITE,), 0, ()), list(parts), **steps)
+        assert time.monotonic() - start < SECONDS
+        return found
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
+
+
+def paths(found: dict[str, Any]) -> dict[str, str | None]:
+    return {load["name"]: load.get("path") for load in found["loads"]}
+
+
+# --- Nothing outside the root -----------------------------------------------------------------------------------------
+
+
+def test_links_count_from_the_root(tree: Tree) -> None:
+    tree.file("/opt/cuda/libcudart.so.12.9.79", tiny_elf(soname="libcudart.so.12"))
+    tree.link(f"{SITE}/nvidia", "/opt/cuda")
+    tree.link("/opt/cuda/libcudart.so.12", "/opt/cuda/libcudart.so.12.9.79")
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libcudart.so.12"], runpath="$ORIGIN/../nvidia"))
+    found = tree.examine(part)
+    assert paths(found) == {"libcudart.so.12": "/opt/cuda/libcudart.so.12.9.79", "libcuda.so.1": None}
+    assert found["loads"][0]["version"] == "12.9.79"
+
+
+@pytest.mark.parametrize("target", ["{outside}/libnccl.so.2", "../../../../../../../../../..{outside}/libnccl.so.2"])
+def test_links_do_not_lead_out_of_it(tmp_path: Path, target: str) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "libnccl.so.2").write_bytes(tiny_elf(soname="libnccl.so.2"))
+    tree = Tree(tmp_path / "root")
+    tree.link(f"{SITE}/fw/libnccl.so.2", target.format(outside=outside))
+    tree.link(f"{SITE}/nvidia/nccl/lib", str(outside))
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"], runpath="$ORIGIN:$ORIGIN/../nvidia/nccl/lib"))
+    found = tree.examine(part, preloads=[Preload(("libnccl.so.*",), ("nvidia/nccl/lib",))])
+    assert paths(found) == {"libnccl.so.2": None}
+
+
+def test_a_python_on_musl_is_not_answered_for(tree: Tree) -> None:
+    """Its loader is there, and would search in another order."""
+    loader = tree.file("/lib/ld-musl-x86_64.so.1", INTERPRETER.read_bytes())
+    tree.file("/env/bin/python3.11", tiny_elf(interpreter=loader))
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"]))
+    found = tree.examine(part, extends=[part])
+    assert ("loads" in found, found["loads_complete"], found["binaries"]) == (False, False, [part])
+
+
+def test_a_processor_that_is_not_known(tree: Tree) -> None:
+    """What lies in glibc-hwcaps may be taken, or not; the second process knows as little as the first."""
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"], runpath="$ORIGIN/libs"))
+    tree.file(f"{SITE}/fw/libs/libnccl.so.2", tiny_elf(soname="libnccl.so.2"))
+    assert tree.examine(part)["loads_complete"] is True
+    (tree.root / SITE[1:] / "fw/more/glibc-hwcaps").mkdir(parents=True)
+    part = tree.file(f"{SITE}/fw/_D.so", tiny_elf(["libnccl.so.2"], runpath="$ORIGIN/more:$ORIGIN/libs"))
+    assert [tree.examine(part)["loads_complete"] for _ in range(2)] == [False, False]
+
+
+# --- Bounds ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_million_folders(tree: Tree) -> None:
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["libnccl.so.2"], runpath=":".join(["/none"] * 1_000_000)))
+    found = tree.examine(part)
+    assert found["loads_complete"] is False
+    part = tree.file(f"{SITE}/fw/_D.so", tiny_elf(["libnccl.so.2"], rpath=":".join(f"/{n}" for n in range(5000))))
+    found = tree.examine(part)
+    assert (paths(found), found["loads_complete"]) == ({"libnccl.so.2": None}, False)
+    found = tree.examine(variables={"LD_LIBRARY_PATH": "/x:" * 1_000_000})
+    assert found["loads_complete"] is False
+
+
+def test_thousands_of_needed_libraries(tree: Tree) -> None:
+    names = [f"lib{number}.so" for number in range(12_000)]
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(names, runpath="$ORIGIN"))
+    found = tree.examine(part)
+    assert len(found["loads"]) == 512
+    assert found["loads_complete"] is False
+
+
+def test_a_chain_and_a_ring_of_libraries(tree: Tree) -> None:
+    count = 1500
+    for number in range(count):
+        name, following = f"lib{number}.so", f"lib{(number + 1) % count}.so"
+        tree.file(f"{SITE}/fw/{name}", tiny_elf([following], soname=name, rpath="$ORIGIN"))
+    found = tree.examine(f"{SITE}/fw/lib0.so")
+    assert found["loads"] == []
+
+
+def test_what_is_no_file(tree: Tree) -> None:
+    os.mkfifo(tree.root / f"{SITE[1:]}/libnccl.so.2")
+    (tree.root / f"{SITE[1:]}/libcudart.so.12").mkdir()
+    tree.link(f"{SITE}/libcurand.so.10", "libcurand.so.10")
+    names = ["libnccl.so.2", "libcudart.so.12", "libcurand.so.10", "x" * 5000, "", "a/" * 3000]
+    part = tree.file(f"{SITE}/_C.so", tiny_elf(names, runpath="$ORIGIN"))
+    found = tree.examine(part, asks=[Ask((name,)) for name in names])
+    refused = {load["name"]: load.get("refused") for load in found["loads"]}
+    assert refused["libnccl.so.2"] == refused["libcudart.so.12"] == "it is no regular file"
+    assert refused["libcurand.so.10"] is None
+
+
+def test_names_that_would_write_on_the_terminal(tree: Tree) -> None:
+    part = tree.file(f"{SITE}/fw/_C.so", tiny_elf(["lib\x1b[31m\n\u202ered\udcff.so"], runpath="\x1b]0;title\x07"))
+    found = tree.examine(part)
+    (load,) = found["loads"]
+    assert load["name"] == "lib[31m\u202ered.so"
+    assert "\x1b" not in repr(found)
+
+
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_libraries(tree: Tree, data: st.DataObject) -> None:
+    whole = tiny_elf(["libnccl.so.2", "libcudart.so.12"], soname="lib.so", runpath="$ORIGIN")
+    at = data.draw(st.integers(0, len(whole)))
+    noise = data.draw(st.binary(max_size=24))
+    end = data.draw(st.integers(0, len(whole) + 24))
+    name = f"{SITE}/fw/{data.draw(st.integers(0, 10**9))}.so"
+    tree.file(name, (whole[:at] + noise + whole[at + len(noise) :])[:end])
+    found = tree.examine(name, extends=[name])
+    assert isinstance(found["loads_complete"], bool)
+
+
+# --- Heads and names -------------------------------------------------------------------------------------------------
+
+
+def test_a_head_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
+    place = tmp_path / "lib.so"
+    place.write_bytes(tiny_elf(soname="one"))
+    before = head_of(str(place))
+    assert before
+    assert head_of(str(place)) is before
+    place.write_bytes(tiny_elf(soname="another"))
+    after = head_of(str(place))
+    assert after
+    assert (before.soname, after.soname) == ("one", "another")
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "version"),
+    [
+        ("libcudart.so.12.4.127", True, "12.4.127"),
+        ("libcudart-a1b2c3d4.so.12.4.127", True, "12.4.127"),
+        ("libcudart.e8e8b82a.so.12", True, None),
+        ("libnvinfer_builder_resource.so.10.7.0", True, "10.7.0"),
+        ("libstdc++.so.6.0.30", True, "6.0.30"),
+        ("libcuda.so.1", True, None),
+        ("libcudadebugger.so.1", False, None),
+        ("libc.so.6", True, None),
+        ("libcap.so.2", False, None),
+        ("libcudnn.so", True, None),
+        ("libtorch.so", False, None),
+    ],
+)
+def test_names(name: str, told: bool, version: str | None) -> None:  # noqa: FBT001  pytest gives them by name
+    assert (told_of(name), version_in(f"/x/{name}", f"{name.partition('.so')[0]}.so.12")) == (told, version)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [
+        ("libcudart.so.11.0", None),
+        ("libcudart.so.10.1", None),
+        ("libnvrtc.so.11.2", None),
+        ("libnvrtc-builtins.so.11.8", "11.8"),
+        ("libnvinfer_builder_resource.so.10.7.0", "10.7.0"),
+        ("libcupti.so.2022.3.0", None),
+        ("libnvvm.so.4.0.0", None),
+        ("libnvshmem_bootstrap_mpi.so.3.0.0", None),
+        ("libcudart-d0da41ae.so.11.0", None),
+        ("libcudart.e409450e.so.11.0", None),
+        ("libnvrtc-672ee683.so.11.2", None),
+        ("libnvrtc-builtins-2dc4bf68.so.11.8", "11.8"),
+        ("libcublas-5fba6cc9.so.11", None),
+        ("libcublas-3b81d170.so.11.10.3.66", "11.10.3.66"),
+        ("libcudnn-1a2b3c4d.so.8.9.7", "8.9.7"),
+        ("libcupti-1a2b3c4d.so.2022.3.0", None),
+    ],
+)
+def test_a_soname_is_no_release(name: str, version: str | None) -> None:
+    unhashed = re.sub(r"[-.][0-9a-f]{8}(?=\.so)", "", name)
+    assert {version_in(f"/x/{name}", soname) for soname in (name, unhashed, None)} == {version}
+
+
+def test_a_file_numbered_beyond_its_soname_tells_its_release() -> None:
+    assert version_in("/usr/local/cuda/lib64/libcudart.so.11.8.89", "libcudart.so.11.0") == "11.8.89"

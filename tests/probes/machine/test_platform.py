@@ -1,0 +1,255 @@
+"""The platform probe, on made-up trees and on this machine."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.snapshot import Platform, Snapshot
+
+RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
+BuildRoot = Callable[..., str]
+
+ID = "3f" * 32
+HOST = "ubuntu-580-open"
+
+
+def look(run_probe: RunProbe, root: str, **request: Any) -> Platform:
+    snapshot, done = run_probe("platform", {"root": root, **request})
+    assert done["status"] == "ok"
+    assert snapshot.platform
+    return snapshot.platform
+
+
+def test_debian_container(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root("debian-container"))
+    assert (platform.os, platform.distribution, platform.distribution_version) == ("linux", "debian", "12")
+    assert platform.distribution_title == "Debian GNU/Linux 12 (bookworm)"
+    assert platform.kernel_release == "6.1.0-28-amd64"
+    assert platform.machine == "x86_64"
+    assert platform.libc == "glibc 2.36"
+    assert platform.cpu_model == "AMD EPYC 7763 64-Core Processor"
+    assert platform.cpus == 2
+    assert platform.memory == 32867936 * 1024
+    assert platform.shared_memory == 64 * 1024**2
+    assert platform.numa_nodes == 1
+    assert platform.container == "docker"
+    assert platform.wsl is False
+    assert platform.virtualization == "none"
+    assert platform.tegra_release == ""
+    assert platform.host == "3f2a9c1d7e55"
+    assert platform.uid is None
+    assert platform.source_of("memory") == "file /proc/meminfo"
+
+
+def test_host_that_runs_docker_is_no_container(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root(HOST, {"/run/docker.sock": "", "/var/lib/docker/overlay2/ab12/": ""}))
+    assert platform.container == "none"
+    assert platform.distribution_like == ("debian",)
+    assert platform.numa_nodes == 2
+    assert platform.host == "node7"
+
+
+NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 4026531838, "ipc": 4026531839}
+
+
+def test_image_booted_as_a_machine_is_no_container(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    links = {f"/proc/self/ns/{name}": f"-> {name}:[{number}]" for name, number in NAMESPACES.items()}
+    platform = look(run_probe, build_root(HOST, {"/.dockerenv": "", **links}))
+    assert platform.container == "none"
+    assert platform.container_evidence
+    assert "/.dockerenv" in platform.container_evidence
+
+
+@pytest.mark.parametrize("left", sorted(NAMESPACES))
+def test_dockerenv_counts_where_any_namespace_is_its_own(run_probe: RunProbe, build_root: BuildRoot, left: str) -> None:
+    numbers = {**NAMESPACES, left: 4026532400}
+    links = {f"/proc/self/ns/{name}": f"-> {name}:[{number}]" for name, number in numbers.items()}
+    assert look(run_probe, build_root(HOST, {"/.dockerenv": "", **links})).container == "docker"
+
+
+@pytest.mark.parametrize(
+    ("changes", "variables", "name"),
+    [
+        ({"/run/.containerenv": 'engine="podman-5.2.2"\n'}, {}, "podman"),
+        ({"/proc/self/cgroup": f"4:memory:/docker/{ID}\n"}, {}, "docker"),
+        ({"/proc/self/cgroup": f"0::/machine.slice/libpod-{ID}.scope/container\n"}, {}, "podman"),
+        (
+            {"/proc/self/cgroup": f"0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-{ID}.scope\n"},
+            {},
+            "kubernetes",
+        ),
+        ({"/.dockerenv": "", "/run/secrets/kubernetes.io/serviceaccount/token": "x"}, {}, "kubernetes"),
+        ({"/.dockerenv": ""}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
+        ({"/run/systemd/container": "systemd-nspawn\n"}, {}, "systemd-nspawn"),
+        ({"/proc/1/environ": "PATH=/bin\0container=lxc\0"}, {}, "lxc"),
+        ({"/dev/lxd/sock": ""}, {}, "lxc"),
+        ({"/.singularity.d/": ""}, {}, "apptainer"),
+        ({"/.dockerenv": ""}, {"APPTAINER_CONTAINER": "/x.sif"}, "apptainer"),
+        ({}, {"container": "oci"}, "other"),
+        ({"/run/.containerenv": ""}, {"container": "oci"}, "podman"),
+        ({"/.flatpak-info": ""}, {}, "other"),
+    ],
+)
+def test_containers(
+    run_probe: RunProbe, build_root: BuildRoot, changes: dict[str, str], variables: dict[str, str], name: str
+) -> None:
+    assert look(run_probe, build_root(HOST, changes), variables=variables).container == name
+
+
+def test_process_of_the_docker_service_is_no_container(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    root = build_root(HOST, {"/proc/self/cgroup": "0::/system.slice/docker.service\n"})
+    assert look(run_probe, root).container == "none"
+
+
+def test_container_is_unknown_without_proc(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root(None, {"/etc/os-release": "ID=alpine\nVERSION_ID=3.20.3\n"}))
+    assert platform.container is None
+    assert platform.wsl is None
+    assert platform.tegra_release is None
+    assert platform.virtualization is None
+    assert platform.distribution == "alpine"
+
+
+def test_wsl2(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root("wsl2"))
+    assert platform.wsl is True
+    assert platform.container == "none"
+    assert platform.virtualization == "hyperv"
+
+
+def test_wsl2_with_a_kernel_of_ones_own(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    assert look(run_probe, build_root("wsl2", {"/proc/sys/kernel/osrelease": "6.6.1-mine\n"})).wsl is True
+
+
+def test_jetson_orin(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root("jetson-orin"))
+    assert platform.tegra_release == "36.4.0"
+    assert platform.machine == "aarch64"
+    assert platform.cpu_model == "Cortex-A78AE"
+    assert platform.cpus == 2
+    assert platform.virtualization == "none"
+
+
+def test_tegra_without_a_release_file_is_not_called_none(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    assert look(run_probe, build_root("jetson-orin", {"/etc/nv_tegra_release": None})).tegra_release is None
+
+
+def test_rhel_reads_os_release_through_its_link(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root("rhel"))
+    assert (platform.distribution, platform.distribution_version) == ("rhel", "9.4")
+    assert platform.libc == "glibc 2.34"
+
+
+def test_os_release_from_usr_lib_alone(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root("rhel", {"/etc/os-release": None}))
+    assert platform.distribution == "rhel"
+    assert platform.source_of("distribution") == "file /usr/lib/os-release"
+
+
+def test_musl(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    platform = look(run_probe, build_root(None, {"/lib/ld-musl-x86_64.so.1": "\x7fELF\x02"}))
+    assert platform.libc == "musl"
+    assert platform.machine == "x86_64"
+
+
+GUEST = {"/proc/cpuinfo": "processor\t: 0\nmodel name\t: Xeon\nflags\t\t: fpu hypervisor\n"}
+CLOCK = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+DMI = "/sys/class/dmi/id"
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({f"{DMI}/sys_vendor": "QEMU\n", CLOCK: "kvm-clock tsc \n"}, "kvm"),
+        ({f"{DMI}/sys_vendor": "QEMU\n", CLOCK: "tsc hpet \n"}, "qemu"),
+        ({f"{DMI}/product_name": "VMware Virtual Platform\n"}, "vmware"),
+        ({f"{DMI}/sys_vendor": "Microsoft Corporation\n", f"{DMI}/product_name": "Virtual Machine\n"}, "hyperv"),
+        ({f"{DMI}/product_name": "Google Compute Engine\n"}, "kvm"),
+        ({f"{DMI}/sys_vendor": "Amazon EC2\n", f"{DMI}/product_name": "p5.48xlarge\n"}, "kvm"),
+        ({"/sys/hypervisor/type": "xen\n"}, "xen"),
+        ({"/sys/firmware/acpi/tables/DSDT": "DSDT\x53\x0f\x00\x00\x02\x77FIRECKFCVMDSDT"}, "firecracker"),
+        ({"/proc/cmdline": "console=ttyS0 reboot=k panic=1 pci=off root=/dev/vda\n"}, "firecracker"),
+        ({"/proc/cmdline": "console=ttyS0 reboot=k panic=1 root=/dev/vda\n"}, "other"),
+        ({CLOCK: "kvm-clock tsc \n"}, "kvm"),
+        ({}, "other"),
+        ({"/proc/version": "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016\n"}, "gvisor"),
+        ({"/proc/version": "Linux version 4.4.0-210-generic (buildd@lgw01) #242-Ubuntu SMP\n"}, "other"),
+        ({"/proc/xen/capabilities": "control_d\n", "/sys/hypervisor/type": "xen\n"}, "none"),
+    ],
+)
+def test_virtualization(run_probe: RunProbe, build_root: BuildRoot, changes: dict[str, str], name: str) -> None:
+    assert look(run_probe, build_root(HOST, {**GUEST, **changes})).virtualization == name
+
+
+def test_bare_metal_of_a_virtual_machine_vendor(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    surface = {f"{DMI}/sys_vendor": "Microsoft Corporation\n", f"{DMI}/product_name": "Surface Laptop\n"}
+    assert look(run_probe, build_root(HOST, surface)).virtualization == "none"
+
+
+def test_grace_is_named_and_an_unknown_part_is_numbered(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    text = "processor\t: {0}\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: {1}\n\n"
+    root = build_root(None, {"/proc/cpuinfo": text.format(0, "0xd4f") + text.format(1, "0xfff")})
+    assert look(run_probe, root).cpu_model == "Neoverse-V2 + Arm implementer 0x41 part 0xfff"
+
+
+def test_shared_memory_that_is_no_mount_has_no_size(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    assert (
+        look(run_probe, build_root("debian-container", {"/proc/mounts": "/dev/sda / ext4 rw 0 0\n"})).shared_memory
+        is None
+    )
+
+
+def test_hostile_files_are_survived(run_probe: RunProbe, build_root: BuildRoot) -> None:
+    noise = bytes(range(256)) * 64
+    names = ("/proc/cpuinfo", "/proc/meminfo", "/proc/mounts", "/proc/self/mountinfo", "/proc/self/cgroup")
+    loop = {"/etc/os-release": "-> /usr/lib/os-release", "/usr/lib/os-release": "-> /etc/os-release"}
+    platform = look(run_probe, build_root("debian-container", {**dict.fromkeys(names, noise), **loop}))
+    assert platform.memory is None
+    assert platform.distribution is None
+    assert platform.container == "docker"
+
+
+def test_this_machine(run_probe: RunProbe) -> None:
+    platform = look(run_probe, "/", variables=dict(os.environ))
+    about = os.uname()
+    assert (platform.kernel_release, platform.machine) == (about.release, about.machine)
+    assert platform.host == socket.gethostname()
+    assert platform.uid == os.getuid()
+    assert platform.cpus == len(os.sched_getaffinity(0))
+    told = Path("/proc/meminfo").read_text(encoding="ascii").split("MemTotal:")[1].split()[0]
+    assert platform.memory == int(told) * 1024
+    assert platform.libc
+
+
+@pytest.mark.parametrize("user", [None, 54321])
+def test_nothing_needs_a_home_or_a_passwd_entry(user: int | None) -> None:
+    """A process without variables, and, where this one is root, of a user whom nobody knows."""
+    if user is not None and os.geteuid() != 0:
+        pytest.skip("only root can become a user without passwd entry")
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from probes import platform, kernel, pci, driver_files, toolkits, variables\n"
+        "from probes.kit.reading import Out\n"
+        "for probe in (platform, kernel, pci, driver_files, toolkits, variables):\n"
+        "    probe.collect({'root': '/', 'cwd': '/', 'variables': {}}, Out(probe.__name__, sys.stdout.buffer.write))\n"
+    )
+    checkout = str(Path(__file__).resolve().parents[3])
+    for python in (sys.executable, "/usr/bin/python3"):
+        try:
+            done = subprocess.run(
+                [python, "-I", "-S", "-B", "-c", program, checkout], user=user, env={}, capture_output=True, check=False
+            )
+        except OSError:
+            continue
+        assert done.returncode == 0, done.stderr
+        assert b'"platform"' in done.stdout
+        return
+    pytest.skip("no interpreter that this user may start")

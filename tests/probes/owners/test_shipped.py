@@ -1,0 +1,296 @@
+"""What was installed against what lies there: presence, size, and whether a file that differs can still be used."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from envcheck.snapshot import Shipped
+from probes.installations.catalog import DETAILED
+from probes.owners.shipped import shipped
+from probes.python.distributions import installed_in
+from tests.probes.conftest import RunProbe
+from tests.probes.frameworks.framework_trees import SITE, Frameworks, elf_needing, requires
+
+UMATH = "numpy/_core/_multiarray_umath.cpython-312-x86_64-linux-gnu.so"
+NUMPY: dict[str, str | bytes] = {
+    "numpy/__init__.py": "from . import _core\n",
+    "numpy/version.py": "version = '2.4.6'\n",
+    "numpy/_core/__init__.py": "from . import multiarray\n",
+    "numpy/_core/multiarray.py": "from . import _multiarray_umath\n",
+    UMATH: elf_needing("libc.so.6"),
+    "numpy/tests/__init__.py": "import pytest\n",
+    "numpy/empty/__init__.py": "",
+    "numpy/_core/include/numpy/ndarrayobject.h": "/* */\n",
+}
+CUPY: dict[str, str | bytes] = {"cupy/__init__.py": "import numpy\n", "cupy/_version.py": "__version__ = '14.2.0'\n"}
+PTXAS: dict[str, str | bytes] = {"triton/__init__.py": "", "triton/backends/nvidia/bin/ptxas": elf_needing()}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Frameworks:
+    made = Frameworks(tmp_path)
+    made.package(CUPY, "cupy-cuda12x", "14.2.0", requires("numpy>=2.0", "left-out>=1"))
+    made.package(NUMPY, "numpy", "2.4.6")
+    made.package(PTXAS, "triton", "3.5.0")
+    made.package({"alone/__init__.py": "x = 1\n"}, "alone", "1.0")
+    return made
+
+
+def look(tree: Frameworks, python: str | None = "3.8") -> Shipped:
+    found = installed_in(tree.request(), (SITE,), DETAILED)
+    return msgspec.convert(shipped(tree.request(), found.items, DETAILED, python), Shipped)
+
+
+def differing(tree: Frameworks) -> dict[str, tuple[str, str, str | None]]:
+    found = look(tree)
+    return {file.path.removeprefix(f"{SITE}/"): (file.package, file.kind, file.problem) for file in found.damaged}
+
+
+def test_a_whole_environment(tree: Frameworks) -> None:
+    found = look(tree)
+    assert (found.damaged, found.complete, found.bytes) == ((), True, None)
+    assert set(found.packages) == {"cupy-cuda12x", "numpy", "triton"}
+    assert found.files == len(CUPY) + len(PTXAS) + 5
+
+
+def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None:
+    lines = ["numpy", "alone ; extra == 'x'"]
+    tree.package({}, "left-out", "1.0", requires(*lines))
+    items = installed_in(tree.request(), (SITE,), DETAILED).items
+    assert "alone" not in shipped(tree.request(), items, DETAILED, None)["packages"]
+    assert {item["name"]: item.get("requires") for item in items}["left-out"] == lines
+
+
+def test_a_folder_that_is_gone(tree: Frameworks) -> None:
+    tree.remove(f"{SITE}/numpy")
+    assert set(differing(tree).values()) == {("numpy", "missing", None)}
+    assert set(differing(tree)) == {"numpy/__init__.py", "numpy/version.py", "numpy/_core/__init__.py", UMATH}
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "kind", "problem"),
+    [
+        (UMATH, b"", "size", "it is empty"),
+        (UMATH, bytes(700), "size", "it is no ELF file"),
+        (UMATH, elf_needing("libc.so.6")[:150], "size", "its ELF header is damaged"),
+        (UMATH, elf_needing("libc.so.6")[:200], "size", "it is cut off"),
+        (UMATH, bytes(64) + elf_needing("libc.so.6")[64:], "content", "it is no ELF file"),
+        (UMATH, elf_needing("libm.so.6", "libc.so.6"), "size", None),
+        ("numpy/__init__.py", "from . import _core\nx = 1\n", "size", None),
+        ("numpy/__init__.py", "", "size", "it is empty"),
+        ("numpy/__init__.py", b"\0" * 5, "size", "it holds zeros"),
+        ("numpy/__init__.py", "from . import (\n", "size", "it is no Python: line 1"),
+        ("triton/backends/nvidia/bin/ptxas", b"", "size", "it is empty"),
+    ],
+)
+def test_a_file_that_was_changed(
+    tree: Frameworks, path: str, content: str | bytes, kind: str, problem: str | None
+) -> None:
+    tree.file(f"{SITE}/{path}", content)
+    ((found, (_, said, why)),) = differing(tree).items()
+    assert (found, said) == (path, kind)
+    assert why == problem or (problem and (why or "").startswith(problem))
+
+
+def test_a_newer_python_than_this_one_may_take_what_this_one_does_not(tree: Frameworks) -> None:
+    tree.file(f"{SITE}/numpy/__init__.py", "import from the future\n")
+    assert [file.problem for file in look(tree, "3.99").damaged] == [None]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "numpy/tests/__init__.py",
+        "numpy/empty/__init__.py",
+        "numpy/_core/include/numpy/ndarrayobject.h",
+        "alone/__init__.py",
+    ],
+)
+def test_what_does_no_harm_may_be_gone(tree: Frameworks, path: str) -> None:
+    tree.at(f"{SITE}/{path}").unlink()
+    assert differing(tree) == {}
+
+
+def test_a_program_that_is_gone(tree: Frameworks) -> None:
+    tree.at(f"{SITE}/triton/backends/nvidia/bin/ptxas").unlink()
+    assert differing(tree) == {"triton/backends/nvidia/bin/ptxas": ("triton", "missing", None)}
+
+
+@pytest.mark.parametrize(
+    ("path", "mode", "problem"),
+    [
+        ("triton/backends/nvidia/bin/ptxas", 0o644, "its mode does not allow running"),
+        ("triton/backends/nvidia/bin/ptxas", 0o700, None),
+        (UMATH, 0, "its mode does not allow reading"),
+        (UMATH, 0o444, None),
+        ("numpy/__init__.py", 0o311, "its mode does not allow reading"),
+    ],
+)
+def test_a_file_whose_mode_keeps_it_from_use(tree: Frameworks, path: str, mode: int, problem: str | None) -> None:
+    tree.at(f"{SITE}/{path}").chmod(mode)
+    assert [problem for _, _, problem in differing(tree).values()] == ([problem] if problem else [])
+
+
+def test_files_that_another_package_wrote_over_are_that_ones(tree: Frameworks) -> None:
+    other = {**CUPY, "cupy/_version.py": "__version__ = '13.0.0'  # the other\n"}
+    tree.package(other, "cupy-cuda11x", "13.0.0")
+    assert differing(tree) == {}
+    tree.file(f"{SITE}/cupy/_version.py", "neither\n")
+    assert {package for package, _, _ in differing(tree).values()} <= {"cupy-cuda11x", "cupy-cuda12x"}
+    assert differing(tree)
+
+
+def test_editable_and_unlisted_packages_are_not_compared(tree: Frameworks) -> None:
+    tree.file(f"{SITE}/cupy_cuda12x-14.2.0.dist-info/direct_url.json", '{"dir_info": {"editable": true}}')
+    tree.at(f"{SITE}/numpy-2.4.6.dist-info/RECORD").unlink()
+    tree.remove(f"{SITE}/numpy")
+    found = look(tree)
+    assert (found.damaged, found.packages) == ((), ("triton",))
+    assert set(found.unlisted) == {"cupy-cuda12x", "numpy"}
+
+
+def test_conda_writes_its_prefix_into_files_so_that_sizes_say_nothing(tree: Frameworks) -> None:
+    tree.file(f"{SITE}/numpy-2.4.6.dist-info/INSTALLER", "conda\n")
+    tree.file(f"{SITE}/numpy/version.py", "version = '2.4.6'  # /opt/conda/envs/a\n")
+    assert differing(tree) == {}
+    tree.at(f"{SITE}/numpy/version.py").unlink()
+    assert differing(tree) == {"numpy/version.py": ("numpy", "missing", None)}
+
+
+def test_a_link_counts_for_what_it_leads_to(tree: Frameworks) -> None:
+    place = f"{SITE}/{UMATH}"
+    tree.at("/store").mkdir()
+    tree.at(place).rename(tree.at("/store/umath"))
+    tree.link(place, "/store/umath")
+    assert differing(tree) == {}
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may list every folder")
+def test_what_may_not_be_looked_at_is_not_called_missing(tree: Frameworks) -> None:
+    tree.at(f"{SITE}/numpy/_core").chmod(0)
+    try:
+        assert differing(tree) == {}
+    finally:
+        tree.at(f"{SITE}/numpy/_core").chmod(0o755)
+
+
+# --- Hashes -----------------------------------------------------------------------------------------------------------
+
+
+def hashed(content: str | bytes) -> str:
+    data = content.encode() if isinstance(content, str) else content
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+
+
+@pytest.fixture
+def verified(tree: Frameworks, run_probe: RunProbe) -> Any:
+    """Damage, and what is then found: path to kind and problem."""
+    site = tree.venv("/env2", tree.base("/usr", "3.12.1"), "3.12.1")
+    for name, version, files in (("cupy-cuda12x", "14.2.0", CUPY), ("numpy", "2.4.6", NUMPY)):
+        for path, content in files.items():
+            tree.file(f"{site}/{path}", content)
+        info = tree.wheel(site, name.replace("-", "_"), version, requires("numpy") if name != "numpy" else "")
+        lines = [f"{path},{hashed(content)},{len(content)}" for path, content in files.items()]
+        lines += [
+            "numpy/__pycache__/x.cpython-312.pyc,,",
+            "../../../bin/f2py,sha256=x,3",
+            f"{info[len(site) + 1 :]}/RECORD,,",
+        ]
+        tree.file(f"{info}/RECORD", "\r\n".join(lines) + "\r\n")
+
+    def look() -> tuple[Shipped, dict[str, tuple[str, str | None]]]:
+        snapshot, run = run_probe("verify", tree.request(python=["/env2"]))
+        assert run["status"] == "ok"
+        assert snapshot.environments
+        found = snapshot.environments.items[0].verified
+        assert found
+        return found, {each.path.removeprefix(f"{site}/"): (each.kind, each.problem) for each in found.damaged}
+
+    return site, look
+
+
+def test_all_files_are_hashed(verified: Any) -> None:
+    found, damaged = verified[1]()
+    sizes = [len(content) for files in (CUPY, NUMPY) for path, content in files.items() if "/tests/" not in path]
+    assert (damaged, found.complete) == ({}, True)
+    assert (found.files, found.bytes) == (len(sizes), sum(sizes))
+
+
+def test_bytes_that_differ_and_files_that_are_gone_are_named(tree: Frameworks, verified: Any) -> None:
+    site, look = verified
+    whole = tree.at(f"{site}/{UMATH}").read_bytes()
+    tree.file(f"{site}/{UMATH}", whole[:-1] + bytes([whole[-1] ^ 1]))
+    tree.file(f"{site}/numpy/_core/multiarray.py", "from . import _multiarray_umatH\n")
+    tree.file(f"{site}/numpy/_core/include/numpy/ndarrayobject.h", "/*+*/\n")
+    tree.at(f"{site}/numpy/version.py").unlink()
+    tree.at(f"{site}/numpy/tests/__init__.py").unlink()
+    assert look()[1] == {
+        UMATH: ("hash", None),
+        "numpy/_core/multiarray.py": ("hash", None),
+        "numpy/_core/include/numpy/ndarrayobject.h": ("hash", None),
+        "numpy/version.py": ("missing", None),
+    }
+
+
+def test_a_file_of_several_packages_is_right_if_it_is_that_of_any(tree: Frameworks, verified: Any) -> None:
+    site, look = verified
+    content = "version = '0.0.0'\n"
+    tree.file(f"{site}/numpy/version.py", content)
+    assert look()[1] == {"numpy/version.py": ("hash", None)}
+    for number, line in enumerate(
+        (f"{hashed(content)},{len(content)}", ",", "sha512=unlike,", f"md5=unlike,{len(content)}")
+    ):
+        info = tree.wheel(site, f"over{number}", "1.0")
+        tree.file(f"{info}/RECORD", f"numpy/version.py,{line}\n")
+        assert look()[1] == {}, line
+        tree.file(f"{info}/RECORD", f"numpy/version.py,{hashed('neither')},{len(content)}\n")
+        assert look()[1] == {"numpy/version.py": ("hash", None)}
+
+
+def test_another_length_is_told_as_such(tree: Frameworks, verified: Any) -> None:
+    site, look = verified
+    tree.file(f"{site}/numpy/_core/multiarray.py", "")
+    tree.file(f"{site}/numpy/_core/include/numpy/ndarrayobject.h", "/* longer */\n")
+    assert look()[1] == {
+        "numpy/_core/multiarray.py": ("size", "it is empty"),
+        "numpy/_core/include/numpy/ndarrayobject.h": ("size", None),
+    }
+
+
+@pytest.mark.parametrize(("algorithm", "size"), [("sha256", "3"), ("sha384", "3"), ("sha512", "3"), ("sha256", "")])
+def test_every_kind_of_entry_is_compared(tree: Frameworks, verified: Any, algorithm: str, size: str) -> None:
+    site, look = verified
+    digest = base64.urlsafe_b64encode(hashlib.new(algorithm, b"was").digest()).decode().rstrip("=")
+    for name, quoted in (("numpy/data.bin", False), ("numpy/a,b.py", True)):
+        tree.file(f"{site}/{name}", b"is!")
+        shown = f'"{name}"' if quoted else name
+        record = tree.at(f"{site}/numpy-2.4.6.dist-info/RECORD")
+        record.write_text(record.read_text() + f"{shown},{algorithm}={digest},{size}\n")
+    assert look()[1] == {"numpy/data.bin": ("hash", None), "numpy/a,b.py": ("hash", None)}
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None or shutil.which("strip") is None, reason="no compiler")
+def test_a_stripped_library_is_told_from_an_overwritten_one(tree: Frameworks, tmp_path: Path) -> None:
+    source = tmp_path / "a.c"
+    source.write_text("static int helper(int a) { return a * 3; }\nint f(int a) { return helper(a); }\n")
+    built = tmp_path / "a.so"
+    subprocess.run(["gcc", "-g", "-shared", "-fPIC", "-o", built, source], check=True)
+    whole = built.read_bytes()
+    tree.package({"numpy/_core/f.so": whole, "numpy/__init__.py": "x = 1\n"}, "numpy", "2.4.6")
+    assert not [file for file in look(tree).damaged if file.path.endswith("f.so")]
+    subprocess.run(["strip", built], check=True)
+    tree.file(f"{SITE}/numpy/_core/f.so", built.read_bytes())
+    (found,) = (file for file in look(tree).damaged if file.path.endswith("f.so"))
+    assert (found.kind, found.problem, found.stripped) == ("size", None, True)
+    tree.file(f"{SITE}/numpy/_core/f.so", whole + b"appended")
+    (found,) = (file for file in look(tree).damaged if file.path.endswith("f.so"))
+    assert (found.kind, found.stripped) == ("size", None)

@@ -1,0 +1,32 @@
+"""The lock file of the project that a virtual environment lies in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.python.interpreter import locate
+from probes.python.layout import read_layout
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / ".venv"], check=True)
+    return tmp_path
+
+
+def lock_file(project: Path) -> str | None:
+    request: dict[str, Any] = {"root": "/", "cwd": str(project), "variables": {}}
+    prefix = str(project / ".venv")
+    return read_layout(request, locate(request, prefix), prefix).lock_file
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"])
+def test_it_lies_beside_the_environment(project: Path, name: str) -> None:
+    assert lock_file(project) is None
+    (project / name).touch()
+    assert lock_file(project) == str(project / name)

@@ -1,0 +1,65 @@
+"""What is imported in the stead of an installed requirement, with metadata and without."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from probes.installations.examined import examined
+from tests.probes.environment_trees import Tree
+
+USER = "/home/me/.local/lib/python3.11/site-packages"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    """A framework in the site folder of an interpreter, with a module and a package that it requires."""
+    made = Tree(tmp_path)
+    made.base("/opt/py")
+    site = "/opt/py/lib/python3.11/site-packages"
+    made.wheel(site, "jaxlib", "0.7.2", "Requires-Dist: typing_extensions\nRequires-Dist: sympy>=1")
+    for name, file in (("typing_extensions", "typing_extensions.py"), ("sympy", "sympy/__init__.py")):
+        folder = made.wheel(site, name, "4.12.0")
+        made.file(f"{folder}/RECORD", f"{file},,\n")
+        made.file(f"{site}/{file}")
+    return made
+
+
+def first(tree: Tree, name: str, **variables: str) -> dict[str, Any]:
+    record = examined(tree.request(python=["/opt/py"], variables=variables))[0]
+    return next(item for item in record["distributions"] if item["name"] == name)
+
+
+def told(item: dict[str, Any]) -> tuple[str, str | None]:
+    return item["version"], item.get("led_by")
+
+
+def test_an_installed_requirement_is_what_is_imported(tree: Tree) -> None:
+    assert told(first(tree, "typing-extensions", PYTHONPATH="/x")) == ("4.12.0", None)
+
+
+@pytest.mark.parametrize(("folder", "led_by"), [("/x", "PYTHONPATH"), (USER, "user site")])
+def test_another_copy_with_metadata_is_led_to(tree: Tree, folder: str, led_by: str) -> None:
+    tree.wheel(folder, "typing_extensions", "4.5.0")
+    assert told(first(tree, "typing-extensions", PYTHONPATH="/x")) == ("4.5.0", led_by)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "version"),
+    [
+        ("typing_extensions.py", "", ""),
+        ("sympy/__init__.py", '__version__ = "1.12"\n', "1.12"),
+        ("sympy/__init__.py", "from .release import __version__\n", ""),
+        ("sympy/x.py", "", "4.12.0"),
+    ],
+)
+@pytest.mark.parametrize(("folder", "led_by"), [("/x", "PYTHONPATH"), (USER, "user site")])
+def test_another_copy_without_metadata(
+    tree: Tree, file: str, text: str, version: str, folder: str, led_by: str
+) -> None:
+    tree.file(f"{folder}/{file}", text)
+    name = "sympy" if file.startswith("sympy") else "typing-extensions"
+    whole = version != "4.12.0"
+    assert told(first(tree, name, PYTHONPATH="/x")) == (version, led_by if whole else None)

@@ -1,0 +1,197 @@
+"""The rules about the copy of a driver library that the loader takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.compat.load import tables
+from envcheck.components import parse_components
+from envcheck.pipeline.assume import assume
+from envcheck.rules.api import Facts
+from envcheck.rules.fixes.libraries import see_loader
+from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot
+from tests.rules.machines import (
+    DOCKER,
+    RELEASE,
+    answered,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    container_without_gpu,
+    driver,
+    library,
+    machine,
+    statuses,
+    variables,
+    venv,
+    with_venv,
+    without_gpu,
+)
+
+CUDA, NVML, JIT = "libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"
+FOLDER = "/opt/old"
+GOOD = tuple(library(name, RELEASE, found_as=(f"/lib/{name}",), found_by="default") for name in (CUDA, NVML, JIT))
+
+
+def first(name: str = CUDA, **more: Any) -> DriverLibrary:
+    """A file that LD_LIBRARY_PATH leads the loader to."""
+    path = f"{FOLDER}/{name}"
+    found = {"found_as": (path,), "found_by": "LD_LIBRARY_PATH", **more}
+    return DriverLibrary(source=f"file {path}", path=path, soname=name, **found)
+
+
+def with_first(found: DriverLibrary, *, path: str = FOLDER, **answers: Any) -> Snapshot:
+    listing = Listing(items=(found, *GOOD), complete=True)
+    return machine(driver=driver(libraries=listing, **answers), variables=variables(LD_LIBRARY_PATH=path))
+
+
+def not_loaded(call: str, name: str, why: str) -> Any:
+    return answered(call, -1, "LIBRARY_NOT_FOUND", text=f"{FOLDER}/{name}: {why}")
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("it is empty", "file too short"),
+        ("it is no ELF file", "invalid ELF header"),
+        ("it is a folder", "cannot read file data: Is a directory"),
+    ],
+)
+@pytest.mark.parametrize("seen", ["by the file", "by the loader"])
+def test_a_libcuda_that_is_none_is_named_before_the_machine(why: str, words: str, seen: str) -> None:
+    found = first(refused=why if seen == "by the file" else None)
+    snapshot = with_first(found, cuda_init=not_loaded("cuInit", CUDA, words), cuda_devices=None, cuda_device_count=None)
+    assert cause(snapshot) == "driver-library-unusable"
+    check = check_of("driver-library-unusable", snapshot)
+    assert f"{FOLDER}/{CUDA}" in check.message
+    assert (why if seen == "by the file" else words) in check.message
+    assert check.fixes[0].command == ("env", "-u", "LD_LIBRARY_PATH", "python")
+    assert check_of("gpu-init-failed", snapshot).explained_by == check.id
+
+
+def test_a_stub_anywhere_is_named_before_the_machine() -> None:
+    path = f"{FOLDER}/{CUDA}"
+    stub = answered("cuInit", 34, "CUDA_ERROR_STUB_LIBRARY", library=path)
+    snapshot = with_first(first(kind="driver"), cuda_init=stub, cuda_devices=None, cuda_device_count=None)
+    assert cause(snapshot) == "driver-library-unusable"
+    check = check_of("driver-library-unusable", snapshot)
+    assert "link-time stub" in check.title
+    assert "LD_LIBRARY_PATH leads" in check.message
+    assert [fix.command for fix in check.fixes] == [("env", "-u", "LD_LIBRARY_PATH", "python")]
+
+
+def test_a_library_that_ends_its_process_is_named_by_its_file() -> None:
+    """Where the probe died of it, nothing was answered."""
+    found = first(refused="it is cut off: 40 of at least 90 bytes are there")
+    snapshot = with_first(found, cuda_init=None, cuda_devices=None, cuda_device_count=None)
+    assert check_of("driver-library-unusable", snapshot).status == "fail"
+
+
+@pytest.mark.parametrize("refused", ["it is empty", "it is cut off: 1 of at least 2 bytes are there"])
+def test_an_unusable_nvml_is_a_finding(refused: str) -> None:
+    snapshot = with_first(first(NVML, refused=refused), nvml=not_loaded("nvmlInit", NVML, "file too short"))
+    assert cause(snapshot) == "driver-library-unusable"
+    assert check_of("driver-library-unusable", snapshot).status == "fail"
+
+
+def test_a_stub_of_nvml_is_a_finding() -> None:
+    stub = answered("nvmlInit", 12, "LIBRARY_NOT_FOUND", library=f"{FOLDER}/{NVML}")
+    assert cause(with_first(first(NVML), nvml=stub)) == "driver-library-unusable"
+
+
+def test_only_the_folder_is_taken_off_the_path() -> None:
+    machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b c", cuda_init=None)
+    assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b c", "python")
+    machine = with_first(first(refused="it is empty"), path=f"/a:{FOLDER}/:/b", cuda_init=None)
+    assert check_of("driver-library-unusable", machine).fixes[0].command == ("env", "LD_LIBRARY_PATH=/a:/b", "python")
+
+
+@pytest.mark.parametrize("name", [CUDA, NVML])
+@pytest.mark.parametrize("wrong", [{"refused": "it is empty"}, {"kind": "stub"}])
+def test_an_assumed_machine_keeps_what_a_variable_leads_to(name: str, wrong: dict[str, Any]) -> None:
+    asked = parse_components("gpu==H100,driver==550.54.15")
+    snapshot = assume(with_first(first(name, **wrong), path=f"/a:{FOLDER}"), asked)
+    check = check_of("driver-library-unusable", snapshot)
+    assert (check.status, check.fixes[0].command) == ("fail", ("env", "LD_LIBRARY_PATH=/a", "python"))
+    assert statuses("driver-library-unusable", assume(machine(), asked)) == ()
+
+
+def test_without_a_gpu_only_a_damaged_file_is_told_and_mildly() -> None:
+    listing = Listing(items=(first(refused="it is empty"),), complete=True)
+    snapshot = but(without_gpu(), driver=driver(libraries=listing, cuda_init=None), variables=variables())
+    assert statuses("driver-library-unusable", snapshot) == ("warn",)
+    stub = Listing(items=(first(kind="stub"),), complete=True)
+    assert statuses("driver-library-unusable", but(snapshot, driver=driver(libraries=stub, cuda_init=None))) == ()
+
+
+def test_the_list_of_the_loaders_cache_is_named() -> None:
+    found = first(refused="it is empty", found_by="cache", listed_in="/etc/ld.so.conf.d/old.conf")
+    fix = check_of("driver-library-unusable", with_first(found, cuda_init=None)).fixes[0]
+    assert fix.text.startswith(f"Remove the line {FOLDER} from /etc/ld.so.conf.d/old.conf")
+    assert fix.command == ("sudo", "ldconfig")
+
+
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        machine(),
+        with_first(first(kind="stub", found_as=(f"{FOLDER}/libcuda.so",)), nvml=answered("nvmlInit")),
+        with_first(first(refused="it is empty")),  # the driver answers all the same
+        with_first(first(machine="aarch64", found_as=())),
+        without_gpu(),
+        container_without_gpu(),
+    ],
+)
+def test_it_does_not_arise(snapshot: Snapshot) -> None:
+    assert checks_of("driver-library-unusable", snapshot) == ()
+
+
+def test_the_place_holder_of_an_image_is_not_blamed() -> None:
+    holder = first(found_by="default", refused="it is empty")
+    answers = {"cuda_init": not_loaded("cuInit", CUDA, "No such file or directory"), "cuda_devices": None}
+    assert statuses("driver-library-unusable", but(with_first(holder, **answers), platform=DOCKER)) == ()
+
+
+OTHER = "535.54.03"
+
+
+def test_another_release_on_the_path_is_named_and_taken_off() -> None:
+    mismatch = answered("cuInit", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")
+    found = first(version=OTHER, kind="driver")
+    snapshot = with_first(found, cuda_init=mismatch, cuda_devices=None, cuda_device_count=None)
+    assert cause(snapshot) == "driver-library-mismatch"
+    check = check_of("driver-library-mismatch", snapshot)
+    assert f"{FOLDER}/{CUDA} by LD_LIBRARY_PATH" in check.message
+    assert [fix.command for fix in check.fixes] == [("env", "-u", "LD_LIBRARY_PATH", "python")]
+    assert check.action == "none"
+
+
+def test_a_compiler_of_another_release_is_named() -> None:
+    snapshot = with_first(first(JIT, version=OTHER, kind="driver"))
+    check = check_of("driver-compiler-mismatch", snapshot)
+    assert (check.status, check.fixes[0].command) == ("warn", ("env", "-u", "LD_LIBRARY_PATH", "python"))
+    assert checks_of("driver-compiler-mismatch", machine()) == ()
+
+
+Case = tuple[str, str, Snapshot, tuple[str, ...]]
+CASES: list[Case] = [
+    ("driver-library-unusable", "an empty NVML", with_first(first(NVML, refused="it is empty"), nvml=None), ("fail",)),
+    ("driver-library-unusable", "an empty compiler", with_first(first(JIT, refused="it is empty")), ("warn",)),
+    ("driver-compiler-mismatch", "an older one", with_first(first(JIT, version=OTHER, kind="driver")), ("warn",)),
+]
+
+
+@pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[1] for case in CASES])
+def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected, what
+
+
+@pytest.mark.parametrize(("about", "module"), [(("jax",), "jax"), (("cupy-cuda12x",), "cupy"), ((), "torch")])
+def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, ...], module: str) -> None:
+    names = ("cupy-cuda12x", "torch", "jax")
+    snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))
+    facts = Facts(snapshot=snapshot, tables=tables(), about=about)
+    assert see_loader(facts)[0].command[-1] == f"import {module}"

@@ -1,0 +1,75 @@
+"""Every finding cites a page that documents it, on every machine of these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from envcheck.snapshot import Snapshot
+from tests.rules.driver import test_driver_library, test_rules_node
+from tests.rules.engine.test_rule_catalog import NAMES
+from tests.rules.frameworks import test_rules_software
+from tests.rules.gpu import test_rules_hardware
+from tests.rules.libraries import test_rules_libraries
+from tests.rules.machines import error, h200, judge, machine, variables, with_venv
+from tests.rules.messages.test_error_lines import EXAMPLES
+from tests.rules.packages import test_redirection, test_rules_packages
+from tests.rules.packages.test_rules_distributions import environment, wheel
+from tests.rules.speed.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
+from tests.rules.speed.test_rules_speed import eight, measured, run
+from tests.rules.system import (
+    test_rules_container,
+    test_rules_platforms,
+    test_rules_platforms_gpus,
+    test_rules_platforms_systems,
+)
+from tests.rules.test_whole_machines import BROKEN, HEALTHY
+from tests.rules.trials import test_rules_trial
+from tests.rules.variables import test_rules_variables
+
+MODULES = (
+    test_driver_library,
+    test_redirection,
+    test_rules_container,
+    test_rules_hardware,
+    test_rules_libraries,
+    test_rules_node,
+    test_rules_packages,
+    test_rules_platforms,
+    test_rules_platforms_gpus,
+    test_rules_platforms_systems,
+    test_rules_software,
+    test_rules_trial,
+    test_rules_variables,
+)
+FINDINGS = ("fail", "warn", "note")
+FINDS_NOTHING = {"environment-unreadable", "text-not-read-whole"}
+"""What says only that something is not known."""
+
+
+def measured_machines() -> Iterator[Snapshot]:
+    yield measured(memory_copy(1e12), gemm(value=1e14), to_gpu(1e9), to_peer(1e10), gemm("fp8", verification=wrong()))
+    yield eight(820e12, 815e12, 700e12, 830e12)
+    yield measured(memory_copy(4.0e12), baseline=(memory_copy(4.3e12),))
+    yield measured(memory_copy(), runs=(run("timed-out", "timed out after 60 s", gpu=h200().uuid),))
+
+
+def every_machine() -> Iterator[Snapshot]:
+    yield from HEALTHY.values()
+    yield from (snapshot for snapshot, _ in BROKEN.values())
+    for module in MODULES:
+        yield from (snapshot for _, _, snapshot, _ in module.CASES)
+    yield from measured_machines()
+    yield machine(variables=variables(LD_LIBRARY_PATH="/a:"))
+    yield with_venv(machine(), environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1")))
+    yield from (error(line) for lines in EXAMPLES.values() for line in lines)
+
+
+def test_every_finding_cites_a_page_that_documents_it() -> None:
+    found = [check for snapshot in every_machine() for check in judge(snapshot) if check.status in FINDINGS]
+    without = {
+        check.rule for check in found if not any(source.address.startswith("https://") for source in check.sources)
+    }
+    assert without == set()
+    assert all(source.title for check in found for source in check.sources)
+    seen = {check.rule for check in found}
+    assert seen == NAMES - FINDS_NOTHING, "a rule without a finding in these tests would go unseen"

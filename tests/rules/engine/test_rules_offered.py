@@ -1,0 +1,352 @@
+"""Fixes that are offered: each is simulated, so that following it ends in a working environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.checks import Changes, Check, Fix, ways
+from envcheck.compat.load import tables
+from envcheck.enrich.complete import complete
+from envcheck.enrich.loads import join_loads
+from envcheck.pipeline import judging
+from envcheck.pipeline.request import Request
+from envcheck.rules.catalog import all_rules
+from envcheck.rules.engine.evaluate import evaluate
+from envcheck.rules.engine.offered import offer
+from envcheck.rules.engine.simulate import newest_admitted, requirements_broken, simulate
+from envcheck.snapshot import Distribution, Environment, Framework, Library, Listing, Load, Snapshot
+from tests.every import every
+from tests.rules.machines import ALL, VENV, but, torch
+from tests.rules.packages.packages_here import SITE, dist, having, on
+
+H100 = "580.65.06"
+CUDNN_8 = ("nvidia-cudnn-cu12<9.0,>=8.9.4.19 ; extra == 'and-cuda'",)
+CUDNN_9 = ("nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == 'Linux'",)
+
+
+def offered(snapshot: Snapshot) -> dict[str, Check]:
+    """What fails or warns, with the fixes that are offered, by the name of its rule."""
+    known = tables()
+    whole = join_loads(complete(snapshot, known))
+    found = offer(evaluate(whole, known, all_rules(), ALL), whole, known, all_rules())
+    return {check.rule: check for check in found if check.status in ("fail", "warn")}
+
+
+def followed(snapshot: Snapshot, fixes: tuple[Fix, ...]) -> Snapshot:
+    steps = [fix.changes for fix in ways(fixes)[0] if fix.changes]
+    return simulate(join_loads(complete(snapshot, tables())), steps, tables()).snapshot
+
+
+def commands(check: Check) -> list[str]:
+    return [" ".join(fix.command) for fix in check.fixes]
+
+
+def cudnn(path: str | None, major: int, **changes: Any) -> Load:
+    name = f"libcudnn.so.{major}"
+    known = Load(source="elf", name=name, needed_by=f"{SITE}/x.so", path=path, found_by="rpath" if path else None)
+    return but(known, **changes)
+
+
+def wheel_of_cudnn(version: str) -> Library:
+    return Library(
+        source="elf",
+        path=f"{SITE}/nvidia/cudnn/lib/libcudnn.so.{version[0]}",
+        family="cudnn",
+        soname=f"libcudnn.so.{version[0]}",
+        declared=version,
+        owner=f"nvidia-cudnn-cu12=={version}",
+        origin="wheel",
+        environment=VENV,
+    )
+
+
+def two_majors_of_cudnn() -> Snapshot:
+    """PyTorch with its cuDNN 9, and a TensorFlow that wants cuDNN 8 in the same folder."""
+    library = wheel_of_cudnn("9.1.0.70")
+    pytorch = torch(requires=CUDNN_9, cudnn="9.1.0", loads=(cudnn(library.path, 9),), loads_complete=True)
+    tensorflow = Framework(
+        source=f"file {SITE}/tensorflow",
+        name="tensorflow",
+        version="2.17.0",
+        path=f"{SITE}/tensorflow",
+        cuda="12.3",
+        cpu_only=False,
+        requires=CUDNN_8,
+        loads=(cudnn(None, 8),),
+        loads_complete=True,
+        looks_in_wheels=True,
+    )
+    there = (
+        dist("nvidia-cudnn-cu12", "9.1.0.70"),
+        dist("tensorflow", "2.17.0", requires=CUDNN_8),
+        dist("torch", "2.5.1+cu124", requires=CUDNN_9),
+    )
+    environment = having(pytorch, tensorflow)
+    return but(
+        on(but(environment, distributions=there)),
+        libraries=Listing(items=(library,), complete=True),
+    )
+
+
+# --- what would break something else ------------------------------------------------------------------------------
+
+
+def test_two_frameworks_that_want_different_majors_of_cudnn_get_two_environments() -> None:
+    check = offered(two_majors_of_cudnn())["cudnn-major-mismatch"]
+    assert check.subject.key.endswith(":tensorflow")
+    told = commands(check)
+    assert not any("nvidia-cudnn-cu12" in command for command in told), "it would take cuDNN 9 from PyTorch"
+    create, fill, remove = ways(check.fixes)[0]
+    assert create.command[-3:] == ("-m", "venv", f"{VENV}-tensorflow")
+    assert fill.command[-1] == "tensorflow[and-cuda]==2.17.0"
+    assert remove.command[-1] == "tensorflow"
+    assert "torch" in create.text
+
+
+def test_a_newer_release_that_shares_the_cudnn_is_the_other_way() -> None:
+    check = offered(two_majors_of_cudnn())["cudnn-major-mismatch"]
+    assert len(ways(check.fixes)) > 1
+    newer = ways(check.fixes)[1][0]
+    assert newer.command[-1].startswith("tensorflow[and-cuda]")
+    after = complete(followed(two_majors_of_cudnn(), (newer,)), tables())
+    assert not [each.id for each in evaluate(after, tables(), all_rules(), ALL) if each.rule == "cudnn-major-mismatch"]
+
+
+def numpy_between(*asking: tuple[str, str, str], there: str = "2.3.0") -> Environment:
+    """Packages that each ask for a NumPy: name, version, bounds."""
+    frameworks = tuple(
+        Framework(source=f"file {SITE}/{name}", name=name, version=version, path=f"{SITE}/{name}", requires=(line,))
+        for name, version, bounds in asking
+        if (line := f"numpy{bounds}")
+    )
+    listed = tuple(dist(name, version, requires=(f"numpy{bounds}",)) for name, version, bounds in asking)
+    return having(*frameworks, distributions=(*listed, dist("numpy", there)))
+
+
+def test_the_numpy_is_one_that_all_of_them_admit() -> None:
+    snapshot = on(numpy_between(("numba", "0.60.0", "<2.1,>=1.22"), ("cupy-cuda12x", "13.3.0", "<2.0,>=1.24")))
+    check = offered(snapshot)["numpy-abi-mismatch"]
+    wanted = check.fixes[0].command[-1]
+    assert {"<2.1", "<2.0", ">=1.22", ">=1.24"} == set(wanted.removeprefix("numpy").split(","))
+    assert "numpy-abi-mismatch" not in offered(followed(snapshot, check.fixes))
+
+
+def test_a_package_is_upgraded_where_no_numpy_serves_all() -> None:
+    snapshot = on(numpy_between(("numba", "0.60.0", "<2.1,>=1.22"), ("jax", "0.7.2", ">=2.2")))
+    check = offered(snapshot)["numpy-abi-mismatch"]
+    assert not any(word.startswith("numpy") for fix in check.fixes for word in fix.command), "no release is within both"
+    assert check.fixes[0].command[-1].startswith("numba")
+    assert "numpy-abi-mismatch" not in offered(followed(snapshot, check.fixes))
+
+
+def test_what_changes_with_it_is_the_risk() -> None:
+    asking = Framework(
+        source=f"file {SITE}/numba", name="numba", version="0.60.0", path=f"{SITE}/numba", requires=("numpy<2.1",)
+    )
+    listed = (dist("numba", "0.60.0", requires=("numpy<2.1",)), dist("numpy", "2.3.0"), dist("llvmlite", "0.43.0"))
+    check = offered(on(having(asking, distributions=listed)))["numpy-abi-mismatch"]
+    upgrade = next(fix for fix in check.fixes if fix.command[-1].startswith("numba"))
+    assert "changes llvmlite 0.43.0 to" in upgrade.risk
+
+
+# --- pins ---------------------------------------------------------------------------------------------------------
+
+
+def lacking_cudnn(**changes: Any) -> Snapshot:
+    pytorch = torch(requires=CUDNN_9, loads=(cudnn(None, 9),), loads_complete=True, looks_in_wheels=True)
+    listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cublas-cu12", "12.4.5.8"))
+    return on(but(having(pytorch), **{"distributions": listed, **changes}))
+
+
+def test_one_library_is_installed_by_its_pin_of_the_old_form_and_nothing_else_moves() -> None:
+    check = offered(lacking_cudnn())["cudnn-missing"]
+    assert check.fixes[0].command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
+    assert check.fixes[0].risk == ""
+    assert "cudnn-missing" not in offered(followed(lacking_cudnn(), check.fixes))
+
+
+def test_a_listed_wheel_that_lost_its_library_is_installed_again_alone() -> None:
+    listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cudnn-cu12", "9.1.0.70"))
+    check = offered(lacking_cudnn(distributions=listed))["cudnn-missing"]
+    again = ("--force-reinstall", "--no-deps", "nvidia-cudnn-cu12==9.1.0.70")
+    assert check.fixes[0].command[4:] == again
+
+
+def test_uv_reinstalls_that_package_alone() -> None:
+    listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9), dist("nvidia-cudnn-cu12", "9.1.0.70"))
+    check = offered(lacking_cudnn(distributions=listed, manager="uv"))["cudnn-missing"]
+    assert check.fixes[0].command[3:] == (
+        "--python", VENV, "--reinstall-package", "nvidia-cudnn-cu12", "nvidia-cudnn-cu12==9.1.0.70",
+    )  # fmt: skip
+
+
+def test_what_is_left_missing_is_the_next_step() -> None:
+    lines = ("torch", "packaging>=20")
+    extension = Framework(
+        source=f"file {SITE}/flash_attn", name="flash-attn", version="2.7.4", path=f"{SITE}/x",
+        extends="torch", binaries=(), requires=lines, loads=(),
+    )  # fmt: skip
+    listed = (dist("torch", "2.5.1+cu124"), dist("flash-attn", "2.7.4", requires=lines))
+    snapshot = on(but(having(torch(), extension), distributions=listed))
+    check = offered(snapshot)["extension-binary-missing"]
+    again, rest = ways(check.fixes)[0]
+    assert "--no-deps" in again.command
+    assert rest.command[-1] == "packaging>=20"
+    assert "--no-deps" not in rest.command
+
+
+@every(
+    [
+        ("", ""),
+        (">=1.2", ""),
+        ("<2", "1.999"),
+        (">=1.2,<2.3", "2.2.999"),
+        ("==1.4.*", "1.4.999"),
+        ("==1.4.2", "1.4.2"),
+        ("~=1.4.2", "1.4.999"),
+        ("<2,>=2.1", None),
+    ]
+)
+def test_the_newest_release_that_bounds_can_mean(bounds: str, newest: str | None) -> None:
+    assert newest_admitted(bounds) == newest
+
+
+# --- the right installer ------------------------------------------------------------------------------------------
+
+
+def by_conda(**changes: Any) -> Snapshot:
+    pytorch = torch(cuda="12.4", loads=(cudnn(None, 9),), loads_complete=True)
+    listed = (
+        Distribution(name="pytorch", version="2.5.1", channel="conda", installer="conda"),
+        dist("torch", "2.5.1", installer="conda"),
+    )
+    known = {"manager": "conda", "prefix": "/opt/conda/envs/ml", "distributions": listed}
+    return on(but(having(pytorch), **{**known, **changes}))
+
+
+def test_conda_brings_a_library_for_a_framework_that_conda_installed() -> None:
+    check = offered(by_conda())["cudnn-missing"]
+    assert check.fixes[0].command == (
+        "conda", "install", "--prefix", "/opt/conda/envs/ml", "--channel", "conda-forge", "cudnn=9",
+    )  # fmt: skip
+
+
+def test_pixi_adds_it_to_its_project() -> None:
+    check = offered(by_conda(prefix="/home/ada/p/.pixi/envs/default"))["cudnn-missing"]
+    assert check.fixes[0].command == ("pixi", "add", "--manifest-path", "/home/ada/p", "cudnn=9")
+
+
+def test_pip_brings_it_for_what_pip_installed_into_a_conda_environment() -> None:
+    python = Distribution(name="python", version="3.12", channel="conda")
+    listed = (dist("torch", "2.5.1+cu124", installer="pip"), dist("pip", "24.0"), python)
+    check = offered(by_conda(distributions=listed))["cudnn-missing"]
+    assert check.fixes[0].command[1:4] == ("-m", "pip", "install")
+
+
+def test_pip_comes_first_where_the_environment_has_none() -> None:
+    listed = (dist("torch", "2.5.1+cu124", requires=CUDNN_9, installer="pip"),)
+    bring, install = ways(offered(lacking_cudnn(distributions=listed))["cudnn-missing"].fixes)[0]
+    assert bring.command[-2:] == ("-m", "ensurepip")
+    assert install.command[-1] == "nvidia-cudnn-cu12==9.1.0.70"
+
+
+# --- two packages in one folder -----------------------------------------------------------------------------------
+
+
+def test_all_packages_of_cupy_are_removed_and_one_that_the_driver_runs_is_installed() -> None:
+    cupy = Framework(source="file x", name="cupy-cuda11x", version="13.3.0", path=f"{SITE}/cupy", cuda="11.2")
+    listed = (dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0"))
+    snapshot = on(having(cupy, distributions=listed))
+    check = offered(snapshot)["cupy-multiple-packages"]
+    remove, install = ways(check.fixes)[0]
+    assert remove.command[-2:] == ("cupy-cuda11x", "cupy-cuda12x")
+    assert install.command[-1] == "cupy-cuda12x==13.3.0"
+    assert "cupy-multiple-packages" not in offered(followed(snapshot, check.fixes))
+
+
+def test_onnxruntime_keeps_its_release() -> None:
+    onnx = Framework(source="file x", name="onnxruntime", version="1.20.1", path=f"{SITE}/onnxruntime", cpu_only=True)
+    listed = (dist("onnxruntime", "1.20.1"), dist("onnxruntime-gpu", "1.20.1"))
+    snapshot = on(having(onnx, distributions=listed))
+    check = offered(snapshot)["onnxruntime-cpu-and-gpu"]
+    remove, install = ways(check.fixes)[0]
+    assert set(remove.command[-2:]) == {"onnxruntime", "onnxruntime-gpu"}
+    assert install.command[-1] == "onnxruntime-gpu==1.20.1"
+    assert install.continues
+    assert "onnxruntime-cpu-and-gpu" not in offered(followed(snapshot, check.fixes))
+
+
+# --- simulating ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_installed_and_admitted_stays() -> None:
+    snapshot = on(having(distributions=(dist("numpy", "1.26.4"), dist("x", "1.0", requires=("numpy>=1.20",)))))
+    after = simulate(snapshot, [Changes(installs=("x==1.0",), again=True)], tables()).snapshot
+    assert after.environments
+    (environment,) = (each for each in after.environments.items if each.judged)
+    assert {each.name: each.version for each in environment.distributions or ()}["numpy"] == "1.26.4"
+
+
+def test_requirements_that_stand_ins_meet_are_no_fault() -> None:
+    listed = (dist("onnxruntime-gpu", "1.20.1"), dist("x", "1.0", requires=("onnxruntime", "y>=2 ; extra == 'z'")))
+    assert requirements_broken(having(distributions=listed), {}) == frozenset()
+    gone = but(having(distributions=listed), distributions=listed[1:])
+    assert requirements_broken(gone, {}) == {("x", "onnxruntime")}
+
+
+def test_an_environment_without_findings_is_not_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("envcheck.rules.engine.offered.offer", lambda *_: pytest.fail("it was simulated"))
+    report = judging.judge(on(having(distributions=(dist("numpy", "2.3.0"),))), Request(), lambda _: None, started=0.0)
+    assert not [check for check in report.checks if check.status == "fail" and check.scope == "env"]
+
+
+# --- environments that lost their Python, or are filled by a lock file --------------------------------------------
+
+
+def lost(**changes: Any) -> tuple[tuple[Fix, ...], ...]:
+    known: dict[str, Any] = {
+        "problem": "its base interpreter /gone/bin/python3.12 is gone",
+        "distributions": (dist("torch", "2.5.1+cu124"), dist("numpy", "2.1.0"), dist("pip", "24.0")),
+    }
+    return ways(offered(on(but(having(torch()), **{**known, **changes})))["environment-broken"].fixes)
+
+
+def test_an_environment_that_lost_its_python_is_linked_to_another_one_or_built_again() -> None:
+    (unlink, link), (create, fill), _ = lost()
+    assert unlink.command[:3] == ("rm", "-f", "--")
+    assert f"{VENV}/bin/python3.12" in unlink.command
+    assert link.command == ("python3.12", "-m", "venv", "--upgrade", VENV)
+    assert create.command == ("python3.12", "-m", "venv", "--clear", VENV)
+    assert {"torch==2.5.1+cu124", "numpy==2.1.0"} <= set(fill.command)
+    assert fill.command[-2:] == ("--extra-index-url", "https://download.pytorch.org/whl/cu124")
+    assert not any(word.startswith("pip==") for word in fill.command)
+
+
+def test_uv_links_it_by_its_own_command() -> None:
+    (link,), (create, fill), _ = lost(manager="uv")
+    assert link.command == ("uv", "venv", "--allow-existing", "--python", "3.12", VENV)
+    assert create.command[:3] == ("uv", "venv", "--clear")
+    assert fill.command[:5] == ("uv", "pip", "install", "--python", VENV)
+
+
+def test_a_long_list_of_packages_is_cut_to_the_frameworks() -> None:
+    many = tuple(dist(f"package-{number}", "1.0") for number in range(200))
+    _, (_, fill), _ = lost(distributions=(*many, dist("torch", "2.5.1+cu124")))
+    assert [word for word in fill.command if "==" in word] == ["torch==2.5.1+cu124"]
+
+
+def test_no_hostile_name_or_version_reaches_the_command_that_fills_it() -> None:
+    bad = (dist("torch", "2.5.1; rm -rf ~"), dist("--index-url", "1"), dist("numpy", "2.1.0"))
+    _, (_, fill), _ = lost(distributions=bad)
+    assert [word for word in fill.command if "==" in word] == ["numpy==2.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "add"), [("uv.lock", "uv add"), ("poetry.lock", "poetry add"), ("pdm.lock", "pdm add")]
+)
+def test_a_lock_file_that_undoes_it_is_the_risk(name: str, add: str) -> None:
+    check = offered(lacking_cudnn(lock_file=f"/home/ada/p/{name}"))["cudnn-missing"]
+    assert name in check.fixes[0].risk
+    assert add in check.fixes[0].risk

@@ -1,0 +1,174 @@
+"""Redirection: another copy is imported than the installed one, and what follows from it is told under it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.snapshot import Framework, Snapshot, Startup, Trial, TrialFile
+from tests.rules.machines import (
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    judge,
+    machine,
+    open_fails,
+    torch,
+    venv,
+    with_venv,
+)
+from tests.rules.packages.packages_here import extension
+
+SITE = f"{VENV}/lib/python3.12/site-packages"
+USER = "/home/ada/.local/lib/python3.12/site-packages"
+PTH = f"{SITE}/other.pth"
+
+
+def led(by: str, folder: str = "/srv/old", **changes: Any) -> Framework:
+    known = torch(path=f"{folder}/torch", led_by=by, instead_of=(f"{SITE}/torch",))
+    return but(known, **changes)
+
+
+def on(*frameworks: Framework, **changes: Any) -> Snapshot:
+    return with_venv(machine(), but(venv(*frameworks), **changes))
+
+
+@pytest.mark.parametrize(
+    ("by", "title", "fix"),
+    [
+        ("PYTHONPATH", "PYTHONPATH puts another torch before the installed one", "/srv/old"),
+        ("user site", "The user site puts another torch before the installed one", "PYTHONNOUSERSITE"),
+        (PTH, "other.pth puts another torch before the installed one", PTH),
+    ],
+)
+def test_what_leads_elsewhere_is_named_and_taken_away(by: str, title: str, fix: str) -> None:
+    check = check_of("package-shadowed", on(led(by)))
+    assert (check.status, check.title) == ("warn", title)
+    assert fix in check.fixes[0].text
+    assert not any("install" in fix.command for fix in check.fixes), "the installed copy is not to be touched"
+
+
+def test_what_follows_is_told_under_it() -> None:
+    """An old PyTorch without code for the GPU, and an extension for the installed one."""
+    old = led("PYTHONPATH", gpu_code=("sm_50",))
+    vision = extension("torchvision", "0.20.1", built_for={"torch": "2.5.1"})
+    found = on(but(old, version="2.1.0+cu118"), vision)
+    assert cause(found) == "package-shadowed"
+    open_ones = [check.rule for check in judge(found) if check.status in ("fail", "warn") and not check.explained_by]
+    assert open_ones == ["package-shadowed"]
+    assert check_of("package-shadowed", found).status == "fail", "what it explains fails"
+
+
+def test_a_folder_of_the_same_name_is_a_failure() -> None:
+    problem = "/home/me/torch holds no version.py: an incomplete or shadowing torch"
+    stray = torch(path="/home/me/torch", led_by="PYTHONPATH", incomplete=True, problem=problem)
+    check = check_of("package-shadowed", on(stray))
+    assert check.status == "fail"
+    assert problem in check.message
+
+
+def test_a_folder_that_nothing_installed_is_a_failure() -> None:
+    left = torch(incomplete=True, problem="it holds no version.py: an incomplete or shadowing torch")
+    check = check_of("package-shadowed", on(left, distributions=()))
+    assert (check.status, check.title) == ("fail", "The folder that `import torch` takes is no whole package")
+
+
+@pytest.mark.parametrize("framework", [torch(), led(PTH, instead_of=()), torch(led_by="user site")])
+def test_a_copy_that_hides_no_other_is_no_finding(framework: Framework) -> None:
+    assert checks_of("package-shadowed", on(framework)) == ()
+
+
+LINE = Startup(source=f"file {PTH}", path=PTH, line="import sys; sys.path.insert(0, '/x')")
+
+
+def imported(*, as_found: bool | None, **changes: Any) -> Framework:
+    path = f"{SITE}/torch/__init__.py" if as_found else "/x/torch/__init__.py"
+    trial = Trial(source="trial", imported=True, path=path, version="2.1.0", as_found=as_found)
+    return torch(trial=but(trial, **changes))
+
+
+def with_line(framework: Framework, **changes: Any) -> Snapshot:
+    return on(framework, startup=(but(LINE, **changes),))
+
+
+def test_code_that_changes_the_search_path_is_a_warning() -> None:
+    check = check_of("search-path-changed", with_line(torch(), folders=("/x",), shadows=("torch",)))
+    assert (check.status, check.title) == ("warn", "other.pth changes Python's search path by code")
+    assert "cannot be known from files" in check.message
+    assert "/x, which has torch too" in check.message
+
+
+@pytest.mark.parametrize(
+    ("framework", "folders"), [(imported(as_found=True), ()), (torch(), ("/x",)), (imported(as_found=True), ("/x",))]
+)
+def test_it_is_a_note_where_it_shadows_nothing(framework: Framework, folders: tuple[str, ...]) -> None:
+    assert check_of("search-path-changed", with_line(framework, folders=folders)).status == "note"
+
+
+def test_an_environment_without_such_lines_is_not_asked() -> None:
+    assert checks_of("search-path-changed", on(torch(), startup=())) == ()
+
+
+def test_what_was_imported_is_reported_with_version_and_path() -> None:
+    check = check_of("imported-elsewhere", on(imported(as_found=True)))
+    assert check.status == "pass"
+    assert check.evidence[0].value == f"{SITE}/torch/__init__.py (2.1.0)"
+
+
+def test_another_copy_than_the_expected_one_is_a_finding_with_who_led_there() -> None:
+    found = with_line(imported(as_found=False))
+    check = check_of("imported-elsewhere", found)
+    assert (check.status, check.explained_by) == ("warn", f"search-path-changed@{VENV}")
+    assert PTH in check.message
+    assert [part.value for part in check.evidence] == ["/x/torch/__init__.py (2.1.0)", f"{SITE}/torch (2.5.1+cu124)"]
+    alone = on(imported(as_found=False, ran_on_gpu=False, error="x"))
+    assert check_of("imported-elsewhere", alone).status == "fail"
+    assert cause(alone) == "imported-elsewhere"
+    assert checks_of("imported-elsewhere", on(imported(as_found=None))) == ()
+
+
+NO_C = Trial(
+    source="trial",
+    imported=False,
+    error="ModuleNotFoundError: No module named 'torch._C'",
+    path="/x/torch/__init__.py",
+    as_found=False,
+    files=(TrialFile(source="trial", path="torch/_C", role="module"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("found", "led"),
+    [
+        (on(torch(trial=NO_C), startup=(but(LINE, folders=("/x",), shadows=("torch",)),)), "search-path-changed"),
+        (on(torch(trial=NO_C), startup=(LINE,)), "search-path-changed"),
+        (on(torch(trial=NO_C)), "imported-elsewhere"),
+        (on(led("PYTHONPATH", trial=but(NO_C, as_found=None))), "package-shadowed"),
+    ],
+)
+def test_what_a_trial_of_the_other_copy_misses_follows_from_what_leads_there(found: Snapshot, led: str) -> None:
+    assert cause(found) == led
+    assert check_of("file-stops-framework", found).explained_by is not None
+    assert open_fails(found) == [led]
+
+
+def test_a_line_that_leads_no_framework_elsewhere_accounts_for_nothing() -> None:
+    cpu = torch("2.5.1+cpu", None, cpu_only=True, gpu_code=None)
+    for trial in (but(NO_C, as_found=True, files=()), None):
+        found = with_line(but(cpu, trial=trial))
+        assert check_of("cpu-only-build", found).explained_by is None
+
+
+CASES: list[tuple[str, str, Snapshot, str]] = [
+    ("package-shadowed", "PYTHONPATH", on(led("PYTHONPATH")), "warn"),
+    ("search-path-changed", "a line of code", with_line(torch()), "warn"),
+    ("imported-elsewhere", "sitecustomize", on(imported(as_found=False)), "warn"),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
+def test_cases(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
+    assert check_of(rule, snapshot).status == status, case

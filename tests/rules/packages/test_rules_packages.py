@@ -1,0 +1,589 @@
+"""Packages that get in each other's way, or want another NumPy, GPU or system: on machines put together by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Trial
+from tests.rules.machines import (
+    UBUNTU,
+    VENV,
+    bad,
+    but,
+    check_of,
+    checks_of,
+    geforce,
+    machine,
+    statuses,
+    torch,
+    venv,
+    with_venv,
+)
+from tests.rules.packages.packages_here import NOT_IMPORTED, RAN, SITE, dist, extension, having, load, on
+
+ORT = "onnxruntime-cpu-and-gpu"
+CUPY = "cupy-multiple-packages"
+JAX = "jax-plugin-mismatch"
+NUMPY = "numpy-abi-mismatch"
+GLIBC = "glibc-too-old"
+LIBSTDCXX = "libstdcxx-too-old"
+FEATURE = "gpu-feature-unsupported"
+REQUIREMENT = "requirement-broken"
+
+
+def only(*packages: tuple[str, str]) -> Environment:
+    return having(distributions=tuple(dist(*package) for package in packages))
+
+
+MIXED = only(("cupy-cuda11x", "13.3.0"), ("cupy-cuda12x", "13.3.0"))
+NUMBA_ALONE = Framework(
+    source="file",
+    read={"requires": "wheel metadata"},
+    name="numba",
+    version="0.68.0",
+    requires=("llvmlite<0.51,>=0.50",),
+)
+CASES: list[tuple[str, str, Snapshot, tuple[str, ...]]] = [
+    (ORT, "two distributions in a list", on(only(("onnxruntime", "1.23.2"), ("onnxruntime-gpu", "1.23.2"))), ("fail",)),
+    (CUPY, "for two versions of CUDA", on(MIXED), ("warn",)),
+    (REQUIREMENT, "llvmlite is missing", on(having(NUMBA_ALONE)), ("warn",)),
+    ("python-not-admitted", "a copy", on(having(distributions=(dist("six", "1", requires_python="<3"),))), ("warn",)),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "expected"), CASES, ids=[f"{c[0]}-{c[1]}" for c in CASES])
+def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected
+
+
+def status(rule: str, environment: Environment) -> str | None:
+    found = checks_of(rule, on(environment))
+    return found[0].status if found else None
+
+
+# --- ONNX Runtime -------------------------------------------------------------------------------------------------
+
+BOTH = (dist("onnxruntime", "1.23.2"), dist("onnxruntime-gpu", "1.23.2"))
+
+
+def ort(name: str, *, cpu_only: bool, **changes: Any) -> Framework:
+    known = Framework(
+        source=f"file {SITE}/onnxruntime/capi",
+        name=name,
+        version="1.23.2",
+        path=f"{SITE}/onnxruntime",
+        cpu_only=cpu_only,
+        providers=("CPU",) if cpu_only else ("CUDA", "CPU"),
+    )
+    return but(known, **changes)
+
+
+@pytest.mark.parametrize(
+    ("framework", "expected"),
+    [
+        (ort("onnxruntime", cpu_only=True), "fail"),
+        (ort("onnxruntime-gpu", cpu_only=False), "warn"),
+        (ort("onnxruntime-gpu", cpu_only=False, trial=RAN), "note"),
+    ],
+)
+def test_whose_files_are_there_decides(framework: Framework, expected: str) -> None:
+    check = check_of(ORT, on(but(having(torch(), framework), distributions=BOTH)))
+    assert check.status == expected
+    assert [each.value for each in check.evidence[:2]] == ["1.23.2", "1.23.2"]
+    remove, install = check.fixes
+    assert remove.command == (f"{VENV}/bin/python", "-m", "pip", "uninstall", "--yes", "onnxruntime", "onnxruntime-gpu")
+    assert any("onnxruntime-gpu" in word for word in install.command)
+
+
+def test_it_accounts_for_the_cpu_build() -> None:
+    both = on(but(having(torch(), ort("onnxruntime", cpu_only=True)), distributions=BOTH))
+    found = [check for check in checks_of("cpu-only-build", both) if check.subject.key.endswith(":onnxruntime")]
+    assert [check.explained_by for check in found if check.status in ("warn", "fail")] == [f"{ORT}@{VENV}"]
+
+
+@pytest.mark.parametrize("names", [("onnxruntime",), ("onnxruntime-gpu",), ("onnxruntime", "onnxruntime-directml"), ()])
+def test_one_package_or_none_for_cuda_is_no_conflict(names: tuple[str, ...]) -> None:
+    assert status(ORT, only(*((name, "1.23.2") for name in names))) is None
+
+
+# --- CuPy ---------------------------------------------------------------------------------------------------------
+
+
+def test_two_packages_of_cupy() -> None:
+    check = check_of(CUPY, on(only(("cupy-cuda11x", "13.3.0"), ("cupy-cuda12x", "13.3.0"))))
+    assert check.status == "warn"
+    assert check.fixes[0].command[-2:] == ("cupy-cuda11x", "cupy-cuda12x")
+    assert check.fixes[1].command[-1] == "cupy-cuda12x==13.3.0"
+
+
+def test_two_packages_of_cupy_that_do_not_work_and_that_do() -> None:
+    cupy = Framework(source=f"file {SITE}/cupy", name="cupy-cuda12x", version="13.3.0", path=f"{SITE}/cupy", cuda="12")
+    both = (dist("cupy-cuda11x", "13.3.0"), dist("cupy-cuda12x", "13.3.0"))
+    for trial, expected in ((NOT_IMPORTED, "fail"), (RAN, "note")):
+        assert status(CUPY, but(having(but(cupy, trial=trial)), distributions=both)) == expected
+
+
+def test_one_cupy_and_condas_parts_of_it() -> None:
+    assert status(CUPY, only(("cupy-cuda12x", "13.3.0"))) is None
+    assert status(CUPY, only(("cupy", "13.3.0"), ("cupy-core", "13.3.0"))) is None
+
+
+# --- JAX ----------------------------------------------------------------------------------------------------------
+
+SOUND = (("jax", "0.9.2"), ("jaxlib", "0.9.2"), ("jax-cuda12-plugin", "0.9.2"), ("jax-cuda12-pjrt", "0.9.2"))
+
+
+def test_parts_of_one_release_of_jax() -> None:
+    assert bad(on(only(*SOUND))) == []
+    known = having(distributions=tuple(dist(name, version, requires=()) for name, version in SOUND))
+    assert status(JAX, known) == "pass"
+
+
+def test_a_plugin_of_another_jaxlib() -> None:
+    check = check_of(JAX, on(only(("jax", "0.9.0.1"), ("jaxlib", "0.9.0.1"), ("jax-cuda12-plugin", "0.9.2"))))
+    assert check.status == "fail"
+    assert "jax-cuda12-plugin 0.9.2 needs jaxlib==0.9.2, and this is 0.9.0.1" in check.message
+    assert check.fixes[0].command[-1] == "jax[cuda12]==0.9.0.1"
+    assert check.sources
+
+
+def test_what_metadata_requires_comes_before_what_is_known() -> None:
+    jax = dist("jax", "0.9.2", requires=("jaxlib<=0.9.2,>=0.9.2",))
+    wrong = having(distributions=(jax, dist("jaxlib", "0.9.0", requires=())))
+    check = check_of(JAX, on(wrong))
+    assert (check.status, check.evidence[0].value) == ("fail", "jaxlib<=0.9.2,>=0.9.2")
+
+
+def test_plugins_for_two_majors_of_cuda() -> None:
+    parts = (*SOUND, ("jax-cuda13-plugin", "0.9.2"), ("jax-cuda13-pjrt", "0.9.2"))
+    check = check_of(JAX, on(only(*parts)))
+    assert check.status == "warn"
+    assert check.fixes[0].command[-2:] == ("jax-cuda12-plugin", "jax-cuda12-pjrt")
+
+
+@pytest.mark.parametrize(("version", "expected"), [("99.1.0", None), ("99.2.0", "warn")])
+def test_a_release_that_nobody_knows_is_compared_with_its_own_version_alone(version: str, expected: str | None) -> None:
+    parts = (("jaxlib", "99.1.0"), ("jax-cuda12-plugin", version), ("jax-cuda12-pjrt", version))
+    assert status(JAX, only(*parts)) == expected
+
+
+@pytest.mark.parametrize("major", ["12", "13"])
+@pytest.mark.parametrize(("half", "gone"), [("plugin", "pjrt"), ("pjrt", "plugin")])
+def test_half_a_plugin_names_the_other_half(major: str, half: str, gone: str) -> None:
+    there, other = f"jax-cuda{major}-{half}", f"jax-cuda{major}-{gone}"
+    pins = (f"jax-cuda{major}-pjrt==0.12.0",) if half == "plugin" else ()
+    parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist(there, "0.12.0", requires=pins))
+    jax = Framework(source="file", name="jax", version="0.12.0", path=f"{SITE}/jax", cuda=major)
+    folder = f"{SITE}/jax_cuda{major}_plugin" if half == "plugin" else None
+    own = Framework(source="x", name=f"jax-cuda{major}-plugin", extends="jax", path=folder, incomplete=not folder)
+    check = check_of(JAX, on(venv(jax, own, distributions=parts)))
+    assert (check.status, check.title) == ("fail", f"JAX cannot use the GPU: {other} is missing")
+    assert [fix.command[-1] for fix in check.fixes] == [f"{other}==0.12.0"]
+    condas = tuple(but(part, channel="conda") for part in parts)
+    some = venv(jax, own, distributions=parts, distributions_complete=False)
+    assert [status(JAX, each) for each in (some, venv(jax, own, distributions=condas))] == ["pass", "pass"]
+
+
+def test_pjrt_without_metadata_is_not_called_missing() -> None:
+    parts = (dist("jax", "0.12.0"), dist("jaxlib", "0.12.0"), dist("jax-cuda12-plugin", "0.12.0"))
+    binaries = (f"{SITE}/jax_plugins/xla_cuda12/xla_cuda_plugin.so",)
+    own = Framework(source="file", name="jax-cuda12-plugin", extends="jax", path=f"{SITE}/x", binaries=binaries)
+    assert status(JAX, venv(own, distributions=parts)) is None
+
+
+def test_jax_alone_raises_no_question() -> None:
+    assert status(JAX, only(("jax", "0.9.2"))) is None
+
+
+# --- NumPy --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("package", "numpy", "expected"),
+    [
+        (("tensorflow", "2.15.0"), "2.0.1", "fail"),
+        (("tensorflow", "2.15.0"), "1.26.4", None),
+        (("torch", "2.2.0"), "2.0.1", "warn"),
+        (("torch", "2.5.1"), "2.1.0", None),
+        (("numba", "0.60.0"), "2.1.0", "fail"),
+        (("some-package", "1.0"), "2.1.0", None),
+    ],
+)
+def test_numpy_by_what_is_known_of_releases(package: tuple[str, str], numpy: str, expected: str | None) -> None:
+    assert status(NUMPY, only(package, ("numpy", numpy))) == expected
+
+
+def test_numpy_by_what_metadata_requires() -> None:
+    numba = Framework(
+        source=f"file {SITE}/numba/_version.py", name="numba", version="99.0", requires=("numpy<2.6,>=1.22",)
+    )
+    for version, expected in (("2.5.2", "pass"), ("2.6.0", "fail")):
+        found = check_of(NUMPY, on(having(numba, distributions=(dist("numpy", version),))))
+        assert found.status == expected
+    assert found.evidence[1].value == "numpy<2.6,>=1.22"
+    assert found.fixes[0].command[-1] == "numpy<2.6,>=1.22"
+
+
+def test_what_ran_outweighs_what_its_metadata_asks_for() -> None:
+    cupy = Framework(source="file", name="cupy-cuda12x", version="99.0", requires=("numpy<2",), trial=RAN)
+    assert status(NUMPY, having(cupy, distributions=(dist("numpy", "2.1.0"),))) == "note"
+
+
+def test_without_numpy_there_is_no_question() -> None:
+    assert status(NUMPY, only(("tensorflow", "2.15.0"))) is None
+
+
+# --- the system's libraries ---------------------------------------------------------------------------------------
+
+
+def loading(*loads: Any, **changes: Any) -> Environment:
+    return having(but(torch(), loads=loads, loads_complete=True, **changes))
+
+
+def test_a_glibc_that_is_new_enough() -> None:
+    sound = loading(load(version="2.39"), load("libstdc++.so.6", version="6.0.33"))
+    assert (status(GLIBC, sound), status(LIBSTDCXX, sound)) == ("pass", "pass")
+
+
+def test_a_glibc_that_is_too_old() -> None:
+    old = load("libm.so.6", lacks=("GLIBC_2.27", "GLIBC_2.29"), offers="GLIBC_2.17", needed_by="/x/libcurand.so.10")
+    check = check_of(GLIBC, on(loading(old)))
+    assert (check.status, check.title) == (
+        "fail", "torch 2.5.1+cu124 needs GLIBC_2.29, which this system's glibc does not have",
+    )  # fmt: skip
+    assert "/x/libcurand.so.10" in check.evidence[0].what
+    assert check.evidence[2].value == "GLIBC_2.17"
+    assert status(LIBSTDCXX, loading(old)) is None
+
+
+@pytest.mark.parametrize(
+    ("found_by", "text"), [("LD_LIBRARY_PATH", "off LD_LIBRARY_PATH"), ("cache", "Install a build of the package")]
+)
+def test_a_cxx_library_that_is_too_old(found_by: str, text: str) -> None:
+    lacks, path = ("GLIBCXX_3.4.30",), "/opt/gcc/lib64/libstdc++.so.6.0.25"
+    old = load("libstdc++.so.6", lacks=lacks, offers="GLIBCXX_3.4.25", path=path, found_by=found_by)
+    check = check_of(LIBSTDCXX, on(loading(old)))
+    assert (check.status, path in check.message, text in check.fixes[0].text) == ("fail", True, True)
+    assert status(GLIBC, loading(old)) is None
+
+
+def test_what_is_optional_or_was_imported_is_a_remark() -> None:
+    lacking = load(lacks=("GLIBC_2.38",), optional=True)
+    assert status(GLIBC, loading(lacking)) == "note"
+    assert status(GLIBC, loading(but(lacking, optional=False), trial=RAN)) == "note"
+
+
+@pytest.mark.parametrize("changes", [{"loads": None}, {"loads": ()}])
+def test_where_nobody_searched_nothing_is_said(changes: dict[str, Any]) -> None:
+    environment = having(but(torch(), **changes))
+    assert (status(GLIBC, environment), status(LIBSTDCXX, environment)) == (None, None)
+
+
+def test_it_accounts_for_an_import_that_fails() -> None:
+    old = loading(load(lacks=("GLIBC_2.38",)), trial=NOT_IMPORTED)
+    assert check_of("framework-import-fails", on(old)).explained_by == f"{GLIBC}@{VENV}:torch"
+
+
+# --- what a GPU lacks ---------------------------------------------------------------------------------------------
+
+V100 = geforce("Tesla V100-SXM2-16GB", "7.0", "10de:1db1")
+
+
+def with_gpu(environment: Environment, gpu: Any) -> Snapshot:
+    return with_venv(machine(gpu, platform=UBUNTU), environment)
+
+
+@pytest.mark.parametrize(
+    ("package", "expected"),
+    [
+        (("flash-attn", "2.6.3"), "warn"),
+        (("xformers", "0.0.35"), "warn"),
+        (("xformers", "0.0.28.post3"), "pass"),
+        (("transformer-engine", "2.10"), "fail"),
+    ],
+)
+def test_a_gpu_that_is_too_old_for_a_package(package: tuple[str, str], expected: str) -> None:
+    check = check_of(FEATURE, with_gpu(only(package), V100))
+    assert check.status == expected
+
+
+def test_a_gpu_that_it_supports() -> None:
+    assert check_of(FEATURE, on(only(("flash-attn", "2.6.3")))).status == "pass"
+
+
+def test_a_package_that_nobody_knows_or_none_at_all() -> None:
+    assert checks_of(FEATURE, with_gpu(only(("flash-attn", "99.0")), V100)) == ()
+    assert checks_of(FEATURE, with_gpu(only(("numpy", "2.1.0")), V100)) == ()
+    unknown = but(V100, compute_capability=None, name=None, pci_device_id=None)
+    assert checks_of(FEATURE, with_gpu(only(("flash-attn", "2.6.3")), unknown)) == ()
+
+
+def test_what_ran_on_the_gpu_is_supported() -> None:
+    ran = extension("flash-attn", "2.6.3", trial=but(RAN, gpu=V100.pci_bus_id))
+    assert check_of(FEATURE, with_gpu(having(torch(), ran), V100)).status == "pass"
+
+
+# --- requirements -------------------------------------------------------------------------------------------------
+
+NUMBA = Framework(
+    source=f"file {SITE}/numba/_version.py",
+    read={"requires": "wheel metadata"},
+    name="numba",
+    version="0.68.0",
+    requires=("llvmlite<0.51,>=0.50.0dev0", "numpy<2.6,>=1.22", 'cuda-core; extra == "cu13"'),
+)
+
+
+def test_requirements_that_are_met() -> None:
+    assert status(REQUIREMENT, having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),))) == "pass"
+
+
+@pytest.mark.parametrize(("llvmlite", "text"), [("0.45.0", "0.45.0 is there"), (None, "it is not there")])
+def test_requirements_that_are_not_met(llvmlite: str | None, text: str) -> None:
+    there = (dist("llvmlite", llvmlite),) if llvmlite else ()
+    check = check_of(REQUIREMENT, on(having(NUMBA, distributions=there)))
+    assert (check.status, text in check.message) == ("warn", True)
+    assert check.fixes[0].command[-1].startswith("llvmlite")
+
+
+def test_of_a_list_that_is_not_complete_nothing_is_concluded() -> None:
+    assert status(REQUIREMENT, having(NUMBA, distributions_complete=False)) is None
+
+
+def test_a_marker_that_is_not_known_decides_nothing() -> None:
+    marked = but(NUMBA, requires=('llvmlite>=99; platform_release == "x"', 'cuda-core>=99; sys_platform == "win32"'))
+    assert status(REQUIREMENT, having(marked, distributions=(dist("llvmlite", "0.50.0"),))) == "pass"
+
+
+def test_nothing_is_missed_among_condas_packages() -> None:
+    conda = having(NUMBA, distributions=(dist("python", "3.12", channel="conda"),))
+    assert status(REQUIREMENT, conda) == "pass"
+
+
+NUMBA_CUDA = Framework(
+    source=f"file {SITE}/numba_cuda/VERSION",
+    read={"requires": "wheel metadata"},
+    name="numba-cuda",
+    version="0.19.1",
+    extends="numba",
+    requires=('cuda-bindings==12.9.*; extra == "cu12"', 'cuda-bindings==13.*; extra == "cu13"'),
+    needs_one_of=(("cuda-bindings==12.9.*", "cuda-core==0.3.*"), ("cuda-bindings==13.*", "cuda-core==0.3.*")),
+)
+
+
+@pytest.mark.parametrize(
+    ("bindings", "core", "said"),
+    [
+        ("12.9.10", "0.3.2", None),
+        ("13.0.3", "0.3.2", None),
+        ("12.9.10", None, "cuda-core==0.3.*"),
+        ("11.8.7", "0.3.2", "cuda-bindings==13.*"),
+        (None, None, "cuda-bindings==13.*"),
+    ],
+)
+def test_of_alternative_extras_one_suffices(bindings: str | None, core: str | None, said: str | None) -> None:
+    there = [("cuda-bindings", bindings), ("cuda-core", core), ("llvmlite", "0.50.0")]
+    distributions = tuple(dist(name, version) for name, version in there if version)
+    check = check_of(REQUIREMENT, on(having(NUMBA_CUDA, distributions=distributions)))
+    assert check.status == ("pass" if said is None else "warn")
+    assert said is None or said in check.message
+
+
+# --- Python -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "python", "expected"),
+    [
+        ("tensorflow", "2.15.0", "3.12.3", "warn"),
+        ("tensorflow", "2.15.0", "3.11.9", "pass"),
+        ("jax", "0.9.2", "3.9.1", "warn"),
+        ("onnxruntime-gpu", "1.23.2", "3.12.3", "pass"),
+        ("tensorflow", "99.0", "3.12.3", None),
+        ("flash-attn", "2.6.3", "2.7.18", None),
+    ],
+)
+def test_a_python_that_a_release_has_no_wheels_for(name: str, version: str, python: str, expected: str | None) -> None:
+    framework = Framework(source="wheel metadata", name=name, version=version, cpu_only=False)
+    assert status("python-unsupported", having(framework, python=python)) == expected
+
+
+@pytest.mark.parametrize(
+    ("framework", "required", "python", "expected"),
+    [
+        (">=3.10", ">=3.8", "3.12.3", "pass"),
+        (">=3.10", None, "3.10", "pass"),
+        (">=3.10.4", None, "3.10", "pass"),
+        (">=3.10", ">=3.8", "3.9.18", "fail"),
+        (">=3.10,<3.14", None, "3.14.0", "warn"),
+        (">=3.8", "~=3.11", "3.9.18", "warn"),
+        ("no bounds", None, "3.9.18", "pass"),
+        (None, None, "3.9.18", None),
+    ],
+)
+def test_a_python_that_metadata_does_not_admit(
+    framework: str | None, required: str | None, python: str, expected: str | None
+) -> None:
+    packages = (dist("torch", "2.9.1", requires_python=framework), dist("sympy", "1.13", requires_python=required))
+    environment = but(venv(torch("2.9.1+cu128"), python=python), distributions=packages)
+    assert status("python-not-admitted", environment) == expected
+    of_conda = tuple(but(each, installer="conda") for each in packages)
+    assert status("python-not-admitted", but(environment, distributions=of_conda)) == (expected and "pass")
+
+
+def test_what_is_for_a_newer_python_is_installed_again_and_for_an_older_one_elsewhere() -> None:
+    def fixes(bounds: str, python: str) -> list[tuple[str, ...]]:
+        packages = (dist("torch", "2.9.1", requires_python=bounds),)
+        found = but(venv(torch("2.9.1+cu128"), python=python), distributions=packages)
+        return [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes]
+
+    assert fixes(">=3.10", "3.9.18") == [("uninstall", "--yes", "torch"), ("install", "torch")]
+    assert fixes("<3.14", "3.14.1") == [()]
+
+
+# --- What is required and not there -----------------------------------------------------------------------------------
+
+LINES = (
+    "filelock", "typing-extensions>=4.10.0", 'setuptools; python_version >= "3.12"', 'pywin32; sys_platform == "win32"',
+    'optree>=0.13.0; extra == "optree"', "nvidia-cudnn-cu12==9.10.2.21", "triton==3.5.1",
+)  # fmt: skip
+
+
+def torch_requiring(*there: str, **changes: Any) -> Environment:
+    """PyTorch with what its metadata requires, and distributions of these names."""
+    packages = (dist("torch", "2.9.1", requires=LINES), *(dist(name, "4.15.0") for name in there))
+    return but(venv(torch("2.9.1+cu128", **changes)), distributions=packages)
+
+
+def test_what_is_required_and_not_installed_is_named() -> None:
+    check = check_of(REQUIREMENT, on(torch_requiring("filelock", "pytorch-triton")))
+    assert (check.status, check.message) == (
+        "warn",
+        "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, and it is not there.",
+    )
+    assert check.fixes[0].command[-1] == "typing-extensions>=4.10.0"
+
+
+def test_extras_other_systems_and_what_most_do_without_are_not_missed() -> None:
+    assert status(REQUIREMENT, torch_requiring("filelock", "typing-extensions", "triton")) == "pass"
+
+
+PINNING = ("sympy==1.13.1", "jinja2", 'numpy<2; extra == "old"', 'mpmath>=9; sys_platform == "win32"')
+
+
+def requiring(*others: Distribution, **changes: Any) -> Environment:
+    """PyTorch that pins SymPy, which has bounds of its own."""
+    own = (dist("torch", "2.9.1", requires=PINNING), dist("jinja2", "3.1", requires=("markupsafe>=2.0",)))
+    return but(venv(torch("2.9.1+cu128"), **changes), distributions=(*own, *others))
+
+
+@pytest.mark.parametrize(
+    ("sympy", "mpmath", "markupsafe", "said"),
+    [
+        ("1.13.1", "1.3.0", "2.1", None),
+        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, and 1.14.0 is there"),
+        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), and 1.4.0 is there"),
+        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), and 1.1 is there"),
+    ],
+)
+def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
+    of_sympy = dist("sympy", sympy, requires=("mpmath<1.4",))
+    there = (of_sympy, dist("mpmath", mpmath), dist("markupsafe", markupsafe))
+    check = check_of(REQUIREMENT, on(requiring(*there)))
+    assert check.status == ("warn" if said else "pass")
+    assert said is None or (said in check.message and check.fixes[-1].command[-1] == said.partition(",")[0].split()[0])
+    of_conda = [but(each, channel="conda") for each in there]
+    assert status(REQUIREMENT, requiring(*of_conda)) is None
+
+
+@pytest.mark.parametrize(("version", "said"), [("1.12", "1.12 is there"), ("", "a copy of unknown version is there")])
+@pytest.mark.parametrize(("led_by", "word"), [("PYTHONPATH", "PYTHONPATH"), ("user site", "PYTHONNOUSERSITE=1")])
+def test_the_copy_that_is_imported_counts(version: str, said: str, led_by: str, word: str) -> None:
+    first = dist("sympy", version, path="/x/sympy", led_by=led_by)
+    good, bad_one = dist("sympy", "1.13.1"), dist("sympy", "1.11")
+    check = check_of(REQUIREMENT, on(requiring(first, good)))
+    assert (check.status, f"{said}, imported from /x (by {led_by})" in check.message) == ("warn", True)
+    assert [word in fix.command for fix in check.fixes] == [True]
+    both = check_of(REQUIREMENT, on(requiring(first, bad_one))).fixes
+    assert [(word in fix.command, fix.command[-1], fix.continues) for fix in both] == [
+        (True, "python", False),
+        (False, "sympy==1.13.1", True),
+    ]
+
+
+def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
+    ran = Trial(imported=True)
+    assert status(REQUIREMENT, torch_requiring("triton", trial=ran)) == "note"
+
+
+def test_of_an_environment_with_condas_packages_nothing_is_missed() -> None:
+    mixed = torch_requiring()
+    conda = but(mixed, distributions=(*(mixed.distributions or ()), dist("filelock", "3.1", channel="conda")))
+    assert status(REQUIREMENT, conda) is None
+
+
+def test_an_extension_without_what_it_extends_fails() -> None:
+    vision = extension("torchvision", "0.24.1+cu128", loads=(load("libcudart.so.12", path=None),))
+    alone = but(venv(vision), distributions=(dist("torchvision", "0.24.1", requires=("torch==2.9.1", "numpy")),))
+    check = check_of(REQUIREMENT, on(alone))
+    assert (check.status, check.fixes[0].command[-2:]) == ("fail", ("torch==2.9.1", "numpy"))
+    assert statuses("cuda-library-missing", on(alone)) == ()
+
+
+def test_one_build_stands_in_for_another() -> None:
+    lines = ("onnxruntime>=1.20", "opencv-python>=4.8", "tensorflow>=2")
+    there = ("onnxruntime-gpu", "opencv-contrib-python-headless", "tensorflow-cpu")
+    packages = (dist("torch", "2.9.1", requires=lines), *(dist(name, "4.15.0") for name in there))
+    assert status(REQUIREMENT, but(venv(torch("2.9.1")), distributions=packages)) == "pass"
+
+
+def test_two_plugins_account_for_what_either_of_them_lacks() -> None:
+    parts = {name: dist(name, "0.7.2") for name in ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")}
+    jax = Framework(source="file", name="jax", version="0.7.2", cuda="12", cpu_only=False)
+    lacking = (load("libcudnn.so.9", path=None, found_by=None, optional=True),)
+    plugins = [
+        Framework(
+            source="elf", name=f"jax-cuda{major}-plugin", version="0.7.2", extends="jax", cuda=f"{major}.0",
+            cpu_only=False, loads=lacking, loads_complete=True,
+        )
+        for major in (12, 13)
+    ]  # fmt: skip
+    snapshot = on(but(venv(jax, *plugins), distributions=tuple(parts.values())))
+    (cause,) = checks_of(JAX, snapshot)
+    assert {each.explained_by for each in checks_of("cudnn-missing", snapshot)} == {cause.id}
+    assert statuses("cuda-major-mismatch", snapshot) == ()
+
+
+# --- Two packages of ONNX Runtime in two folders ----------------------------------------------------------------------
+
+BEFORE = "/srv/libraries"
+APART = (
+    dist("onnxruntime", "1.22.0", path=f"{BEFORE}/onnxruntime-1.22.0.dist-info"),
+    dist("onnxruntime-gpu", "1.22.0", path=f"{SITE}/onnxruntime_gpu-1.22.0.dist-info"),
+)
+
+
+def test_a_cpu_package_that_pythonpath_puts_first() -> None:
+    first = ort(
+        "onnxruntime", cpu_only=True, path=f"{BEFORE}/onnxruntime",
+        problem=f"PYTHONPATH puts {BEFORE}/onnxruntime before {SITE}/onnxruntime",
+    )  # fmt: skip
+    check = check_of(ORT, on(but(venv(first), distributions=APART)))
+    assert (check.status, check.title) == ("fail", "The CPU package of ONNX Runtime is found before the GPU package")
+    (fix,) = check.fixes
+    assert fix.command[:3] == ("env", "-u", "PYTHONPATH")
+    assert BEFORE in fix.text
+
+
+def test_a_gpu_package_that_comes_first_is_in_nobodys_way() -> None:
+    first = ort("onnxruntime-gpu", cpu_only=False, path=f"{BEFORE}/onnxruntime")
+    assert status(ORT, but(venv(first), distributions=APART)) is None
+
+
+def test_a_provider_that_another_package_left_is_not_called_its_own() -> None:
+    left = ort("onnxruntime", cpu_only=True, providers=("CUDA", "TensorRT", "CPU"))
+    (check,) = checks_of("cpu-only-build", on(having(left)))
+    assert "only: CUDA" not in check.message
+    assert "another package's" in check.message

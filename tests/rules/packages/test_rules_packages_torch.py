@@ -1,0 +1,230 @@
+"""Packages that are built for one PyTorch, beside another one: found on machines and in lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.snapshot import Environment, Framework
+from tests.every import every
+from tests.rules.machines import VENV, bad, but, check_of, checks_of, judge, machine, torch
+from tests.rules.packages.packages_here import NOT_IMPORTED, RAN, SITE, beside_torch, dist, extension, having, on
+
+FAMILY = "torch-family-mismatch"
+EXTENSION = "extension-built-for-other-torch"
+BINARY = "extension-binary-missing"
+
+VISION = extension("torchvision", "0.20.1+cu124", requires=("numpy", "torch (==2.5.1)"), built_for={"torch": "2.5.1"})
+OLD_VISION = extension("torchvision", "0.19.1+cu124", requires=("torch (==2.4.1)",), built_for={"torch": "2.4.1"})
+SYMBOL = "_ZN3c104cuda9SetDeviceEi"
+FLASH = extension(
+    "flash-attn", "2.7.4.post1+cu12torch2.5cxx11abiFALSE", built_for={"torch": "2.5"}, requires=("torch",)
+)
+
+
+def listed(*packages: tuple[str, str], torch_version: str = "2.5.1") -> Any:
+    """A text that lists PyTorch and these packages."""
+    return on(having(torch(torch_version), distributions=tuple(dist(*package) for package in packages)))
+
+
+def ids(snapshot: Any, rule: str) -> dict[str, str]:
+    return {check.subject.key.rpartition(":")[2]: check.status for check in judge(snapshot) if check.rule == rule}
+
+
+# --- the family ---------------------------------------------------------------------------------------------------
+
+
+def test_torchvision_of_this_release_fits() -> None:
+    snapshot = beside_torch(VISION)
+    assert ids(snapshot, FAMILY) == {"torchvision": "pass"}
+    assert bad(snapshot) == []
+
+
+def test_torchvision_of_another_release_that_misses_symbols() -> None:
+    check = check_of(FAMILY, beside_torch(but(OLD_VISION, unresolved=(SYMBOL, "PyList_New"))))
+    assert (check.status, check.title) == (
+        "fail",
+        "torchvision 0.19.1+cu124 belongs to another PyTorch than 2.5.1+cu124",
+    )
+    assert check.evidence[0].value == SYMBOL
+    assert check.evidence[1].value == f"{SITE}/torchvision/_C.so"
+    assert check.fixes[0].command == (
+        f"{VENV}/bin/python", "-m", "pip", "install", "--no-deps", "torchvision==0.20.1",
+        "--index-url", "https://download.pytorch.org/whl/cu124",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"unresolved": None}, "fail"),
+        ({}, "warn"),
+        ({"trial": NOT_IMPORTED}, "fail"),
+        ({"trial": RAN}, "note"),
+    ],
+)
+def test_how_much_another_release_matters(changes: dict[str, Any], status: str) -> None:
+    assert check_of(FAMILY, beside_torch(but(OLD_VISION, **changes))).status == status
+
+
+def test_another_last_number_is_a_remark() -> None:
+    assert ids(beside_torch(VISION, version="2.5.0+cu124"), FAMILY) == {"torchvision": "note"}
+
+
+def test_torchvision_for_another_major_of_cuda_is_refused_by_torchvision_itself() -> None:
+    check = check_of(FAMILY, beside_torch(but(VISION, cuda="11.8")))
+    assert (check.status, "built for CUDA 11.8" in check.message) == ("fail", True)
+
+
+def test_of_a_release_that_nobody_knows_nothing_is_said() -> None:
+    unknown = but(VISION, version="99.1", requires=(), built_for={}, unresolved=None)
+    assert ids(beside_torch(unknown), FAMILY) == {"torchvision": "pass"}
+    assert ids(listed(("torchvision", "99.1")), FAMILY) == {}
+
+
+def test_triton_is_held_against_what_pytorch_pins() -> None:
+    pinning = torch(requires=('triton==3.1.0; platform_system == "Linux"',))
+    triton = Framework(source="wheel metadata", name="triton", version="3.3.0", path=f"{SITE}/triton")
+    check = check_of(FAMILY, on(having(pinning, triton)))
+    assert (check.status, check.subject.key) == ("warn", f"{VENV}:triton")
+    assert "triton==3.1.0" in check.fixes[0].command
+    assert ids(on(having(pinning, but(triton, version="3.1.0"))), FAMILY) == {"triton": "pass"}
+
+
+def test_a_list_of_packages_is_enough() -> None:
+    snapshot = listed(("torchvision", "0.23.0"), ("torchaudio", "2.8.0"))
+    check = check_of(FAMILY, snapshot)
+    assert (check.status, check.subject.key) == ("fail", f"{VENV}:torch")
+    assert "torchvision==0.20.1" in check.fixes[0].command
+    assert [source.address for source in check.sources]
+
+
+def test_a_list_that_fits() -> None:
+    assert bad(listed(("torchvision", "0.20.1"), ("torchaudio", "2.5.1"), ("triton", "3.1.0"))) == []
+
+
+def test_without_pytorch_the_question_does_not_arise() -> None:
+    assert checks_of(FAMILY, on(having(VISION))) == ()
+
+
+# --- extensions ---------------------------------------------------------------------------------------------------
+
+
+def test_an_extension_that_finds_all_its_symbols_fits() -> None:
+    assert ids(beside_torch(FLASH), EXTENSION) == {"flash-attn": "pass"}
+
+
+def test_an_extension_that_misses_symbols() -> None:
+    check = check_of(EXTENSION, beside_torch(but(FLASH, unresolved=(SYMBOL,)), version="2.6.0+cu124"))
+    assert check.status == "fail"
+    assert check.subject.key == f"{VENV}:flash-attn"
+    assert "--no-build-isolation" in check.fixes[0].command
+    assert "flash-attn==2.7.4.post1" in check.fixes[0].command
+
+
+def test_the_other_abi_is_named() -> None:
+    other = but(
+        FLASH, unresolved=("_ZN3c105ErrorC2ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",)
+    )
+    assert "_GLIBCXX_USE_CXX11_ABI" in check_of(EXTENSION, beside_torch(other)).message
+
+
+def test_a_pytorch_without_cuda_beside_an_extension_for_cuda() -> None:
+    cpu = on(having(torch("2.5.1+cpu", None), but(FLASH, unresolved=(SYMBOL,))))
+    assert "built for CUDA, and this PyTorch for the CPU alone" in check_of(EXTENSION, cpu).message
+
+
+def test_symbols_that_are_not_pytorchs_are_no_sign_of_another_pytorch() -> None:
+    assert ids(beside_torch(but(FLASH, unresolved=("cublasLtMatmul",))), EXTENSION) == {"flash-attn": "pass"}
+
+
+def test_the_label_of_a_build_for_another_torch() -> None:
+    other = but(FLASH, built_for={"torch": "2.4"}, unresolved=None)
+    check = check_of(EXTENSION, beside_torch(other))
+    assert (check.status, "was built for torch 2.4" in check.message) == ("fail", True)
+
+
+def test_a_range_that_is_met_outranks_what_it_was_built_with() -> None:
+    stable = extension("xformers", "0.0.35", built_for={"torch": "2.10.0+cu128"}, requires=("torch>=2.10",))
+    assert ids(beside_torch(stable, version="2.11.0+cu130"), EXTENSION) == {"xformers": "pass"}
+    assert ids(beside_torch(stable, version="2.9.1+cu128"), EXTENSION) == {"xformers": "warn"}
+
+
+@every(
+    [
+        (("flash-attn", "2.5.5+cu118torch2.2cxx11abitrue"), "fail"),
+        (("pyg-lib", "0.4.0+pt26cu124"), "fail"),
+        (("pyg-lib", "0.4.0+pt25cu124"), None),
+        (("xformers", "0.0.27"), "fail"),
+        (("xformers", "0.0.28.post3"), None),
+        (("vllm", "0.6.3.post1"), "fail"),
+        (("torchmetrics", "1.0.0"), None),
+        (("torch-scatter", "2.1.2"), None),
+    ]
+)
+def test_a_label_or_a_known_release_in_a_list(package: tuple[str, str], status: str | None) -> None:
+    assert ids(listed(package), EXTENSION).get("torch") == status
+
+
+def test_an_extension_of_something_else_is_left_alone() -> None:
+    other = extension("numba-cuda", "0.30.4", extends="numba", unresolved=None)
+    assert ids(beside_torch(other), EXTENSION) == {}
+
+
+def test_several_are_told_in_one_finding() -> None:
+    check = check_of(EXTENSION, listed(("xformers", "0.0.27"), ("vllm", "0.6.3.post1")))
+    assert check.title.endswith("(and 1 more)")
+    assert len(check.fixes) == 2
+
+
+def test_it_accounts_for_the_import_that_fails() -> None:
+    broken = but(FLASH, unresolved=(SYMBOL,), trial=NOT_IMPORTED)
+    (failed,) = [
+        check
+        for check in judge(beside_torch(broken))
+        if check.rule == "framework-import-fails" and check.subject.key.endswith("flash-attn")
+    ]
+    assert failed.explained_by == f"{EXTENSION}@{VENV}:flash-attn"
+
+
+# --- compiled parts -----------------------------------------------------------------------------------------------
+
+
+def test_an_extension_with_its_parts() -> None:
+    assert ids(beside_torch(FLASH), BINARY) == {"flash-attn": "pass"}
+
+
+def test_flash_attn_without_its_part() -> None:
+    check = check_of(BINARY, beside_torch(but(FLASH, binaries=(), unresolved=None)))
+    assert (check.status, check.title.startswith("flash-attn 2.7.4.post1+cu12")) == ("fail", True)
+    assert "--no-build-isolation" in check.fixes[0].command
+
+
+def test_bitsandbytes_without_a_library_for_this_cuda() -> None:
+    problem = "it has libraries for CUDA 11.7, 11.8, and none for 12.4, which it would load"
+    wrong = extension("bitsandbytes", "0.41.3", binaries=None, unresolved=None, problem=problem)
+    check = check_of(BINARY, beside_torch(wrong))
+    assert (check.status, problem in check.message) == ("fail", True)
+
+
+def test_xformers_goes_on_without() -> None:
+    wrong = extension("xformers", "0.0.28.post3", binaries=(), unresolved=None)
+    assert ids(beside_torch(wrong), BINARY) == {"xformers": "warn"}
+
+
+@pytest.mark.parametrize("changes", [{"binaries": None}, {"path": None}, {"binaries": (), "trial": RAN}])
+def test_where_nobody_looked_or_it_ran_nothing_is_said(changes: dict[str, Any]) -> None:
+    assert ids(beside_torch(but(FLASH, **changes)), BINARY) == {}
+
+
+def test_what_is_python_alone_needs_no_parts() -> None:
+    assert ids(beside_torch(extension("deepspeed", "0.16.2", binaries=())), BINARY) == {}
+
+
+def test_other_environments_are_not_judged() -> None:
+    other: Environment = but(having(torch(), OLD_VISION), key="/other", judged=False)
+    found = machine()
+    assert found.environments is not None
+    both = but(found, environments__items=(*found.environments.items, other))
+    assert checks_of(FAMILY, both) == ()

@@ -1,0 +1,109 @@
+"""A whole ``envcheck bench --full`` as two H200 gave it: what goes with every figure, and how all of it is judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from envcheck.collect.bench_plan import Bench
+from envcheck.compat.load import tables
+from envcheck.compat.performance.expected import Expectation, expectation
+from envcheck.pipeline import session
+from envcheck.pipeline.session import Request
+from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.snapshot import Measurement, Snapshot
+from tests.every import every
+from tests.rules.machines import but, machine
+
+FILE = Path(__file__).parents[1] / "recorded" / "h200x2-bench-full.json"
+
+
+class Recorded(msgspec.Struct):
+    recorded: str
+    gpus: Any
+    measurements: list[Measurement]
+
+
+RECORDED = msgspec.json.decode(FILE.read_bytes(), type=Recorded)
+FIGURES = [measured for measured in RECORDED.measurements if measured.value is not None]
+UNVERIFIED = {"kernel-launch", "launch-and-sync"}
+"""What has no result."""
+CONDITIONS = (
+    "sm_clock",
+    "memory_clock",
+    "power",
+    "temperature",
+    "utilisation",
+    "power_limit",
+    "power_limit_default",
+    "pcie_generation",
+    "pcie_width",
+    "ecc",
+    "utilisation_before",
+    "memory_before",
+    "temperature_before",
+    "temperature_after",
+)
+GPUS = msgspec.convert({"gpus": RECORDED.gpus}, Snapshot).gpus
+SNAPSHOT = but(machine(), gpus=GPUS, measurements=tuple(RECORDED.measurements))
+
+
+def called(measured: Measurement) -> str:
+    parts = (measured.name, measured.precision, measured.shape, measured.burst, measured.variant, measured.gpu)
+    return "-".join(str(part) for part in parts)
+
+
+@every(FIGURES)
+def test_conditions_go_with_every_figure(measured: Measurement) -> None:
+    conditions = measured.conditions
+    assert conditions is not None
+    assert conditions.samples > 0
+    assert [name for name in CONDITIONS if getattr(conditions, name) is None] == []
+
+
+@every(FIGURES)
+def test_every_result_was_verified(measured: Measurement) -> None:
+    if measured.name in UNVERIFIED:
+        assert measured.verification is None
+        return
+    assert measured.verification is not None
+    assert (measured.verification.right, measured.verification.wrong) == (True, 0)
+    assert measured.verification.checked > 0
+
+
+def test_what_was_not_measured_says_why() -> None:
+    missing = {(measured.name, measured.missing) for measured in RECORDED.measurements if measured.value is None}
+    assert missing == {
+        ("host-to-device", "not measured: sysfs shows no second NUMA node"),
+        ("device-to-host", "not measured: sysfs shows no second NUMA node"),
+        ("all-reduce", "collectives (NCCL) are not measured; the copies between GPUs are"),
+    }
+
+
+def test_both_directions_at_once_were_verified_word_by_word() -> None:
+    words = {
+        measured.name: measured.verification.checked
+        for measured in FIGURES
+        if measured.verification and (measured.name == "both-directions" or "both" in (measured.variant or ""))
+    }
+    assert words == {"both-directions": 2 * (256 << 20) // 8, "peer-to-peer": 2 * (512 << 20) // 8}
+
+
+def test_nothing_is_wrong_with_sound_gpus() -> None:
+    report = session.judge(SNAPSHOT, Request(only=MEASURED, bench=Bench(full=True)))
+    assert report.verdict == "pass", report.headline
+    assert {check.status for check in report.checks} == {"pass", "skipped"}
+
+
+@every([each for each in FIGURES if each.burst is False])
+def test_sustained_products_have_bands_of_their_own(measured: Measurement) -> None:
+    assert GPUS is not None
+    gpu = next(gpu for gpu in GPUS.items if gpu.uuid == measured.gpu)
+    found = expectation(tables(), gpu, measured)
+    assert isinstance(found, Expectation)
+    assert found.judgement == "pass"
+    assert found.wide is (measured.precision != "bf16")
+    assert found.clock_share is not None
+    assert found.clock_share < 1  # at the power limit

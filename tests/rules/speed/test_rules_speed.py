@@ -1,0 +1,385 @@
+"""Rules on measured figures: each status, the cause in words, and when no verdict is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.checks import Check
+from envcheck.rules.catalog import find_rule
+from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.snapshot import Gpu, Measurement, Mig, ProbeRun, Snapshot
+from tests.every import every
+from tests.rules.machines import but, check_of, checks_of, geforce, h200, judge, machine, variables
+from tests.rules.speed.measurements import (
+    conditions,
+    figure,
+    gemm,
+    memory_copy,
+    memory_read,
+    right,
+    span,
+    to_gpu,
+    to_peer,
+    wrong,
+)
+
+SLOW = ("slow-gpu-memory", "slow-gemm", "slow-host-link", "slow-peer-link")
+
+
+def measured(*figures: Measurement, gpu: Gpu | None = None, **changes: Any) -> Snapshot:
+    return machine(gpu or h200(sm_count=132), measurements=figures, **changes)
+
+
+def speed(found: Measurement, gpu: Gpu | None = None) -> Check:
+    """The check of a figure's size."""
+    (check,) = [check for check in judge(measured(found, gpu=gpu)) if check.rule in SLOW]
+    return check
+
+
+# --- statuses -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "rule"),
+    [
+        (memory_copy(), "slow-gpu-memory"),
+        (memory_read(), "slow-gpu-memory"),
+        (gemm(), "slow-gemm"),
+        (gemm("fp8", 1565e12), "slow-gemm"),
+        (to_gpu(), "slow-host-link"),
+        (to_peer(), "slow-peer-link"),
+    ],
+)
+def test_what_an_h200_gave_passes(found: Measurement, rule: str) -> None:
+    check = speed(found)
+    assert (check.rule, check.status, check.decided_by) == (rule, "pass", "measured")
+    assert "of the ceiling" in check.title
+    assert check.sources
+    assert {evidence.what for evidence in check.evidence} == {"measured", "expected", "during the run"}
+
+
+@every(
+    [
+        (memory_copy(3.9e12), "warn"),
+        (memory_copy(3.0e12), "fail"),
+        (gemm(value=650e12), "warn"),
+        (gemm(value=300e12), "fail"),
+        (to_gpu(47e9), "warn"),
+        (to_gpu(12e9), "fail"),
+        (to_peer(330e9), "warn"),
+        (to_peer(150e9), "fail"),
+    ]
+)
+def test_what_is_too_slow_warns_and_what_is_far_too_slow_fails(found: Measurement, status: str) -> None:
+    check = speed(found)
+    assert check.status == status
+    assert "only" in check.title
+    assert "sound GPUs reach" in check.message
+    assert len(check.title) <= 80
+
+
+def test_more_than_the_ceiling_is_an_error_of_the_measurement() -> None:
+    check = speed(memory_copy(5.2e12))
+    assert check.status == "unknown"
+    assert "error of the measurement" in check.message
+
+
+@pytest.mark.parametrize("value", [1e12, 1e9])
+def test_a_wide_band_never_fails(value: float) -> None:
+    ada = geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", sm_count=128)
+    check = speed(gemm(value=value), ada)
+    assert (check.status, check.confidence) == ("warn", "weak")
+    assert any("never measured here" in evidence.value for evidence in check.evidence)
+
+
+# --- not judged ---------------------------------------------------------------------------------------------------
+
+
+BUSY = conditions(utilisation_before=97.0)
+FULL = conditions(memory_before=100 << 30)
+
+
+@pytest.mark.parametrize(
+    ("found", "gpu", "words"),
+    [
+        (gemm(value=100e12, conditions=BUSY), h200(sm_count=132), "a kernel ran 97% of the time"),
+        (gemm(value=100e12, conditions=FULL), h200(sm_count=132), "100.0 of 140 GiB of its memory are in use"),
+        (gemm(value=100e12), h200(sm_count=132, mig=Mig(source="nvml", enabled=True)), "MIG mode"),
+        (memory_copy(1e12), h200(name="NVIDIA Frobnicator", pci_device_id="10de:ffff"), "is not listed"),
+        (to_peer(20e9, variant="one direction, PCIe"), h200(), "baseline"),
+    ],
+)
+def test_it_is_measured_not_judged_with_the_reason(found: Measurement, gpu: Gpu, words: str) -> None:
+    check = speed(found, gpu)
+    assert check.status == "skipped"
+    assert check.message.startswith("Measured, not judged: ")
+    assert words in check.message
+    assert check.title.endswith("not judged")
+
+
+def test_what_could_not_be_measured_says_why() -> None:
+    check = speed(but(gemm(), value=None, samples=(), missing="no cuBLASLt was found"))
+    assert (check.status, check.message) == ("skipped", "no cuBLASLt was found")
+    assert check.title.endswith("not measured")
+
+
+@pytest.mark.parametrize("variant", ["pageable", "pageable, near", "pinned, far"])
+def test_pageable_and_far_copies_are_not_judged_at_all(variant: str) -> None:
+    assert not checks_of("slow-host-link", measured(to_gpu(9e9, variant=variant)))
+
+
+def test_near_copies_are_judged() -> None:
+    assert speed(to_gpu(9e9, variant="pinned, near")).status == "fail"
+
+
+def test_the_question_does_not_arise_without_measurements() -> None:
+    assert not [check for check in judge(machine()) if check.rule in MEASURED]
+
+
+def test_a_figure_of_an_unknown_gpu_is_nobodys() -> None:
+    assert not [check for check in judge(measured(gemm(gpu="GPU-none"))) if check.rule in SLOW]
+
+
+# --- causes -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"throttle": {"sw_thermal_slowdown": 0.5}}, "because it was hot"),
+        ({"throttle": {"hw_thermal_slowdown": 0.5}}, "too hot (hardware)"),
+        ({"throttle": {"hw_power_brake_slowdown": 0.2}}, "power supply"),
+        ({"throttle": {"hw_slowdown": 0.2}}, "the hardware slowed"),
+        ({"throttle": {"applications_clocks_setting": 1.0}}, "application clocks"),
+        ({"power_limit": 400.0}, "power limit is 400 W, below the default of 700 W"),
+    ],
+)
+def test_the_cause_is_named(changes: dict[str, Any], words: str) -> None:
+    check = speed(gemm(value=300e12, conditions=conditions(**changes)))
+    assert check.status == "fail"
+    assert "Likely cause: " in check.message
+    assert words in check.message
+
+
+@pytest.mark.parametrize("changes", [{}, {"throttle": {"sw_power_cap": 1.0}}, {"throttle": {"hw_slowdown": 0.01}}])
+def test_a_power_cap_at_the_default_limit_is_no_cause(changes: dict[str, Any]) -> None:
+    assert speed(gemm(value=300e12, conditions=conditions(**changes))).message.endswith("NVML names no cause.")
+
+
+def test_a_sustained_run_at_the_power_cap_is_held_to_its_own_clock() -> None:
+    """681 TFLOP/s: low for a burst, and what an H200 gives at 700 W."""
+    capped = conditions(sm_clock=span(1380e6, 1500e6, 1980e6), throttle={"sw_power_cap": 0.9})
+    assert speed(gemm(value=620e12, burst=False, conditions=capped)).status == "pass"
+    assert speed(gemm(value=580e12, burst=False, conditions=capped)).status == "warn"
+    assert speed(gemm(value=560e12, burst=True, conditions=capped)).status == "fail"
+
+
+HELD = [
+    {"throttle": {"sw_thermal_slowdown": 0.9}},
+    {"throttle": {"hw_thermal_slowdown": 0.9}},
+    {"throttle": {"hw_slowdown": 0.9}},
+    {"throttle": {"hw_power_brake_slowdown": 0.9}},
+    {"throttle": {"applications_clocks_setting": 0.9}},
+    {"power_limit": 400.0},
+]
+
+
+@pytest.mark.parametrize("changes", HELD)
+@pytest.mark.parametrize(("clock", "status"), [(1500e6, "warn"), (900e6, "fail")])
+def test_a_clock_that_is_held_down_is_no_pass_though_it_was_used_well(
+    changes: dict[str, Any], clock: float, status: str
+) -> None:
+    held = conditions(sm_clock=span(clock), **changes)
+    check = speed(gemm(value=0.77 * 132 * clock * 4096, conditions=held))
+    assert (check.status, "77% of the ceiling" in check.message) == (status, True)
+    assert check.title.endswith("held down")
+
+
+@pytest.mark.parametrize("changes", HELD)
+def test_a_sustained_run_that_is_held_down_is_a_warning(changes: dict[str, Any]) -> None:
+    held = conditions(sm_clock=span(900e6), **changes)
+    assert speed(gemm(value=0.8 * 132 * 900e6 * 4096, burst=False, conditions=held)).status == "warn"
+
+
+def test_memory_that_is_fast_enough_is_not_held_down() -> None:
+    assert speed(memory_copy(conditions=conditions(throttle={"sw_thermal_slowdown": 0.9}))).status == "pass"
+
+
+def test_a_sustained_product_that_nobody_measured_is_held_to_a_floor() -> None:
+    found = speed(gemm("fp8", 0.5 * 132 * 1500e6 * 8192, burst=False, conditions=conditions(sm_clock=span(1500e6))))
+    assert found.status == "pass"
+    (expected,) = [evidence.value for evidence in found.evidence if evidence.what == "expected"]
+    assert "a floor: never measured here" in expected
+
+
+def test_the_share_is_split_in_words() -> None:
+    slowed = conditions(sm_clock=span(990e6, 990e6, 1980e6), throttle={"sw_thermal_slowdown": 0.9})
+    message = speed(gemm(value=400e12, conditions=slowed)).message
+    assert "75% of what its clock allowed, and the clock was 50% of the data sheet's" in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"pcie_width": 4}, "runs with 4 of 16 lanes"),
+        ({"pcie_generation": 3}, "stayed at generation 3 of 5 under load"),
+    ],
+)
+def test_a_degraded_link_is_named(changes: dict[str, Any], words: str) -> None:
+    check = speed(to_gpu(1e9, conditions=conditions(**changes)))
+    assert check.status == "fail"
+    assert words in check.message
+
+
+def test_conditions_of_the_run_are_evidence() -> None:
+    (during,) = [item for item in speed(gemm()).evidence if item.what == "during the run"]
+    assert during.value == "SM clock 1980 MHz, power 605 W, limit 700 W, 50 C"
+
+
+# --- results, stragglers, baseline --------------------------------------------------------------------------------
+
+
+def test_a_right_result_passes_and_a_wrong_one_fails() -> None:
+    assert check_of("wrong-result", measured(gemm(verification=right()))).status == "pass"
+    check = check_of("wrong-result", measured(gemm(verification=wrong(3))))
+    assert (check.status, check.action) == ("fail", "drain")
+    assert "3 of 1,024 checked elements are wrong" in check.message
+    assert [item.value for item in check.evidence if item.what == "greatest error"] == ["0.5, tolerated 2e-05"]
+
+
+def test_a_wrong_result_fails_whatever_else_ran_on_the_gpu() -> None:
+    assert check_of("wrong-result", measured(gemm(verification=wrong(), conditions=BUSY))).status == "fail"
+
+
+def test_what_was_not_verified_is_not_called_right() -> None:
+    assert not checks_of("wrong-result", measured(gemm(verification=None)))
+
+
+def eight(*values: float, **more: Any) -> Snapshot:
+    gpus = [h200(number, sm_count=132) for number in range(len(values))]
+    figures = [gemm(value=value, gpu=gpu.uuid, **more) for value, gpu in zip(values, gpus, strict=True)]
+    return machine(*gpus, measurements=tuple(figures))
+
+
+def test_a_straggler_is_named() -> None:
+    check = check_of("gpu-straggler", eight(820e12, 815e12, 700e12, 830e12))
+    assert check.status == "warn"
+    assert "GPU 2" in check.title
+    assert "GPU 1" not in check.title
+
+
+def test_gpus_that_agree_pass() -> None:
+    assert check_of("gpu-straggler", eight(820e12, 815e12, 790e12, 830e12)).status == "pass"
+
+
+def test_two_gpus_have_no_middle() -> None:
+    assert not checks_of("gpu-straggler", eight(820e12, 400e12))
+
+
+def test_a_busy_gpu_is_no_straggler() -> None:
+    busy = eight(820e12, 815e12, 400e12, 830e12)
+    figures = [but(each, conditions=BUSY) if each.value == 400e12 else each for each in busy.measurements]
+    assert check_of("gpu-straggler", but(busy, measurements=tuple(figures))).status == "pass"
+
+
+def test_other_models_and_pairs_are_not_compared() -> None:
+    gpus = [h200(0), h200(1), h200(2), geforce("NVIDIA GeForce RTX 4090", "8.9", "10de:2684", 3)]
+    figures = [gemm(value=820e12 / (1 + 9 * (number == 3)), gpu=gpu.uuid) for number, gpu in enumerate(gpus)]
+    pairs = [to_peer(20e9 * (number + 1), gpu=gpu.uuid) for number, gpu in enumerate(gpus)]
+    found = check_of("gpu-straggler", machine(*gpus, measurements=(*figures, *pairs)))
+    assert found.status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "status"),
+    [
+        (memory_copy(4.29e12), memory_copy(4.30e12), "pass"),
+        (memory_copy(4.00e12), memory_copy(4.30e12), "warn"),
+        (memory_copy(4.50e12), memory_copy(4.30e12), "pass"),
+        (figure("copy-latency", 3e-6, "s"), figure("copy-latency", 2e-6, "s"), "warn"),
+        (figure("copy-latency", 1e-6, "s"), figure("copy-latency", 2e-6, "s"), "pass"),
+    ],
+)
+def test_a_figure_is_held_to_its_baseline(now: Measurement, before: Measurement, status: str) -> None:
+    check = check_of("slower-than-baseline", measured(now, baseline=(before,)))
+    assert check.status == status
+
+
+def test_a_wide_spread_is_tolerated() -> None:
+    noisy = memory_copy(4.0e12, samples=(3.6e12, 4.0e12, 4.4e12))
+    assert check_of("slower-than-baseline", measured(noisy, baseline=(memory_copy(4.3e12),))).status == "pass"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        memory_read(4.3e12),
+        memory_copy(4.3e12, gpu=h200(1).uuid),
+        gemm(shape=(4096, 4096, 4096)),
+        gemm(burst=False),
+        gemm("fp8"),
+    ],
+)
+def test_only_the_same_quantity_of_the_same_gpu_is_a_baseline(other: Measurement) -> None:
+    assert not checks_of("slower-than-baseline", measured(memory_copy(1e12), gemm(value=1e12), baseline=(other,)))
+
+
+def test_a_busy_gpu_is_not_held_to_its_baseline() -> None:
+    assert not checks_of(
+        "slower-than-baseline", measured(memory_copy(1e12, conditions=BUSY), baseline=(memory_copy(4.3e12),))
+    )
+
+
+# --- measurements that did not end --------------------------------------------------------------------------------
+
+
+def run(status: str, detail: str = "", **more: Any) -> ProbeRun:
+    return ProbeRun(name="bench_gemm", title="Matrix products", status=status, detail=detail, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("detail", "status", "result"),
+    [
+        ("timed out after 60 s while gemm fp32", "timed-out", "warn"),
+        ("crashed: SIGSEGV while gemm fp8", "crashed", "warn"),
+        ("CudaError: cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)", "failed", "warn"),
+        ("--timeout 3 s was reached while gemm fp8", "timed-out", "unknown"),
+        ("interrupted while gemm fp8", "failed", "unknown"),
+        ("not started: interrupted", "failed", "unknown"),
+    ],
+)
+def test_what_did_not_end_is_said(detail: str, status: str, result: str) -> None:
+    runs = (run(status, detail, gpu=h200().uuid),)
+    check = check_of("measurement-unfinished", measured(memory_copy(), runs=runs))
+    assert check.status == result
+    alone = check_of("measurement-unfinished", measured(memory_copy(conditions=BUSY), runs=runs))
+    assert alone.status == "unknown"  # nothing was judged, so there is no verdict
+    assert f"GPU 0 (NVIDIA H200): Matrix products: {detail}" in check.message
+
+
+@pytest.mark.parametrize("status", ["ok", "skipped", "absent"])
+def test_what_ended_or_was_not_started_did_not_fail(status: str) -> None:
+    assert not checks_of("measurement-unfinished", machine(runs=(run(status, "GPU 0 is busy"),)))
+
+
+# --- pages --------------------------------------------------------------------------------------------------------
+
+
+@every(MEASURED)
+def test_each_rule_has_its_page(name: str) -> None:
+    rule = find_rule(name)
+    assert rule is not None
+    for heading in ("What it checks", "Why it matters", "How to fix", "Sources"):
+        assert f"\n{heading}\n" in rule.documentation
+    assert rule.scope == "node"
+
+
+def test_a_variable_that_lowers_a_figure_is_named_beside_it() -> None:
+    slow = measured(gemm("tf32", value=50e12))
+    assert "NVIDIA_TF32_OVERRIDE" not in check_of("slow-gemm", slow).message
+    found = check_of("slow-gemm", but(slow, variables=variables(NVIDIA_TF32_OVERRIDE="0"))).message
+    assert "Likely cause: NVIDIA_TF32_OVERRIDE=0: cuBLAS" in found
+    other = but(measured(memory_copy(1e12)), variables=variables(NVIDIA_TF32_OVERRIDE="0"))
+    assert "NVIDIA_TF32_OVERRIDE" not in check_of("slow-gpu-memory", other).message

@@ -1,0 +1,522 @@
+"""What trials come to: findings about imports and GPUs, what explains them, and what they confirm.
+
+The errors are those of the real programs; the machines are put together by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.checks import Check
+from envcheck.compat.load import tables
+from envcheck.enrich.loads import observed_loads
+from envcheck.rules.api import Facts
+from envcheck.rules.facts.trials import failed, gpus_it_ran_on, imported, loaded, ran_on_gpu
+from envcheck.snapshot import Damaged, Framework, Load, Loaded, Shipped, Snapshot, Trial, TrialFile
+from tests.rules.machines import (
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    h200,
+    judge,
+    machine,
+    not_loaded,
+    torch,
+    venv,
+    with_venv,
+    without_gpu,
+)
+
+SITE = f"{VENV}/lib/python3.12/site-packages"
+PROOF = "the driver says that the result lies in device memory"
+NO_IMAGE = "RuntimeError: CUDA error: no kernel image is available for execution on the device (in a matrix product)"
+NO_DRIVER = (
+    "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and installed"
+)
+
+
+def trial(**changes: Any) -> Trial:
+    return but(Trial(source="trial", imported=True, import_seconds=2.0), **changes)
+
+
+def ran(**changes: Any) -> Trial:
+    found = trial(ran_on_gpu=True, seconds=0.4, device="cuda:0", proof=PROOF, gpu=h200().pci_bus_id)
+    return but(found, **changes)
+
+
+def tried(*frameworks: Framework, snapshot: Snapshot | None = None) -> Snapshot:
+    return with_venv(snapshot or machine(), venv(*frameworks))
+
+
+def of(rule: str, framework: str, snapshot: Snapshot) -> Check:
+    (found,) = [check for check in checks_of(rule, snapshot) if check.subject.key == f"{VENV}:{framework}"]
+    return found
+
+
+def test_without_a_trial_the_questions_do_not_arise() -> None:
+    rules = {check.rule for check in judge(machine())}
+    assert not rules & {"framework-import-fails", "framework-cannot-use-gpu", "loaded-library-differs"}
+
+
+def test_a_framework_that_ran_passes_by_proof() -> None:
+    snapshot = tried(torch(trial=ran()))
+    imports, runs = check_of("framework-import-fails", snapshot), check_of("framework-cannot-use-gpu", snapshot)
+    assert (imports.status, imports.decided_by) == ("pass", "framework-ran")
+    assert (runs.status, runs.decided_by) == ("pass", "framework-ran")
+    assert runs.title == "torch 2.5.1+cu124 ran on GPU 0 (NVIDIA H200)"
+    assert runs.evidence[0].value == f"cuda:0 in 0.4 s: {PROOF}"
+    assert cause(snapshot) is None
+
+
+def test_an_import_that_fails_is_told_with_its_error() -> None:
+    error = "ImportError: /x/libfoo.so.1: undefined symbol: bar"
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
+    assert (check.status, check.message, check.decided_by) == ("fail", error, "framework-ran")
+    assert check.title == "torch 2.5.1+cu124 cannot be imported"
+    assert check.evidence == ()
+
+
+def test_what_was_printed_is_evidence_and_said_once() -> None:
+    printed = ("CuDNN library needs to have matching major version", "ImportError: x")
+    failing = trial(imported=False, error="ImportError: x", warnings=printed)
+    check = check_of("framework-import-fails", tried(torch(trial=failing)))
+    assert check.message == "ImportError: x"
+    assert [(part.what, part.value, part.source) for part in check.evidence] == [
+        ("printed", printed[0], "torch in this environment")
+    ]
+
+
+@pytest.mark.parametrize("error", ["timed out after 150 s while importing torch", "killed by SIGKILL"])
+def test_an_end_from_outside_leaves_the_question_open(error: str) -> None:
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=None, error=error))))
+    assert (check.status, check.message) == ("unknown", error)
+    computing = tried(torch(trial=trial(ran_on_gpu=None, error=error)))
+    assert check_of("framework-import-fails", computing).status == "pass"
+    assert check_of("framework-cannot-use-gpu", computing).status == "unknown"
+
+
+def test_what_was_not_put_to_work_is_skipped_with_the_reason() -> None:
+    snapshot = tried(torch(trial=trial(skipped="there is no NVIDIA GPU here")), snapshot=without_gpu())
+    check = check_of("framework-cannot-use-gpu", snapshot)
+    assert (check.status, check.message) == ("skipped", "there is no NVIDIA GPU here")
+
+
+def test_a_crash_on_the_gpu_fails() -> None:
+    error = "crashed: SIGSEGV while computing a convolution"
+    check = check_of("framework-cannot-use-gpu", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
+    assert (check.status, check.title, check.message) == ("fail", "PyTorch cannot use the GPU", error)
+
+
+def test_a_later_operation_that_fails_is_a_failure_too() -> None:
+    error = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED (in a convolution)"
+    check = check_of("framework-cannot-use-gpu", tried(torch(trial=ran(error=error))))
+    assert check.status == "fail"
+    assert "reaches the GPU, and fails there" in check.title
+    assert check.message == error
+
+
+def runtime(**changes: Any) -> Framework:
+    found = Framework(
+        source="wheel metadata",
+        name="onnxruntime-gpu",
+        version="1.22.0",
+        cuda="12.4",
+        cpu_only=False,
+        providers=("CUDA", "CPU"),
+    )
+    return but(found, **changes)
+
+
+def test_a_silent_fallback_to_the_cpu_fails() -> None:
+    error = (
+        "CUDAExecutionProvider was left out and the CPU computes: libcublasLt.so.12: cannot open shared object file: "
+        "No such file or directory (in a matrix product)"
+    )
+    snapshot = tried(runtime(trial=trial(ran_on_gpu=False, error=error)))
+    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", snapshot)
+    assert check.status == "fail"
+    assert "libcublasLt.so.12" in check.message
+
+
+def test_a_call_that_must_come_first_is_a_note_with_that_call() -> None:
+    answers = {"needs": "onnxruntime.preload_dlls()"}
+    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(runtime(trial=ran(answers=answers))))
+    assert check.status == "note"
+    assert check.title == "onnxruntime-gpu 1.22.0 uses the GPU only after onnxruntime.preload_dlls()"
+    assert "onnxruntime.preload_dlls()" in check.fixes[0].text
+
+
+def test_of_a_build_for_the_cpu_another_rule_speaks() -> None:
+    cpu = torch("2.5.1+cpu", cuda=None, trial=trial(ran_on_gpu=False, error="AssertionError: Torch not compiled"))
+    assert checks_of("framework-cannot-use-gpu", tried(cpu)) == ()
+    assert cause(tried(cpu)) == "cpu-only-build"
+
+
+def test_of_what_may_be_there_for_the_cpu_it_is_a_note() -> None:
+    numba = Framework(source="file", name="numba", version="0.61.0", trial=trial(ran_on_gpu=False, error="x"))
+    assert of("framework-cannot-use-gpu", "numba", tried(numba)).status == "note"
+
+
+def test_what_is_there_for_cuda_speaks_for_what_may_be_there_for_the_cpu() -> None:
+    failing = trial(ran_on_gpu=False, error="CudaSupportError: no driver")
+    numba = Framework(source="file", name="numba", version="0.68.1", trial=failing)
+    target = Framework(source="file", name="numba-cuda", extends="numba", cpu_only=False, trial=failing)
+    found = checks_of("framework-cannot-use-gpu", tried(numba, target))
+    assert [(check.subject.key, check.status) for check in found] == [(f"{VENV}:numba-cuda", "fail")]
+    beside = tried(torch(), numba, target)
+    assert of("framework-cannot-use-gpu", "numba-cuda", beside).status == "warn", "others there use the GPU"
+
+
+def test_an_extension_of_a_framework_that_cannot_use_the_gpu_is_not_told_twice() -> None:
+    failing = trial(ran_on_gpu=False, error="RuntimeError: x")
+    extension = Framework(source="file", name="xformers", extends="torch", cpu_only=False, trial=failing)
+    check = of("framework-cannot-use-gpu", "xformers", tried(torch(trial=failing), extension))
+    assert (check.status, check.message) == ("skipped", "torch itself cannot use it")
+
+
+def test_the_page_cited_first_is_about_that_framework() -> None:
+    failing = runtime(trial=trial(ran_on_gpu=False, error="x"))
+    check = of("framework-cannot-use-gpu", "onnxruntime-gpu", tried(failing))
+    assert check.sources[0].title.startswith("ONNX Runtime")
+
+
+def test_an_extension_of_a_framework_that_fails_is_not_told_twice() -> None:
+    base = torch(trial=trial(imported=False, error="ImportError: x"))
+    extension = Framework(
+        source="wheel metadata",
+        name="flash-attn",
+        version="2.7.4",
+        extends="torch",
+        trial=trial(imported=False, error="ImportError: x"),
+    )
+    check = of("framework-import-fails", "flash-attn", tried(base, extension))
+    assert (check.status, check.message) == ("skipped", "torch itself cannot be imported")
+
+
+def test_wanting_a_driver_where_no_gpu_is_is_no_fault() -> None:
+    error = "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory"
+    failing = torch(trial=trial(imported=False, error=error))
+    assert check_of("framework-import-fails", tried(failing, snapshot=without_gpu())).status == "skipped"
+    assert check_of("framework-import-fails", tried(failing)).status == "fail"
+
+
+def test_the_machines_own_fault_explains_it() -> None:
+    failing = torch(trial=trial(ran_on_gpu=False, error=NO_DRIVER))
+    snapshot = tried(failing, snapshot=not_loaded())
+    check = check_of("framework-cannot-use-gpu", snapshot)
+    assert check.status == "fail"
+    assert check.explained_by is not None
+    assert check.explained_by.startswith("driver-not-loaded@")
+    assert cause(snapshot) == "driver-not-loaded"
+
+
+def test_an_error_confirms_the_rule_that_it_names_for_that_framework() -> None:
+    failing = torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE))
+    snapshot = tried(failing)
+    found = check_of("gpu-code-missing", snapshot)
+    assert (found.status, found.decided_by) == ("fail", "framework-ran")
+    assert found.subject.key == f"{VENV}:torch"
+    assert found.evidence[0].what == "said here by torch"
+    assert found.evidence[0].value == NO_IMAGE
+    assert check_of("framework-cannot-use-gpu", snapshot).explained_by == f"gpu-code-missing@{VENV}:torch"
+    assert cause(snapshot) == "gpu-code-missing"
+
+
+def test_the_cause_that_the_framework_names_goes_before_nearer_ones() -> None:
+    failing = torch(
+        "2.5.1+cu124",
+        gpu_code=("sm_50",),
+        trial=trial(ran_on_gpu=False, error="CUDA error: system not yet initialized"),
+    )
+    snapshot = tried(failing)
+    assert check_of("gpu-code-missing", snapshot).status == "fail"
+    explained = check_of("framework-cannot-use-gpu", snapshot).explained_by or ""
+    assert explained.startswith("fabric-manager-not-running@")
+
+
+def test_what_one_framework_says_is_not_held_against_another() -> None:
+    failing = torch(gpu_code=("sm_90",), trial=trial(ran_on_gpu=False, error=NO_IMAGE))
+    other = Framework(source="wheel metadata", name="cupy-cuda12x", cuda="12.4", cpu_only=False, gpu_code=("sm_90",))
+    snapshot = tried(failing, other)
+    statuses = {check.subject.key: check.status for check in checks_of("gpu-code-missing", snapshot)}
+    assert statuses[f"{VENV}:torch"] == "fail"
+    assert statuses.get(f"{VENV}:cupy-cuda12x", "pass") == "pass"
+
+
+def test_running_on_the_gpu_outranks_what_was_inferred() -> None:
+    old = machine(driver__release="450.80.02", driver__cuda="11.0")
+    unfit = torch(gpu_code=("sm_50",))
+    assert {check_of(rule, tried(unfit, snapshot=old)).status for rule in ("driver-too-old", "gpu-code-missing")} == {
+        "fail"
+    }
+    snapshot = tried(but(unfit, trial=ran()), snapshot=old)
+    for rule in ("driver-too-old", "gpu-code-missing", "cpu-only-build"):
+        check = check_of(rule, snapshot)
+        assert (check.status, check.decided_by) == ("pass", "framework-ran"), rule
+        assert PROOF in check.evidence[0].value
+
+
+def test_running_settles_what_is_not_known() -> None:
+    unknown = torch(cuda="12.4", version="99.0+cu124", gpu_code=None)
+    assert check_of("gpu-code-missing", tried(unknown)).status != "pass"
+    assert check_of("gpu-code-missing", tried(but(unknown, trial=ran()))).status == "pass"
+
+
+def test_running_on_one_gpu_says_nothing_of_another_kind() -> None:
+    mixed = machine(h200(0), h200(1), h200(2, name="NVIDIA T4", compute_capability="7.5"))
+    snapshot = tried(torch(gpu_code=("sm_50",), trial=ran()), snapshot=mixed)
+    check = check_of("gpu-code-missing", snapshot)
+    assert check.status == "fail"
+    assert "GPU 2 (NVIDIA T4)" in check.title
+
+
+def test_lines_of_a_trial_that_went_well_prove_nothing() -> None:
+    noisy = torch(trial=ran(warnings=("no kernel image is available for execution on the device", NO_DRIVER)))
+    assert [check.id for check in judge(tried(noisy)) if check.status in ("fail", "warn")] == []
+
+
+def test_a_frameworks_word_about_the_machine_counts_where_the_machine_knows_nothing() -> None:
+    error = "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+    snapshot = tried(torch(trial=trial(ran_on_gpu=False, error=error)))
+    check = check_of("fabric-manager-not-running", snapshot)
+    assert (check.status, check.subject.kind) == ("fail", "machine")
+
+
+LIBRARY = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+SYSTEM = "/usr/lib/x86_64-linux-gnu/libcudnn.so.9.14.0"
+
+
+def loads(*paths: str) -> tuple[Load, ...]:
+    return tuple(
+        Load(
+            source="elf",
+            name="libcudnn.so.9",
+            needed_by=f"{SITE}/torch/lib/libtorch_cuda.so",
+            path=path,
+            version="9.1.0",
+        )
+        for path in paths
+    )
+
+
+def in_map(path: str, version: str | None = "9.1.0") -> tuple[Loaded, ...]:
+    driver = Loaded(source="memory map", path="/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14", family="cuda")
+    return (driver, Loaded(source="memory map", path=path, family="cudnn", version=version))
+
+
+def test_the_library_that_was_predicted_is_the_one_in_the_map() -> None:
+    check = check_of("loaded-library-differs", tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(LIBRARY)))))
+    assert (check.status, check.title) == ("pass", "torch 2.5.1+cu124 loaded 1 library where its files predict them")
+
+
+def test_another_library_in_the_map_is_a_note_with_both_paths() -> None:
+    snapshot = tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0"))))
+    check = check_of("loaded-library-differs", snapshot)
+    assert (check.status, check.decided_by) == ("note", "framework-ran")
+    assert [part.value for part in check.evidence] == [f"{SYSTEM} (9.14.0)", f"{LIBRARY} (9.1.0)"]
+    assert cause(snapshot) is None
+
+
+def test_what_was_not_found_or_not_loaded_is_not_compared() -> None:
+    unfound = tuple(but(load, path=None) for load in loads(LIBRARY))
+    assert checks_of("loaded-library-differs", tried(torch(loads=unfound, trial=ran(libraries=in_map(LIBRARY))))) == ()
+    nothing = tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(LIBRARY)[:1])))
+    assert checks_of("loaded-library-differs", nothing) == ()
+
+
+def test_a_library_that_was_loaded_although_none_was_found_is_told() -> None:
+    unfound = tuple(but(load, path=None) for load in loads(LIBRARY))
+    framework = torch(loads=unfound, trial=ran(libraries=in_map(SYSTEM)))
+    check = check_of("loaded-library-differs", observed_loads(tried(framework)))
+    assert check.status == "note"
+    assert [part.value for part in check.evidence] == [f"{SYSTEM} (9.1.0)", "libcudnn.so.9 is not found"]
+
+
+def test_what_a_plugin_would_be_given_counts_for_its_framework() -> None:
+    jax = Framework(source="file", name="jax", version="0.5.0", cuda="12", trial=ran(libraries=in_map(SYSTEM)))
+    plugin = Framework(source="wheel metadata", name="jax-cuda12-plugin", extends="jax", loads=loads(LIBRARY))
+    assert of("loaded-library-differs", "jax", tried(jax, plugin)).status == "note"
+
+
+def test_facts_about_a_trial() -> None:
+    framework = torch(trial=ran(libraries=in_map(LIBRARY)))
+    facts = Facts(machine(h200(0), h200(1), h200(2, compute_capability="8.0")), tables())
+    assert ran_on_gpu(framework) is True
+    assert ran_on_gpu(torch()) is None
+    assert imported(framework) is True
+    assert imported(torch()) is None
+    assert [library.path for library in loaded(framework, "cudnn")] == [LIBRARY]
+    assert loaded(torch(), "cudnn") == ()
+    assert [gpu.index for gpu in gpus_it_ran_on(framework, facts)] == [0, 1]
+    assert not failed(framework)
+    assert not failed(torch())
+    assert failed(torch(trial=trial(imported=False)))
+    assert failed(torch(trial=ran(error="x")))
+    assert not failed(torch(trial=trial(error="timed out")))
+
+
+def file(path: str = f"{SITE}/numpy/__init__.py", **changes: Any) -> TrialFile:
+    return but(TrialFile(source="trial", path=path, role="error", owner="numpy==2.4.0", state="differs"), **changes)
+
+
+def stopped(*files: TrialFile, name: str = "torch", error: str = "SyntaxError: invalid syntax") -> Framework:
+    failing = trial(imported=False, error=error, files=files)
+    return (
+        torch(trial=failing) if name == "torch" else Framework(source="file", name=name, version="1.0", trial=failing)
+    )
+
+
+def test_a_failed_trial_starts_with_the_damaged_file_that_it_names() -> None:
+    found = tried(stopped(file(line=7, detail="it has 9 bytes, 7 were installed")))
+    check = check_of("file-stops-framework", found)
+    assert check.title == "numpy/__init__.py of numpy was changed after installation"
+    assert check.message.startswith(f"{SITE}/numpy/__init__.py, line 7 (installed by numpy==2.4.0): it has 9 bytes")
+    assert check.fixes[0].command[-4:] == ("install", "--force-reinstall", "--no-deps", "numpy==2.4.0")
+    assert check_of("framework-import-fails", found).explained_by == check.id
+    assert cause(found) == "file-stops-framework"
+
+
+def test_one_file_that_stops_five_frameworks_is_told_once() -> None:
+    names = ("torch", "jax", "cupy-cuda12x", "numba", "onnxruntime-gpu")
+    gone = file(role="module", state="gone", detail="No such file or directory")
+    found = tried(*(stopped(gone, name=name) for name in names))
+    check = check_of("file-stops-framework", found)
+    assert check.frameworks == ("torch", "jax", "onnxruntime-gpu", "cupy-cuda12x", "numba")
+    assert {each.explained_by for each in checks_of("framework-import-fails", found)} == {check.id}
+    assert check.title == "numpy/__init__.py of numpy is missing"
+    assert cause(found) == "file-stops-framework"
+
+
+def test_a_library_that_is_cut_off_is_not_taken_for_a_missing_one() -> None:
+    path = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+    damaged = file(path, owner="nvidia-cudnn-cu12==9.1.0.70", detail="it is empty")
+    found = tried(stopped(damaged, error=f"ImportError: {path}: file too short"))
+    assert check_of("file-stops-framework", found).title == "libcudnn.so.9 of nvidia-cudnn-cu12 is damaged"
+    assert cause(found) == "file-stops-framework"
+    assert "cudnn-missing" not in {check.rule for check in judge(found) if check.status == "fail"}
+
+
+def test_a_file_of_nobody_that_the_loader_refuses() -> None:
+    path = "/usr/local/cuda/lib64/libcusparse.so.12"
+    refused = file(path, owner=None, state=None)
+    found = tried(stopped(refused, error=f"ImportError: {path}: invalid ELF header"))
+    check = check_of("file-stops-framework", found)
+    assert check.title == "libcusparse.so.12 is damaged"
+    assert path in check.fixes[0].text
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        (file(state="as installed"),),
+        (file(owner=None, state="gone"),),
+        (file(role="frame", state="as installed"), file(role="frame", owner=None, state=None)),
+        (file("libcudart.so.11.0", owner=None, state=None),),
+        (),
+    ],
+)
+def test_files_that_are_as_installed_are_no_cause(files: tuple[TrialFile, ...]) -> None:
+    found = tried(stopped(*files))
+    assert checks_of("file-stops-framework", found) == ()
+    assert cause(found) == "framework-import-fails"
+
+
+def test_a_module_that_nothing_brings_is_named_with_who_wants_it() -> None:
+    frame = file(f"{SITE}/jax/core.py", role="frame", owner="jax==0.5.0", state="as installed")
+    found = tried(stopped(file("ml_dtypes", role="module", owner=None, state=None), frame, name="jax", error="x"))
+    check = check_of("file-stops-framework", found)
+    assert check.title == "No installed package provides the module ml_dtypes"
+    assert check.message.startswith("jax==0.5.0 imports ml_dtypes")
+
+
+def test_damage_that_another_finding_lists_is_told_there() -> None:
+    listed = Damaged(source="file", path=f"{SITE}/numpy-2.4.0.dist-info", problem="files of numpy==2.4.0 are gone")
+    environment = venv(stopped(file()), damaged=(listed,))
+    found = with_venv(machine(), environment)
+    assert check_of("file-stops-framework", found).explained_by == f"damaged-distribution@{VENV}"
+    other = with_venv(machine(), but(environment, damaged=(but(listed, path=f"{SITE}/six.dist-info", problem="x"),)))
+    assert check_of("file-stops-framework", other).explained_by is None
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        ("crashed: SIGSEGV while importing torch", "envcheck check --verify"),
+        ("crashed: SIGBUS while importing torch (last library loaded: /x/liba.so)", "envcheck check --verify"),
+        ("crashed: SIGILL while importing torch", "/proc/cpuinfo"),
+        ("exited with status 3 while importing torch", "by hand"),
+        ("ImportError: /x/liba.so: undefined symbol: f", "LD_DEBUG=libs"),
+        ("PermissionError: [Errno 13] Permission denied: '/x/a.py'", "readable"),
+        ("ValueError: something that nobody knows", "the whole traceback"),
+    ],
+)
+def test_every_failed_import_says_what_to_look_at_next(error: str, step: str) -> None:
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=False, error=error))))
+    told = " ".join((check.fixes[0].text, *check.fixes[0].command))
+    assert step in told
+    assert not {"PYTHON", "MODULE", "import MODULE"} & set(check.fixes[0].command)
+
+
+def test_a_crash_after_all_files_were_verified_says_where_to_look() -> None:
+    failing = torch(trial=trial(imported=False, error="crashed: SIGSEGV while importing torch"))
+    whole = Shipped(source="wheel metadata", files=9, bytes=9, complete=True)
+    check = check_of("framework-import-fails", with_venv(machine(), venv(failing, verified=whole)))
+    assert "faulthandler" in check.fixes[0].command
+    assert not any("--verify" in fix.command for fix in check.fixes)
+
+
+@pytest.mark.parametrize(
+    ("error", "step"),
+    [
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB (in a matrix product)", "nvidia-smi"),
+        ("ArithmeticError: the result is wrong (in a convolution)", "envcheck bench"),
+        ("RuntimeError: CUDA error: an illegal memory access was encountered", "CUDA_LAUNCH_BLOCKING=1"),
+        ("the result is on cpu and not in a GPU's memory (in a matrix product)", "finds no GPU"),
+        ("JAX_PLATFORMS=cpu has JAX compute on cpu", "env -u JAX_PLATFORMS"),
+        ("crashed: SIGABRT while computing a convolution", "faulthandler"),
+        ("RuntimeError: what nobody knows", "the whole traceback"),
+    ],
+)
+def test_every_failure_on_the_gpu_says_what_to_look_at_next(error: str, step: str) -> None:
+    check = check_of("framework-cannot-use-gpu", tried(torch(trial=trial(ran_on_gpu=False, error=error))))
+    assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
+
+
+@pytest.mark.parametrize(
+    ("error", "step"), [("timed out after 150 s while importing torch", "importtime"), ("killed by SIGKILL", "memory")]
+)
+def test_an_end_from_outside_says_what_to_look_at_next(error: str, step: str) -> None:
+    check = check_of("framework-import-fails", tried(torch(trial=trial(imported=None, error=error))))
+    assert step in " ".join((check.fixes[0].text, *check.fixes[0].command))
+
+
+CASES: list[tuple[str, str, Snapshot, str]] = [
+    ("file-stops-framework", "an edited file", tried(stopped(file())), "fail"),
+    (
+        "framework-import-fails",
+        "a symbol of another release",
+        tried(torch(trial=trial(imported=False, error="ImportError: /x/libfoo.so.1: undefined symbol: bar"))),
+        "fail",
+    ),
+    (
+        "framework-cannot-use-gpu",
+        "a crash in a convolution",
+        tried(torch(trial=trial(ran_on_gpu=False, error="crashed: SIGSEGV while computing a convolution"))),
+        "fail",
+    ),
+    (
+        "loaded-library-differs",
+        "the system's cuDNN before the wheel's",
+        tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(SYSTEM, "9.14.0")))),
+        "note",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "case", "snapshot", "status"), CASES, ids=lambda value: str(value)[:40])
+def test_cases(rule: str, case: str, snapshot: Snapshot, status: str) -> None:
+    assert check_of(rule, snapshot).status == status, case

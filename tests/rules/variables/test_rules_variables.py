@@ -1,0 +1,358 @@
+"""The rules on environment variables, and the relation between values and the rows of the matrix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from envcheck.collect.deaths import Noise
+from envcheck.compat.load import tables
+from envcheck.compat.relations.variables import effects, said_by, wrong
+from envcheck.rules.facts.variables import titled
+from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
+from probes import variables as probe
+from tests.every import every
+from tests.rules.machines import (
+    answered,
+    bad,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    driver,
+    eight,
+    error,
+    judge,
+    machine,
+    open_fails,
+    statuses,
+    torch,
+    venv,
+    with_venv,
+)
+
+ROWS = {row.name: row for row in tables().variables}
+
+
+def test_the_probe_gathers_every_variable_that_the_matrix_knows() -> None:
+    gathered = {name for name in ROWS if name in probe._NAMES or name.startswith(probe._PREFIXES)}
+    assert set(ROWS) - gathered == set()
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+GOOD = {
+    "PYTORCH_CUDA_ALLOC_CONF": [
+        "", "max_split_size_mb:128", "expandable_segments:True", "max_split_size_mb:128,", " max_split_size_mb : 128 ",
+        "garbage_collection_threshold:0.8,max_split_size_mb:512", "backend:cudaMallocAsync",
+        "roundup_power2_divisions:[64:8,256:4,1024:4,>:1],expandable_segments:True", "max_split_size_mb:20",
+    ],
+    "XLA_FLAGS": ["", "--xla_gpu_autotune_level=4", " --a=1 --b", "/etc/xla.flags", "flags.txt"],
+    "JAX_PLATFORMS": ["", "cuda", "cpu", "cuda,cpu", "tpu,cpu"],
+    "JAX_ENABLE_X64": ["1", "True", "off", "N"],
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": ["", ".5", "0.75", "1", "2", "-1", "1e-1"],
+    "XLA_PYTHON_CLIENT_ALLOCATOR": ["platform", "CUDA_ASYNC", "vmm"],
+    "CUDA_DEVICE_ORDER": ["PCI_BUS_ID", "FASTEST_FIRST"],
+    "VLLM_PORT": ["8000"],
+    "TORCH_DISTRIBUTED_DEBUG": ["OFF", "detail"],
+    "CUPY_ACCELERATORS": ["", "cub", "cutensor,cub,"],
+    "CUPY_GPU_MEMORY_LIMIT": ["0", "90%", "1073741824"],
+    "TRITON_CACHE_MANAGER": ["package.module:Class"],
+}  # fmt: skip
+BAD = {
+    "PYTORCH_CUDA_ALLOC_CONF": [
+        "bogus", "bogus:1", "max_split_size_mb", "max_split_size_mb:abc", "max_split_size_mb:10",
+        "expandable_segments:true", "expandable_segments:yes", "garbage_collection_threshold:1.5",
+        "garbage_collection_threshold:abc", "backend:bogus", "max_split_size_mb=128", "roundup_power2_divisions:3",
+        "max_non_split_rounding_mb:10", "pinned_num_register_threads:3",
+        "expandable_segments:True,bogus:1", "max_split_size_mb:128;expandable_segments:True",
+    ],
+    "TORCH_DISTRIBUTED_DEBUG": ["", "1", "verbose"],
+    "TF_DETERMINISTIC_OPS": ["yes", ""],
+    "CUPY_ACCELERATORS": ["cub, cutensor", "cuda"],
+    "CUPY_GPU_MEMORY_LIMIT": ["", "4GB", "90 percent"],
+    "XLA_FLAGS": ["bogus", "  ", "xla_gpu_autotune_level=1", "--xla_gpu_autotune_level=abc"],
+    "JAX_PLATFORMS": ["bogus", "gpu", "cuda, cpu", "CUDA"],
+    "JAX_ENABLE_X64": ["bogus", "2", ""],
+    "JAX_DEFAULT_MATMUL_PRECISION": ["bogus", "HIGHEST"],
+    "XLA_PYTHON_CLIENT_MEM_FRACTION": ["abc", "75%", "0,75"],
+    "XLA_PYTHON_CLIENT_ALLOCATOR": ["bogus"],
+    "CUDA_DEVICE_ORDER": ["", "pci_bus_id", " PCI_BUS_ID", "bogus"],
+    "VLLM_PORT": ["tcp://10.0.0.1:80"],
+    "TF_GPU_THREAD_MODE": ["fast"],
+}  # fmt: skip
+
+
+@every([(name, value) for name, values in GOOD.items() for value in values])
+def test_valid_values(name: str, value: str) -> None:
+    assert wrong(ROWS[name], value, "2.11.0" if name.startswith("PYTORCH") else None) is None
+
+
+@every([(name, value) for name, values in BAD.items() for value in values])
+def test_invalid_values(name: str, value: str) -> None:
+    assert wrong(ROWS[name], value, "2.11.0" if name.startswith("PYTORCH") else None)
+
+
+def test_a_setting_of_a_later_release() -> None:
+    row = ROWS["PYTORCH_CUDA_ALLOC_CONF"]
+    assert "does not exist in 2.0.1" in (wrong(row, "expandable_segments:True", "2.0.1") or "")
+    assert wrong(row, "a_setting_of_the_future:1", "2.99.0") is None
+    assert wrong(row, "a_setting_of_the_future:1", None) is None
+
+
+def test_long_values_are_bounded() -> None:
+    assert wrong(ROWS["PYTORCH_CUDA_ALLOC_CONF"], "[" * 100_000 + "," * 100_000, "2.11.0")
+    assert not effects(ROWS["XLA_FLAGS"], "--x" * 100_000, ("speed",))
+
+
+# --- machines -------------------------------------------------------------------------------------------------------
+
+
+def with_variables(snapshot: Snapshot, paths: dict[str, str] | None = None, /, **values: str) -> Snapshot:
+    listed: dict[str, Any] = dict(paths or {})
+    told = tuple(VariablePath(path=path, leads_to=kind) for path, kind in listed.items())
+    return but(snapshot, variables=Variables(source="process", values=values, complete=True, paths=told))
+
+
+def holding(name: str, version: str, trial: Trial | None = None) -> Snapshot:
+    """A healthy machine whose environment has one framework built for CUDA."""
+    found = Framework(source="wheel metadata", name=name, version=version, cpu_only=False, trial=trial)
+    return with_venv(machine(), venv(found))
+
+
+@every(
+    [
+        ("torch", "2.11.0", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb=128"),
+        ("torch", "2.11.0", "PYTORCH_ALLOC_CONF", "bogus:1"),
+        ("torch", "2.0.1", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+        ("jax", "0.8.1", "JAX_PLATFORMS", "bogus"),
+        ("jax", "0.8.1", "XLA_FLAGS", "bogus"),
+        ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"),
+        ("jax", "0.8.1", "XLA_PYTHON_CLIENT_MEM_FRACTION", "abc"),
+        ("tensorflow", "2.18.0", "TF_GPU_THREAD_MODE", "fast"),
+    ]
+)
+def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, variable: str, value: str) -> None:
+    snapshot = with_variables(holding(name, version), **{variable: value})
+    (check,) = checks_of("variable-stops-framework", snapshot)
+    assert check.status == "fail"
+    assert variable in check.title
+    assert check.fixes[0].command == ("env", "-u", variable, "python")
+    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="RuntimeError: something")
+    tried = with_variables(holding(name, version, failed), **{variable: value})
+    assert cause(tried) == "variable-stops-framework"
+    assert check_of("framework-cannot-use-gpu", tried).explained_by == check.id
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "value", "error"),
+    [
+        ("jax", "XLA_FLAGS", "--xla_bogus=1", "F1122 1 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --x"),
+        (
+            "torch",
+            "PYTORCH_CUDA_ALLOC_CONF",
+            "future:1",
+            "ValueError: Unrecognized key 'future' in CUDA allocator config.",
+        ),
+        ("torch", "TORCH_LOGS", "bogus", 'For more info on various settings, try TORCH_LOGS="help"'),
+        ("torch", "CUDA_FORCE_PTX_JIT", "1", "CUDA error: no kernel image is available for execution on the device"),
+    ],
+)
+def test_what_a_framework_says_names_the_variable(name: str, variable: str, value: str, error: str) -> None:
+    failed = Trial(source="trial", imported=False, error=error)
+    snapshot = with_variables(holding(name, "99.0", failed), **{variable: value})
+    assert cause(snapshot) == "variable-stops-framework"
+    check = check_of("variable-stops-framework", snapshot)
+    assert error[:40] in " ".join(each.value for each in check.evidence)
+    without = holding(name, "99.0", failed)
+    assert checks_of("variable-stops-framework", without) == ()
+
+
+RECORDED = json.loads((Path(__file__).parents[1] / "recorded" / "variable-errors.json").read_text())
+"""Framework, variable, value and the line that PyTorch 2.11.0 and JAX 0.11.2 then printed on an H200."""
+
+
+@every(RECORDED)
+def test_the_lines_that_frameworks_print_name_the_variable(name: str, variable: str, value: str, line: str) -> None:
+    printed = Noise()
+    printed.feed(f"{line}\n".encode())
+    assert said_by(ROWS[variable], line)
+    failed = Trial(
+        source="trial",
+        imported=True,
+        ran_on_gpu=False,
+        error="exited with status 1 while computing a matrix product",
+        warnings=printed.take_telling(),
+    )
+    release = {"torch": "2.11.0", "jax": "0.11.2"}[name]
+    snapshot = with_variables(holding(name, release, failed), **{variable: value})
+    check = check_of("variable-stops-framework", snapshot)
+    assert (cause(snapshot), check.status) == ("variable-stops-framework", "fail")
+    assert line[:40] in " ".join(each.value for each in check.evidence)
+
+
+def test_a_framework_that_ran_with_its_variables_has_none_that_stops_it() -> None:
+    ran = Trial(source="trial", imported=True, ran_on_gpu=True, proof="pointer")
+    snapshot = with_variables(holding("torch", "2.11.0", ran), PYTORCH_CUDA_ALLOC_CONF="bogus:1")
+    assert checks_of("variable-stops-framework", snapshot) == ()
+
+
+def test_another_error_does_not_blame_a_valid_value() -> None:
+    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="could not convert string to float: 'x'")
+    snapshot = with_variables(holding("jax", "0.8.1", failed), XLA_PYTHON_CLIENT_MEM_FRACTION="0.5")
+    assert checks_of("variable-stops-framework", snapshot) == ()
+
+
+def test_jax_on_the_cpu_by_a_variable_is_a_warning_until_it_was_tried() -> None:
+    snapshot = with_variables(holding("jax", "0.8.1"), JAX_PLATFORMS="cpu")
+    assert check_of("variable-stops-framework", snapshot).status == "warn"
+    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="no GPU among the devices")
+    assert cause(with_variables(holding("jax", "0.8.1", failed), JAX_PLATFORMS="cpu")) == "variable-stops-framework"
+
+
+def test_variables_of_frameworks_that_are_not_there_say_nothing() -> None:
+    snapshot = with_variables(
+        holding("torch", "2.11.0"), XLA_FLAGS="bogus", JAX_DEBUG_NANS="1", VLLM_TRACE_FUNCTION="1"
+    )
+    assert not [check for check in judge(snapshot) if check.rule.startswith("variable-")]
+
+
+@pytest.mark.parametrize("value", ["pci_bus_id", "", "bogus"])
+@pytest.mark.parametrize("visible", [None, "0"])
+def test_a_variable_that_keeps_cuda_from_starting_comes_before_the_machine(value: str, visible: str | None) -> None:
+    refused = answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE")
+    values = {"CUDA_DEVICE_ORDER": value, **({"CUDA_VISIBLE_DEVICES": visible} if visible else {})}
+    snapshot = with_variables(machine(driver=driver(cuda_init=refused, cuda_devices=None)), **values)
+    assert cause(snapshot) == "variable-stops-cuda"
+    assert bad(with_variables(machine(), CUDA_DEVICE_ORDER=value)) == [], "the driver was seen to start"
+
+
+@every(
+    [
+        ("LD_PRELOAD", "/opt/gone.so", "nothing", "warn"),
+        ("LD_PRELOAD", "/opt/lib.so", "file", None),
+        ("CUDA_HOME", "/usr/local/cuda-9", "nothing", "warn"),
+        ("CUDA_HOME", "/usr/local/cuda-9", "file", "warn"),
+        ("CUDA_HOME", "/usr/local/cuda-9", "folder", None),
+        ("CUDA_HOME", "/usr/local/cuda-9", "unknown", None),
+        ("PYTHONPATH", "/gone", "nothing", "note"),
+        ("PYTHONHOME", "/gone", "nothing", "warn"),
+    ]
+)
+def test_paths_that_lead_nowhere(variable: str, value: str, there: str, status: str | None) -> None:
+    snapshot = with_variables(holding("torch", "2.11.0"), {value: there}, **{variable: value})
+    assert [check.status for check in checks_of("variable-leads-nowhere", snapshot)] == ([status] if status else [])
+
+
+def test_a_program_and_a_flag_that_lead_nowhere() -> None:
+    snapshot = with_variables(holding("triton", "3.6.0"), {"/x/ptxas": "file"}, TRITON_PTXAS_PATH="/x/ptxas")
+    assert "/x/ptxas is not a program" in check_of("variable-leads-nowhere", snapshot).message
+    flags = "--xla_gpu_cuda_data_dir=/gone --xla_dump_to=/tmp/x"
+    snapshot = with_variables(holding("jax", "0.8.1"), {"/gone": "nothing"}, XLA_FLAGS=flags)
+    assert "there is nothing at /gone" in check_of("variable-stops-framework", snapshot).message
+
+
+@every(
+    [
+        ("CUDA_LAUNCH_BLOCKING", "1", "variable-costs-speed", "warn"),
+        ("CUDA_LAUNCH_BLOCKING", "0", "variable-costs-speed", None),
+        ("NVIDIA_TF32_OVERRIDE", "0", "variable-changes-results", "warn"),
+        ("NVIDIA_TF32_OVERRIDE", "1", "variable-changes-results", None),
+        ("NCCL_P2P_DISABLE", "1", "variable-costs-speed", "warn"),
+        ("NCCL_SHM_DISABLE", "1", "variable-costs-speed", "warn"),
+        ("NCCL_DEBUG", "TRACE", "variable-costs-speed", "warn"),
+        ("NCCL_DEBUG", "WARN", "variable-costs-speed", None),
+        ("NCCL_IB_DISABLE", "1", "variable-costs-speed", "note"),
+        ("NCCL_NVLS_ENABLE", "0", "variable-costs-speed", None),
+        ("PYTORCH_NO_CUDA_MEMORY_CACHING", "1", "variable-costs-speed", "warn"),
+        ("TORCH_SYMM_MEM_DISABLE_MULTICAST", "1", "variable-costs-speed", None),
+        ("CUDA_CACHE_DISABLE", "1", "variable-costs-speed", "warn"),
+        ("CUDA_DISABLE_PTX_JIT", "1", "variable-changes-results", "warn"),
+        ("OMP_NUM_THREADS", "1", "variable-costs-speed", "note"),
+        ("OMP_NUM_THREADS", "8", "variable-costs-speed", None),
+        ("NCCL_PROTO", "LL128", "variable-changes-results", "warn"),
+        ("NCCL_PROTO", "^LL128", "variable-changes-results", None),
+        ("NCCL_PROTO", "^LL,LL128", "variable-changes-results", None),
+        ("NCCL_PROTO", "^LL128;allreduce:LL128", "variable-changes-results", "warn"),
+        ("NCCL_DEBUG_SUBSYS", "^COLL", "variable-costs-speed", None),
+        ("NCCL_NET", "socket", "variable-costs-speed", "note"),
+        ("TORCH_NCCL_BLOCKING_WAIT", "true", "variable-costs-speed", "warn"),
+        ("TORCH_NCCL_BLOCKING_WAIT", "on", "variable-changes-results", "warn"),
+        ("PYTORCH_NO_CUDA_MEMORY_CACHING", "0", "variable-costs-speed", None),
+        ("PYTHONMALLOC", "tcmalloc", "variable-changes-results", "warn"),
+    ]
+)
+def test_what_variables_cost(variable: str, value: str, rule: str, status: str | None) -> None:
+    snapshot = with_venv(eight(), venv(torch("2.11.0")))
+    found_checks = checks_of(rule, with_variables(snapshot, **{variable: value}))
+    assert [check.status for check in found_checks] == ([status] if status else [])
+
+
+def test_what_is_about_several_gpus_is_not_told_of_one() -> None:
+    assert not checks_of("variable-costs-speed", with_variables(holding("torch", "2.11.0"), NCCL_P2P_DISABLE="1"))
+
+
+def test_a_masked_value_is_not_judged() -> None:
+    snapshot = with_variables(holding("torch", "2.11.0"), PYTORCH_CUDA_ALLOC_CONF="***")
+    assert not checks_of("variable-stops-framework", snapshot)
+
+
+TORCH = holding("torch", "2.11.0")
+NOT_STARTED = machine(driver=driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None))
+Case = tuple[str, str, Snapshot, tuple[str, ...]]
+CASES: list[Case] = [
+    ("variable-stops-cuda", "an unknown order", with_variables(NOT_STARTED, CUDA_DEVICE_ORDER="x"), ("fail",)),
+    ("variable-stops-framework", "no setting", with_variables(TORCH, PYTORCH_CUDA_ALLOC_CONF="x"), ("fail",)),
+    ("variable-leads-nowhere", "no file", with_variables(TORCH, {"/x": "nothing"}, LD_PRELOAD="/x"), ("warn",)),
+    ("variable-costs-speed", "blocking", with_variables(TORCH, CUDA_LAUNCH_BLOCKING="1"), ("warn",)),
+    ("variable-changes-results", "TF32", with_variables(TORCH, NVIDIA_TF32_OVERRIDE="0"), ("warn",)),
+]
+
+
+@pytest.mark.parametrize(("rule", "what", "snapshot", "expected"), CASES, ids=[case[0] for case in CASES])
+def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...]) -> None:
+    assert statuses(rule, snapshot) == expected, what
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "F1122 22:56:28.004755    4005 parse_flags_from_env.cc:234] Unknown flag in XLA_FLAGS: --xla_bogus_flag=1",
+        "ValueError: Unrecognized key 'bogus' in CUDA allocator config.",
+        "RuntimeError: Unrecognized CachingAllocator option: expandable_segments",
+        "ValueError: invalid truth value 'maybe' for environment 'JAX_DEBUG_NANS'",
+    ],
+)
+def test_a_pasted_error_names_the_variable(line: str) -> None:
+    assert cause(error(line)) == "variable-stops-framework"
+    assert check_of("variable-stops-framework", error(line)).fixes
+
+
+def test_words_that_others_print_too_name_no_variable_that_is_not_set() -> None:
+    assert not checks_of("variable-stops-framework", error("ValueError: could not convert string to float: 'abc'"))
+
+
+SAYS_CPU = (
+    "An NVIDIA GPU may be present on this machine, but a CUDA-enabled jaxlib is not installed. Falling back to cpu."
+)
+
+
+def test_jax_with_its_part_for_cuda_is_no_build_for_the_cpu() -> None:
+    """JAX prints the same line when its part for CUDA is there, and CUDA does not start."""
+    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error="no GPU", warnings=(SAYS_CPU,))
+    refused = driver(cuda_init=answered("cuInit", 101, "CUDA_ERROR_INVALID_DEVICE"), cuda_devices=None)
+    snapshot = with_variables(but(holding("jax", "0.8.1", failed), driver=refused), CUDA_VISIBLE_DEVICES="0,0")
+    assert cause(snapshot) == "gpu-hidden"
+    assert open_fails(snapshot) == ["gpu-hidden"]
+
+
+def test_titles_of_many_variables_end_in_whole_words() -> None:
+    many = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "CUDA_LAUNCH_BLOCKING": "1", "CUDA_CACHE_DISABLE": "1"}
+    check = check_of("variable-costs-speed", with_variables(eight(), **many))
+    assert len(check.title) <= 80
+    assert check.title.endswith(" more can slow programs down")
+    assert titled("", ["A" * 200], " is set") == "A" * 72 + "… is set"
+    assert titled("", ["A=" + "1" * 100, "B=1"], " does") == "A=… and 1 more does"
