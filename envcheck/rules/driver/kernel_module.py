@@ -61,18 +61,18 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA kernel module is not loaded.
 
     What it checks
-        Whether the kernel has loaded the nvidia module (/proc/modules, /proc/driver/nvidia), on a
-        system that has an NVIDIA GPU and the driver's libraries. Inside WSL and on a Jetson there
-        is no such module: what nvidia-smi says in a text from inside WSL does not prove it missing.
+        Checks whether the kernel has loaded the nvidia module (/proc/modules, /proc/driver/nvidia) on a
+        system with an NVIDIA GPU and the driver libraries. WSL and Jetson have no such module: output
+        of nvidia-smi from inside WSL does not prove it missing.
 
     Why it matters
-        The libraries reach the GPU only through the module. Without it nvidia-smi cannot
-        communicate with the driver, and CUDA finds no device.
+        The libraries reach the GPU only through the module. Without it, nvidia-smi cannot communicate
+        with the driver, and CUDA finds no device.
 
     How to fix
-        `sudo modprobe nvidia` loads it or says why it cannot: no module for this kernel, a
-        signature that Secure Boot rejects, or a GPU that nouveau holds (rules of their own). A file
-        in /etc/modprobe.d may forbid it.
+        Run `sudo modprobe nvidia`: it loads the module or says why it cannot. Separate rules cover the
+        usual reasons: no module for this kernel, a signature that Secure Boot rejects, a GPU held by
+        nouveau. A file in /etc/modprobe.d may also block it.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -109,20 +109,21 @@ def _described(module: KernelModule) -> str:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVIDIA kernel module was not built for the running kernel.
+    """No NVIDIA kernel module is built for the running kernel.
 
     What it checks
-        When the module is not loaded: whether the running kernel's folder in /lib/modules holds one.
+        Checks, if the module is not loaded, whether the running kernel's folder in /lib/modules holds
+        one.
 
     Why it matters
-        A kernel module fits one kernel only. After a kernel update the module must be built anew
-        (DKMS and akmods do so if the kernel's headers are there and the driver supports the
-        kernel); until then the driver cannot start.
+        A kernel module fits one kernel only. After a kernel update it must be built again. DKMS and
+        akmods do this if the kernel headers are installed and the driver supports the kernel. Until
+        then the driver cannot start.
 
     How to fix
-        Install the headers of the running kernel and have the module built (`dkms autoinstall`,
-        `akmods --force`), or start the kernel for which it was built. If the build fails, the
-        driver is too old for the kernel: use a newer driver or an older kernel.
+        Install the headers of the running kernel and build the module (`dkms autoinstall`, `akmods
+        --force`), or boot the kernel that it was built for. If the build fails, the driver is too old
+        for the kernel: use a newer driver or an older kernel.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -157,19 +158,19 @@ def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The kernel's own driver (nouveau or nova) holds the GPU.
+    """The open-source driver nouveau or nova holds the GPU.
 
     What it checks
-        Whether nouveau, or its successor nova, is loaded or bound to a GPU while NVIDIA's module is
-        not. An old display card that nouveau drives beside GPUs on NVIDIA's driver is only noted.
+        Checks whether nouveau, or its successor nova, is loaded or bound to a GPU while NVIDIA's module
+        is not loaded. A display card on nouveau beside GPUs on NVIDIA's driver is a note.
 
     Why it matters
-        A GPU has one kernel driver. While nouveau or nova holds it, NVIDIA's module cannot take it,
-        and CUDA works through NVIDIA's module only.
+        A GPU has one kernel driver. While nouveau or nova holds it, NVIDIA's module cannot bind it, and
+        CUDA needs NVIDIA's module.
 
     How to fix
-        Forbid both in a file of /etc/modprobe.d, rebuild the initial ramdisk (they are loaded from
-        there), and restart.
+        Blacklist both in a file in /etc/modprobe.d, rebuild the initial ramdisk (which loads them), and
+        restart.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -218,22 +219,21 @@ def _may_be_rejected(subject: Snapshot, facts: Facts) -> bool:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Secure Boot keeps the NVIDIA kernel module from loading.
+    """Secure Boot blocks the NVIDIA kernel module.
 
     What it checks
-        Whether Secure Boot is on while a module that was built for the running kernel is not
-        loaded, and whether the kernel log says that its signature was rejected. Without such a line
-        (the log often needs root) the conclusion is a likely one.
+        Checks whether Secure Boot is on while a module built for the running kernel is not loaded, and
+        whether the kernel log shows a rejected signature. Without such a line (reading the log often
+        needs root), the cause is only probable.
 
     Why it matters
-        With Secure Boot the kernel loads only modules that are signed by a key the firmware trusts.
-        A module that was built on this machine is signed by a key of this machine, which must be
-        enrolled first.
+        With Secure Boot, the kernel loads only modules signed with a key that the firmware trusts. A
+        module built on this machine is signed with a key of this machine, which must be enrolled first.
 
     How to fix
-        Enrol the key (`mokutil --import`, then confirm it on the console at the next start), use
-        the distribution's signed modules, or switch Secure Boot off. `sudo modprobe nvidia` says
-        "Key was rejected by service" while the key is not trusted.
+        Enroll the key (`mokutil --import`, then confirm it on the console at the next boot), use the
+        distribution's signed modules, or switch Secure Boot off. While the key is not trusted, `sudo
+        modprobe nvidia` says "Key was rejected by service".
 
     Sources
         Kernel module signing: https://docs.kernel.org/admin-guide/module-signing.html

@@ -27,17 +27,17 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA driver is not installed.
 
     What it checks
-        Whether the driver's libraries (libcuda.so.1, libnvidia-ml.so.1) are anywhere on the loader's
-        path of a system that has an NVIDIA GPU. A toolkit's stub does not count. In a container
-        they come from the host: see container-without-gpu.
+        Checks whether the loader finds the driver libraries (libcuda.so.1, libnvidia-ml.so.1) on a
+        system with an NVIDIA GPU. A toolkit's stub does not count. In a container they come from the
+        host: see container-without-gpu.
 
     Why it matters
-        Every CUDA program loads libcuda from the driver. A CUDA toolkit or a framework's wheels do
-        not contain it.
+        Every CUDA program loads libcuda from the driver. CUDA toolkits and framework wheels do not
+        contain it.
 
     How to fix
-        Install the driver by the distribution's own means or from NVIDIA's repository, and restart.
-        Inside WSL, install it in Windows and nothing in Linux.
+        Install the driver from the distribution or from NVIDIA's repository, and restart. Inside WSL,
+        install it in Windows and nothing in Linux.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -77,21 +77,21 @@ def _realign(facts: Facts) -> tuple[Fix, ...]:
     explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver's libraries and its kernel module are of different releases.
+    """Kernel module and driver library versions do not match.
 
     What it checks
-        Whether NVML answers "driver/library version mismatch" (18) or cuInit answers 803; where
-        neither was asked, whether the libraries on disk are of the kernel module's release.
+        Checks whether NVML answers "driver/library version mismatch" (18) or cuInit answers 803. If
+        neither was called, compares the versions of the libraries on disk with the kernel module's.
 
     Why it matters
-        Libraries and module must be of exactly the same release. They drift apart when a package
-        update replaces the libraries while the old module stays loaded, or when a container image
-        carries driver libraries of its own.
+        Libraries and module must have exactly the same version. They drift apart when a package update
+        replaces the libraries while the old module stays loaded, or when a container image carries its
+        own driver libraries.
 
     How to fix
-        After an update: restart (or unload and load the nvidia modules). In a container: take the
-        driver's libraries out of the image, they come from the host. To keep it from happening on
-        a server, hold back unattended updates of the driver packages.
+        After an update, restart (or unload and load the nvidia modules). In a container, remove the
+        driver libraries from the image: they come from the host. To prevent it on a server, exclude the
+        driver packages from unattended updates.
 
     Sources
         NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
@@ -157,19 +157,19 @@ def _drift(facts: Facts) -> str:
     remedy=fixes.drop_compat_library,
 )
 def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A forward-compatibility libcuda was loaded for a GPU that does not support it.
+    """The GPU does not support the forward-compatibility libcuda that was loaded.
 
     What it checks
-        Whether cuInit answers 804, through the libcuda that a program would load here.
+        Checks whether cuInit answers 804 with the libcuda that a program would load.
 
     Why it matters
-        CUDA images and the cuda-compat packages bring a newer libcuda than the driver's. It works
-        with data-centre GPUs, a few workstation cards and Jetson boards only; on any other GPU CUDA
-        does not start at all.
+        CUDA images and the cuda-compat packages contain a newer libcuda than the driver's. It works
+        only on data-center GPUs, a few workstation cards and Jetson boards. On any other GPU, CUDA does
+        not start.
 
     How to fix
-        Take the folder named compat off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), use
-        an image for a CUDA version that the driver speaks, or update the driver.
+        Remove the folder named compat from the loader path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), use an
+        image for a CUDA version that the driver supports, or update the driver.
 
     Sources
         Forward compatibility:

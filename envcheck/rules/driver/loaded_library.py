@@ -140,21 +140,20 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     """The driver library that programs load is unusable.
 
     What it checks
-        That the file which the loader takes for libcuda.so.1, libnvidia-ml.so.1 and the libraries that
-        libcuda itself opens (libnvidia-ptxjitcompiler, libnvidia-nvvm) is a whole library of the
-        driver: not empty, cut off, a text, a folder, or a toolkit's link-time stub. The loader takes
-        the first file by that name (LD_PRELOAD, LD_LIBRARY_PATH, its cache, the system's folders) and
-        looks no further, even when that file cannot be loaded.
+        Checks that the loader finds usable files for libcuda.so.1, libnvidia-ml.so.1 and the libraries
+        that libcuda opens (libnvidia-ptxjitcompiler, libnvidia-nvvm): not empty, truncated, a text, a
+        folder, or a toolkit's link-time stub. The loader takes the first file of that name (LD_PRELOAD,
+        LD_LIBRARY_PATH, its cache, the system folders) and looks no further, even if it cannot be
+        loaded.
 
     Why it matters
-        Without libcuda no program can use a GPU. Without libnvidia-ml, CUDA may still start, but
-        nvidia-smi, NCCL and JAX fail, and so do PyTorch's queries of memory and utilization. The
-        GPU and its driver are healthy.
+        Without libcuda no program can use a GPU. Without libnvidia-ml, CUDA may start, but nvidia-smi,
+        NCCL, JAX and PyTorch's memory and utilization queries fail. The GPU and its driver are healthy.
 
     How to fix
-        Take the folder of that file out of LD_LIBRARY_PATH, or out of the file in /etc/ld.so.conf.d
-        that lists it (then run ldconfig). Where it is the driver's own file, install the driver's
-        libraries again; in a container they come from the host.
+        Remove the file's folder from LD_LIBRARY_PATH, or from the file in /etc/ld.so.conf.d that lists
+        it (then run ldconfig). If it is the driver's own file, reinstall the driver libraries. In a
+        container they come from the host.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -234,19 +233,19 @@ def _jit_of_another_release(_snapshot: Snapshot, facts: Facts) -> bool:
 
 @rule(layer="driver", scope="container", arises=_jit_of_another_release)
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver's compiler library is of another release than the driver.
+    """The driver's compiler library has a different version than the driver.
 
     What it checks
-        That the libnvidia-ptxjitcompiler.so.1 and libnvidia-nvvm.so.4 that the loader takes are of the
-        kernel module's release.
+        Checks that the libnvidia-ptxjitcompiler.so.1 and libnvidia-nvvm.so.4 that the loader finds have
+        the kernel module's version.
 
     Why it matters
-        libcuda opens them by these names when it compiles PTX for the GPU, through the same search as
-        any library. The driver's libraries belong together: NVIDIA supports only libraries of one
-        release. Programs whose code is built for this GPU do not notice.
+        libcuda opens them by name to compile PTX for the GPU, with the same search as any library.
+        NVIDIA supports only driver libraries of one version. Programs with code built for this GPU are
+        not affected.
 
     How to fix
-        Take the folder of the other release off LD_LIBRARY_PATH, or out of the loader's cache.
+        Remove the folder with the other version from LD_LIBRARY_PATH or from the loader cache.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html

@@ -52,20 +52,20 @@ def _ways_to_start(facts: Facts) -> tuple[Fix, ...]:
     remedy=_ways_to_start,
 )
 def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver cannot start CUDA on the GPUs.
+    """The driver cannot initialize CUDA.
 
     What it checks
-        What cuInit answers, called without a context through the libcuda that a program would load
-        here; and whether the driver lists every GPU that is bound to it and has a device node. That
-        nvidia-smi works does not prove it: NVML answers while cuInit fails with 802, 803, 804 or 999.
+        Checks what cuInit answers, called without a context through the libcuda that a program would
+        load, and whether the driver lists every GPU that is bound to it and has a device node. A
+        working nvidia-smi does not prove it: NVML answers while cuInit fails with 802, 803, 804 or 999.
 
     Why it matters
-        Every CUDA program starts with cuInit. When it fails, no framework can use any GPU.
+        Every CUDA program starts with cuInit. If it fails, no framework can use any GPU.
 
     How to fix
-        Most answers have a rule of their own, which is then named as the cause. For the others: see
-        the kernel log (`sudo dmesg | grep -i nvrm`), load the nvidia_uvm module (`sudo nvidia-modprobe
-        -u`), check who may open the device nodes, restart the machine.
+        Most answers have a separate rule, which is then named as the cause. For the others, read the
+        kernel log (`sudo dmesg | grep -i nvrm`), load the nvidia_uvm module (`sudo nvidia-modprobe
+        -u`), check the permissions of the device nodes, or restart the machine.
 
     Sources
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html

@@ -37,20 +37,20 @@ def _watts(power: Power) -> str:
 
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_supply)
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """A GPU is slowed down by its power supply or a lowered power limit.
+    """The power supply or a lowered power limit throttles a GPU.
 
     What it checks
-        Whether the power brake is engaged now (the machine's power supply tells the GPU to slow
-        down), or the GPU runs at a power limit that was set below its default. Running at the
-        default limit under load is normal and passes.
+        Checks whether the power brake is active (the machine's power supply tells the GPU to slow
+        down), and whether the power limit is below the GPU's default. Running at the default limit
+        under load is normal and passes.
 
     Why it matters
-        The power brake halves the clocks or worse. A lowered limit costs speed in every kernel that
-        would use the power, which matrix products do.
+        The power brake halves the clocks or worse. A lowered limit slows down every power-hungry
+        kernel, matrix products above all.
 
     How to fix
-        Power brake: check the power supplies, their redundancy mode and the cabling. Limit: set it
-        back with `nvidia-smi -pl WATTS`, unless it was lowered on purpose.
+        Power brake: check the power supplies, their redundancy mode and the cables. Power limit:
+        restore the default with `nvidia-smi -pl WATTS`, unless it was lowered on purpose.
 
     Sources
         Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
@@ -91,20 +91,20 @@ def _raise_limit(gpu: Gpu, power: Power) -> tuple[Fix, ...]:
 
 @rule(layer="gpu", scope="node", per="gpu", arises=listed, remedy=_check_cooling)
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU is slowed down because it is hot.
+    """Heat throttles a GPU.
 
     What it checks
-        Whether a thermal slowdown, by the hardware or by the driver, is active now. That one was
-        active earlier, since the driver was loaded, is only noted. Where it is not known whether one
-        is active: whether the GPU stands at its maximum operating temperature.
+        Checks whether a thermal slowdown, by hardware or driver, is active. An earlier one since the
+        driver was loaded is a note. If the throttle reasons are unknown, compares the temperature with
+        the GPU's maximum operating temperature.
 
     Why it matters
-        A hot GPU runs slower than its neighbours, and in a job over several GPUs all wait for the
-        slowest. The hardware slowdown halves the clocks or worse.
+        A hot GPU runs slower than its neighbours, and a multi-GPU job waits for the slowest. The
+        hardware slowdown halves the clocks or worse.
 
     How to fix
-        Check fans, air flow, dust and the room's temperature; a passively cooled card needs the
-        chassis fans. On a liquid-cooled machine, check the loop.
+        Check the fans, air flow, dust and room temperature. A passively cooled card needs the chassis
+        fans. On a liquid-cooled machine, check the loop.
 
     Sources
         Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
@@ -170,16 +170,16 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Persistence mode is off.
 
     What it checks
-        Whether the driver keeps the GPU initialised while nobody uses it. It is a remark, not a
-        fault: everything works without.
+        Checks whether the driver keeps the GPU initialized while no program uses it. This is a note:
+        everything works without it.
 
     Why it matters
-        Without it the driver starts the GPU anew for each first program, which takes one to three
-        seconds a GPU, and settings such as clocks and power limits are lost in between.
+        Without it, the driver initializes the GPU again for each first program, which takes one to
+        three seconds per GPU. Clock and power settings are lost in between.
 
     How to fix
-        On a server, run nvidia-persistenced (it comes with the driver). On a desktop whose display
-        is on the GPU it makes no difference.
+        On a server, run nvidia-persistenced (part of the driver). On a desktop whose display uses the
+        GPU, it makes no difference.
 
     Sources
         Driver Persistence: https://docs.nvidia.com/deploy/driver-persistence/

@@ -39,21 +39,21 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     explains=("gpu-firmware-timeout", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible", "nvlink-down"),
 )
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A GPU is lost: it fell off the bus.
+    """A GPU fell off the bus.
 
     What it checks
-        Whether NVML answers "GPU is lost" for a GPU, or the kernel log holds Xid 79 ("GPU has fallen
-        off the bus"). A GPU that merely is not there says nothing. One that was lost since the
-        machine started, and answers again, is a warning.
+        Checks whether NVML answers "GPU is lost", or the kernel log holds Xid 79 ("GPU has fallen off
+        the bus"). A GPU that was lost since boot and answers again is a warning. A GPU that is merely
+        absent is not reported.
 
     Why it matters
-        The driver can no longer reach the GPU over PCI Express. What ran on it has failed. The cause
-        is commonly power, heat, the slot or riser, or a defective card.
+        The driver cannot reach the GPU over PCI Express, and what ran on it has failed. Common causes
+        are power, heat, the slot or riser, or a defective card.
 
     How to fix
-        Drain the machine and restart it; cut the power if the GPU does not return. If it happens
-        again: check the power supply, seating and temperature, update firmware and driver, and try
-        the card in another slot before it is replaced.
+        Drain the machine and restart it. If the GPU does not return, power the machine off and on. If
+        it happens again, check power, seating and temperature, update firmware and driver, and try
+        another slot before you replace the card.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/
@@ -94,20 +94,20 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     explains=("gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
 )
 def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A GPU's firmware (GSP) stopped answering.
+    """The GPU firmware (GSP) stopped answering.
 
     What it checks
-        Whether the kernel log holds Xid 119 (no answer from the GPU System Processor in time) or
-        Xid 120 (its error). If the GPU answers again, it is a warning.
+        Checks the kernel log for Xid 119 (the GPU System Processor did not answer in time) and Xid 120
+        (GSP error). If the GPU answers again, this is a warning.
 
     Why it matters
-        The GPU's management runs on its GSP. When that hangs, calls to the GPU hang, nvidia-smi and
-        NVML among them, until the GPU is reset.
+        The GSP manages the GPU. When it hangs, calls to the GPU hang too, including nvidia-smi and
+        NVML, until the GPU is reset.
 
     How to fix
-        Drain and restart the machine (a GPU reset often is not enough). Then update the driver:
-        many causes were mended in later releases of the same branch. If it comes back on one GPU
-        only, have that GPU tested.
+        Drain and restart the machine (a GPU reset is often not enough). Then update the driver: later
+        releases of the same branch fix many causes. If it happens again on one GPU only, have that GPU
+        tested.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/
@@ -177,19 +177,20 @@ def _known_to_driver(gpu: Gpu, facts: Facts) -> bool:
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU must be reset, or its machine restarted, before it is used again.
+    """A GPU needs a reset, or its machine a restart.
 
     What it checks
-        NVML's recovery action for the GPU, and whether NVML answers "reset required".
+        Checks the recovery action that NVML reports for the GPU, and whether NVML answers "reset
+        required".
 
     Why it matters
-        After a fault the driver says what brings the GPU back: a reset, a restart, or draining what
-        still runs first. Until then new work on it fails or hangs.
+        After a fault, the driver reports what recovers the GPU: a reset, a restart, or draining it
+        first. Until then, new work on it fails or hangs.
 
     How to fix
-        Do as the driver says. Reset: stop what uses the GPU, then `nvidia-smi --gpu-reset -i ID`
-        (GPUs that share NVLinks together). Drain: let running work end, start nothing new, reset.
-        Restart: drain the machine and restart it.
+        Follow the driver's advice. Reset: stop what uses the GPU, then run `nvidia-smi --gpu-reset -i
+        ID` (GPUs that share NVLinks together). Drain: let running work end, start nothing new, then
+        reset. Restart: drain the machine and restart it.
 
     Sources
         GPU memory error management, recovery action flag:

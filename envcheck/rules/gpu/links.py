@@ -14,21 +14,21 @@ from envcheck.snapshot import Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot
 
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=listed)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU's PCI Express link has fewer lanes than it could.
+    """A GPU's PCI Express link has fewer lanes than possible.
 
     What it checks
-        Whether the link's width is below what GPU and slot can do together. Half the lanes are only
-        noted on GPUs for desktops, workstations and laptops: many are wired so, and nothing on the
-        machine says it. The current generation is not judged: it falls while the GPU is idle. That
-        the slot is of an older generation than the GPU is only noted.
+        Checks whether the link is narrower than GPU and slot allow. Half the lanes are only a note on
+        desktop, workstation and laptop GPUs, since many boards are wired that way. A slot of an older
+        generation than the GPU is also a note. The current generation is not judged: it drops while the
+        GPU is idle.
 
     Why it matters
-        Copies between host and GPU, and between GPUs without NVLink, take longer in proportion. A
-        link that trained at fewer lanes often has a bad contact.
+        Copies between host and GPU, and between GPUs without NVLink, take proportionally longer. A link
+        that trained with fewer lanes often has a bad contact.
 
     How to fix
-        Power the machine off, reseat the card (and riser or cable), and look at the slot's settings
-        in the firmware. Swap cards to tell a bad slot from a bad card.
+        Power the machine off, reseat the card (and its riser or cable), and check the slot settings in
+        the firmware. Swap cards to tell a bad slot from a bad card.
 
     Sources
         NVML, PCIe link width: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
@@ -84,17 +84,17 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     """An NVLink is down.
 
     What it checks
-        Links that are inactive on a GPU whose other links go to an NVSwitch, or that are active on
-        other GPUs of the same model here. A PCIe card with no active link has no bridge, and a
-        bridge may use only some of a card's links: neither is a fault.
+        Checks for inactive links on a GPU connected to an NVSwitch, and for links that are active on
+        other GPUs of the same model in this machine. A PCIe card without an active link has no bridge,
+        and a bridge may use only some of a card's links: neither is a fault.
 
     Why it matters
-        Traffic between the GPUs gets slower, or takes the way over the host; collective operations
-        run at the speed of the slowest GPU.
+        Traffic between the GPUs slows down or goes through the host. Collective operations run at the
+        speed of the slowest GPU.
 
     How to fix
-        Reset the GPUs (all that share the fabric) or restart the machine. If a link stays down,
-        reseat the bridge or baseboard and look for Xid 74 and SXid lines in the kernel log.
+        Reset the GPUs (all that share the fabric) or restart the machine. If a link stays down, reseat
+        the bridge or baseboard and look for Xid 74 and SXid lines in the kernel log.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/
@@ -168,22 +168,21 @@ def _on_switch(gpu: Gpu) -> bool:
     explains=("gpu-init-failed", "no-gpu-visible", "nvlink-down"),
 )
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVSwitch fabric is not ready: no fabric manager has set it up.
+    """The NVSwitch fabric is not ready: the fabric manager has not set it up.
 
     What it checks
-        Whether CUDA answers 802 (system not yet initialized), or a GPU's registration with the
-        fabric has not completed on a machine with NVSwitches, or has completed with an error. A
-        fabric manager that is not seen is no fault by itself: it may run on the host of this guest.
+        Checks whether CUDA answers 802 (system not yet initialized), and whether every GPU has joined
+        the fabric without an error on a machine with NVSwitches. A fabric manager that is not visible
+        is no fault by itself: it may run on the host of this guest.
 
     Why it matters
-        On machines with NVSwitches (HGX, DGX) CUDA does not start until the fabric manager has set
-        the fabric up. nvidia-smi looks fine all the while.
+        On machines with NVSwitches (HGX, DGX), CUDA does not start until the fabric manager has set up
+        the fabric. nvidia-smi works all the while.
 
     How to fix
-        Start nvidia-fabricmanager. Its release must be exactly the driver's; after a driver update
-        it must be updated too. Its log (`journalctl -u nvidia-fabricmanager`) says why it stops. A
-        virtual machine that was given GPUs without the NVSwitches has none of its own: there it runs
-        on the host or in a service machine.
+        Start nvidia-fabricmanager. Its release must match the driver exactly, so update both together.
+        Its log (`journalctl -u nvidia-fabricmanager`) says why it stops. In a virtual machine that has
+        GPUs but no NVSwitches, it runs on the host or in a service machine.
 
     Sources
         Fabric Manager user guide: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/

@@ -35,15 +35,15 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """MIG mode is on, but the GPU has no instance.
 
     What it checks
-        Whether a GPU in MIG mode has at least one compute instance that is shown here.
+        Checks whether a GPU in MIG mode has at least one visible compute instance.
 
     Why it matters
-        In MIG mode CUDA uses instances only. A GPU without one offers nothing, and device plugins
+        In MIG mode, CUDA uses only instances. A GPU without one is unusable, and device plugins
         advertise no GPU.
 
     How to fix
         Create instances (`nvidia-smi mig -lgip` lists the profiles, `nvidia-smi mig -cgi PROFILE -C`
-        creates one), or switch MIG mode off. In a container, give it the instance.
+        creates one), or switch MIG mode off. In a container, pass the instance through.
 
     Sources
         MIG user guide: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
@@ -117,23 +117,23 @@ def _one_a_process(_facts: Facts) -> tuple[Fix, ...]:
     explains=("no-gpu-visible",),
 )
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """CUDA shows a process fewer MIG devices than there are.
+    """CUDA shows a process fewer MIG devices than exist.
 
     What it checks
-        On a machine with GPUs in MIG mode: whether CUDA_VISIBLE_DEVICES names more MIG devices than
-        CUDA enumerates, or a GPU in MIG mode itself where CUDA then finds none; whether a program
-        met an invalid device number. That there are more MIG devices, or GPUs beside them, than one
-        process sees is only noted: it is so by design.
+        Checks, with GPUs in MIG mode, whether CUDA_VISIBLE_DEVICES names more MIG devices than CUDA
+        enumerates, or names a GPU in MIG mode where CUDA then finds none, and whether a program
+        reported an invalid device number. More MIG devices or GPUs than one process sees are only a
+        note: this is by design.
 
     Why it matters
-        A CUDA process sees a single MIG device, the first that is visible to it, and no whole GPU
-        beside it; NVML lists them all. Programs that count by NVML and open by CUDA fail, and one
-        process cannot use several instances.
+        A CUDA process sees one MIG device, the first visible one, and no whole GPU beside it. NVML
+        lists them all. Programs that count with NVML and open with CUDA fail, and one process cannot
+        use several instances.
 
     How to fix
-        Give each process one MIG device: CUDA_VISIBLE_DEVICES=MIG-UUID (`nvidia-smi -L` lists them).
-        To use a whole GPU of a mixed machine, name it. For one program on several GPUs, switch MIG
-        mode off.
+        Give each process one MIG device: CUDA_VISIBLE_DEVICES=MIG-UUID (`nvidia-smi -L` lists them). To
+        use a whole GPU of a mixed machine, name it. To run one program on several GPUs, switch MIG mode
+        off.
 
     Sources
         MIG user guide, device names and enumeration:
@@ -244,20 +244,20 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
     explains=("gpu-init-failed", "mig-without-instances", "no-gpu-visible"),
 )
 def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A process may not use, or not ask about, the MIG devices that are there.
+    """A process lacks permission to use or query the MIG devices.
 
     What it checks
-        On a GPU in MIG mode: whether NVML refuses questions about it for lack of permission, and,
-        where CUDA finds no device, whether the capability nodes of its instances (/dev/nvidia-caps)
-        are there and may be read.
+        Checks, on a GPU in MIG mode, whether NVML refuses queries for lack of permission, and, if CUDA
+        finds no device, whether the capability nodes of its instances (/dev/nvidia-caps) exist and are
+        readable.
 
     Why it matters
-        Each MIG instance has a capability of its own, which a process needs besides the GPU's node.
-        Watching all instances needs another one, which containers get only when they ask for it.
+        A process needs the capability of its MIG instance besides the GPU's device node. Monitoring all
+        instances needs another capability, which a container gets only on request.
 
     How to fix
-        Start the container with the MIG device it is to use. For the device plugin and monitors, set
-        NVIDIA_MIG_MONITOR_DEVICES=all and give CAP_SYS_ADMIN. On a host, let the user read
+        Start the container with its MIG device. For the device plugin and monitors, set
+        NVIDIA_MIG_MONITOR_DEVICES=all and grant CAP_SYS_ADMIN. On a host, let the user read
         /dev/nvidia-caps/nvidia-capN of the instance.
 
     Sources

@@ -72,23 +72,23 @@ _NO_ACS = Fix(
     doubt=_only_settings,
 )
 def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Something stands between GPUs that would reach each other over PCI Express.
+    """PCI Express settings hinder direct access between GPUs.
 
     What it checks
-        Of GPUs that no NVLink joins, on a machine that is no guest: whether switch ports above them
-        redirect traffic to the root (ACS; only root can read it), whether the IOMMU translates their
-        addresses although CUDA lets them reach each other, and what NVML says where it does not.
-        Models whose driver offers no peer access are not judged.
+        Checks, for GPUs without an NVLink between them on bare metal, whether switch ports redirect
+        their traffic to the root (ACS; readable by root only) and whether the IOMMU translates their
+        addresses although CUDA permits peer access. Elsewhere, reports NVML's reason against peer
+        access. GPU models whose driver offers no peer access are not judged.
 
     Why it matters
-        Redirected or translated transfers between GPUs are slow, hang, or end in wrong data: NCCL
-        stops in its first collective operation. Between GPU and network card the same breaks
-        GPUDirect RDMA.
+        Redirected or translated transfers between GPUs are slow, hang, or corrupt data: NCCL stops in
+        its first collective operation. The same settings break GPUDirect RDMA between GPU and network
+        card.
 
     How to fix
-        On bare metal, start Linux with iommu=pt, or switch the IOMMU and ACS off in the firmware.
-        In virtual machines ACS must stay on: use what the provider offers. Until then,
-        NCCL_P2P_DISABLE=1 goes around it.
+        On bare metal, boot Linux with iommu=pt, or switch the IOMMU and ACS off in the firmware. In
+        virtual machines ACS must stay on: use what the provider offers. As a workaround, set
+        NCCL_P2P_DISABLE=1.
 
     Sources
         NCCL user guide, troubleshooting, PCI Access Control Services:

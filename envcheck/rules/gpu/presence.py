@@ -45,17 +45,17 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """There is no NVIDIA GPU.
 
     What it checks
-        Whether the PCI bus, the driver or CUDA shows an NVIDIA GPU that this system may use. A GPU
-        that is bound to vfio-pci is kept for a virtual machine and does not count. "None" is said
-        only after every place was looked at.
+        Checks whether the PCI bus, the driver or CUDA shows an NVIDIA GPU that this system may use. A
+        GPU bound to vfio-pci is reserved for a virtual machine and does not count. The rule fails only
+        if every source was read.
 
     Why it matters
         Without a GPU, every framework computes on the CPU or refuses to start.
 
     How to fix
-        Run on a machine (or request a job, an instance type, a virtual machine) that has a GPU. If
-        there is a card: see that it is seated and powered, that the firmware has not switched its
-        slot off, and that the hypervisor passes it through. `lspci -nn -d 10de:` lists what is there.
+        Use a machine, job, instance type or virtual machine with a GPU. If a card is installed, check
+        its seating and power, that the firmware has not disabled its slot, and that the hypervisor
+        passes it through. `lspci -nn -d 10de:` lists NVIDIA devices.
 
     Sources
         PCI device ids of NVIDIA: https://pci-ids.ucw.cz/read/PC/10de
@@ -118,20 +118,20 @@ def _release_known(_gpu: Gpu, facts: Facts) -> bool:
     ),
 )
 def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """The installed driver does not drive this GPU.
+    """The installed driver does not support this GPU.
 
     What it checks
-        Whether the driver's release, and the flavour of its kernel module (open or proprietary),
-        drives GPUs of this generation. A GPU that the driver itself lists is driven.
+        Checks whether the driver release, and the type of its kernel module (open or proprietary),
+        supports GPUs of this generation. A GPU that the driver lists is supported.
 
     Why it matters
-        Drivers leave old generations out, and cannot know newer ones than themselves. The open
-        kernel module needs a GPU with a GSP processor; the newest GPUs work with the open one only.
-        The kernel log then says that the driver ignores the GPU, and CUDA never shows it.
+        Drivers drop old generations and cannot know newer ones. The open kernel module needs a GPU with
+        a GSP processor, and the newest GPUs need the open module. The kernel log says that the driver
+        ignores the GPU, and CUDA never shows it.
 
     How to fix
-        Install a driver of a branch that drives the GPU, or change to the other flavour of the
-        kernel module. Where GPUs of very different age share a machine, one branch must drive all.
+        Install a driver branch that supports the GPU, or switch to the other type of kernel module. If
+        a machine has GPUs of very different age, one branch must support them all.
 
     Sources
         Driver branches and GPUs: https://docs.nvidia.com/datacenter/tesla/drivers/

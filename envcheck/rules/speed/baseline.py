@@ -26,19 +26,19 @@ def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_has_both)
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A figure fell behind the baseline.
+    """A measurement is slower than the baseline.
 
     What it checks
-        Each measured quantity against the same quantity of the same GPU (by UUID) in the file that
-        --save-baseline wrote. A twentieth, and the spread of both runs, are tolerated.
+        Checks each measured quantity against the same quantity of the same GPU (by UUID) in the file
+        written by --save-baseline. A twentieth, plus the spread of both runs, is tolerated.
 
     Why it matters
-        A GPU that was faster last month shows wear, dust, a changed setting or a library that got
-        slower, long before it falls below what its kind should reach.
+        A slowdown against last month shows wear, dust, a changed setting or a slower library long
+        before a GPU falls below what its model should reach.
 
     How to fix
-        Look at what changed: the driver and libraries of the two reports, clocks, power limit,
-        temperature. Save a new baseline when the change is meant.
+        Compare the two reports: driver and libraries, clocks, power limit, temperature. If the change
+        is intended, save a new baseline.
 
     Sources
         NVIDIA DCGM diagnostics:

@@ -218,21 +218,21 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     required=True,
 )
 def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU's memory is slower than it should be.
+    """A GPU's memory is slower than expected.
 
     What it checks
-        The bandwidth of reading, writing and copying device memory with kernels of our own, over
-        buffers many times the size of the L2 cache, against the data sheet's bandwidth times the
-        share that sound GPUs reach. Every word that was moved is checked.
+        Checks the bandwidth of reading, writing and copying device memory, measured with envcheck's own
+        kernels over buffers many times larger than the L2 cache, against the share of the data sheet's
+        bandwidth that healthy GPUs reach. Every moved word is verified.
 
     Why it matters
-        Much of deep learning waits for memory. A GPU with a lowered memory clock, too many
-        remapped rows, or a hot memory stack is slow without any error.
+        Much of deep learning is memory-bound. A lowered memory clock, too many remapped rows or a hot
+        memory stack slows a GPU down without any error.
 
     How to fix
-        Look at the cause that is named: temperature and throttle reasons (airflow), a memory clock
-        below its maximum (application clocks that somebody set), another program on the GPU. A GPU
-        that stays low when alone and cool belongs to its vendor.
+        Follow the named cause: temperature and throttle reasons (air flow), a memory clock below its
+        maximum (application clocks), another program on the GPU. If the GPU stays slow when idle and
+        cool, contact its vendor.
 
     Sources
         NVML, clocks event reasons:
@@ -243,21 +243,21 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"), required=True)
 def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU computes more slowly than it should.
+    """A GPU computes more slowly than expected.
 
     What it checks
-        The throughput of matrix products through the examined environment's own cuBLASLt, and of
-        our own kernels, against multiprocessors times clock times operations per clock, and the
-        share of that which sound GPUs reach with that method. The clock is the one seen during the
-        run; a software power cap at the default limit is the normal state of a long product.
+        Checks the throughput of matrix products with the examined environment's cuBLASLt, and of
+        envcheck's own kernels, against multiprocessors times clock times operations per clock, and the
+        share of it that healthy GPUs reach with that method. The clock is the one seen during the run.
+        A software power cap at the default limit is normal in a long product.
 
     Why it matters
-        A GPU that is throttled, power-limited or has a library without tuned code for it works
-        without an error at half its speed or less, and holds up all others of a job.
+        A GPU that is throttled, power-limited or lacks tuned library code works without an error at
+        half its speed or less, and delays all others of a job.
 
     How to fix
-        Follow the cause that is named: cooling for thermal slowdown, the power supply for a power
-        brake, the default power limit (nvidia-smi -pl, by root), a newer CUDA for a newer GPU.
+        Follow the named cause: cooling for thermal slowdown, the power supply for a power brake, the
+        default power limit (nvidia-smi -pl, as root), a newer CUDA for a newer GPU.
 
     Sources
         Matrix multiplication background:
@@ -276,20 +276,20 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     required=True,
 )
 def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between host and GPU is slower than it should be.
+    """The link between host and GPU is slower than expected.
 
     What it checks
-        Copies between pinned host memory and the GPU by the copy engine, against what the PCI
-        Express link carries at the generation and width that it had under load. Pageable memory and
-        memory of a far NUMA node are measured, and not judged.
+        Checks copies between pinned host memory and the GPU by the copy engine against the bandwidth of
+        the PCI Express link at its generation and width under load. Pageable memory and memory of a
+        remote NUMA node are measured, but not judged.
 
     Why it matters
-        A link trained to fewer lanes or a lower generation, or host memory on the wrong NUMA node,
-        slows down every batch that is loaded, and nothing reports it.
+        A link with fewer lanes or a lower generation, or host memory on the wrong NUMA node, slows down
+        every batch without any report.
 
     How to fix
-        Reseat the GPU or its riser when lanes are missing; look at the slot's wiring and at the
-        BIOS settings for link speed and bifurcation. Bind the process to the GPU's NUMA node.
+        If lanes are missing, reseat the GPU or its riser. Check the slot wiring and the BIOS settings
+        for link speed and bifurcation. Bind the process to the GPU's NUMA node.
 
     Sources
         nvidia-smi topo: https://docs.nvidia.com/deploy/nvidia-smi/index.html
@@ -301,18 +301,18 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 
 @rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True)
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between two GPUs is slower than it should be.
+    """The link between two GPUs is slower than expected.
 
     What it checks
-        Copies from one GPU to another by the copy engine, against the NVLink bandwidth of the data
-        sheet. Over PCI Express there is no listed ceiling: a baseline can be compared.
+        Checks copies from one GPU to another by the copy engine against the data sheet's NVLink
+        bandwidth. PCI Express has no listed ceiling: compare with a baseline.
 
     Why it matters
-        The slowest pair sets the pace of every collective operation.
+        The slowest pair limits every collective operation.
 
     How to fix
-        Look for NVLinks that are down (nvidia-smi nvlink --status), for the fabric manager on
-        machines with NVSwitch, and for ACS or an IOMMU that sends peer traffic through the root.
+        Check for NVLinks that are down (nvidia-smi nvlink --status), the fabric manager on machines
+        with NVSwitch, and ACS or an IOMMU that routes peer traffic through the root.
 
     Sources
         NVIDIA GPUDirect: https://docs.nvidia.com/cuda/gpudirect-rdma/

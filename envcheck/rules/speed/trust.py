@@ -41,20 +41,21 @@ def _was_verified(subject: MeasurementSubject, _facts: Facts) -> bool:
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_was_verified)
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
-    """A GPU computed or copied something wrong.
+    """A GPU computed or copied wrong data.
 
     What it checks
-        The results of the measurements: copies word by word, reductions exactly, matrix products at
-        random elements against FP64 on the CPU (with --full at every element on the GPU), within
-        c * epsilon * sqrt(K). Outputs are overwritten before each run, so that an old right result
-        cannot be taken for a new one.
+        Checks the results of the measurements: copies word by word, reductions exactly, random elements
+        of matrix products against FP64 on the CPU (with --full, every element on the GPU), within c *
+        epsilon * sqrt(K). Outputs are overwritten before each run, so an old correct result cannot pass
+        as a new one.
 
     Why it matters
-        A GPU that miscomputes spoils a training run without any message.
+        A GPU that miscomputes ruins a training run without any message.
 
     How to fix
-        Run again with nothing else on the machine. If it happens again, take the GPU out of use and
-        have it replaced; if it happens in one library only, report it to the library's makers.
+        Repeat the run with nothing else on the machine. If it happens again, take the GPU out of
+        service and have it replaced. If only one library is affected, report it to the library's
+        developers.
 
     Sources
         GPU debug guidelines: https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html
@@ -90,15 +91,15 @@ def gpu_straggler(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """One GPU is slower than the others of its machine.
 
     What it checks
-        Each measured quantity of each GPU against the middle of all GPUs of the same model in the
-        machine, where there are three or more.
+        Checks each measured quantity of each GPU against the median of all GPUs of the same model, if
+        the machine has three or more.
 
     Why it matters
-        A job over several GPUs goes at the pace of the slowest.
+        A multi-GPU job runs at the speed of the slowest GPU.
 
     How to fix
-        Compare its clocks, temperature, power limit and PCI Express link with its neighbours'; its
-        own findings name what was seen during the run.
+        Compare its clocks, temperature, power limit and PCI Express link with the other GPUs. Its own
+        findings name what was seen during the run.
 
     Sources
         NVIDIA DCGM diagnostics:
@@ -165,19 +166,19 @@ def _is_unfinished(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="gpu", scope="node", arises=_is_unfinished, required=True)
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A measurement did not come to its end.
+    """A measurement did not finish.
 
     What it checks
-        Whether the programs that measure ended by themselves. One that hangs is ended at its
-        deadline, and costs only its own figures.
+        Checks that the measuring programs ended by themselves. One that hangs is stopped at its
+        deadline and loses only its own figures.
 
     Why it matters
-        A kernel that never ends or a call that fails can be the GPU's fault, and what was not
-        measured was not found to be in order.
+        A kernel that never ends or a call that fails can be a fault of the GPU. What was not measured
+        was not found healthy.
 
     How to fix
-        Look at the kernel log for Xid errors of that GPU, and run again with nothing else on the
-        machine. If it happens on one GPU only, take it out of use.
+        Check the kernel log for Xid errors of that GPU, and repeat the run with nothing else on the
+        machine. If only one GPU is affected, take it out of service.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html

@@ -43,22 +43,21 @@ def _newer_library(_facts: Facts) -> tuple[Fix, ...]:
     explains=("libstdcxx-too-old", "library-not-found", "cuda-library-missing"),
 )
 def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The system's C library is older than a framework needs.
+    """The system's glibc is older than a framework needs.
 
     What it checks
-        The versions of glibc's symbols (GLIBC_2.34) that the framework's compiled parts, and the
-        libraries that they load, ask for, against those that the libc.so.6, libm.so.6 … have that the
-        loader would take.
+        Checks that the libc.so.6, libm.so.6 … that the loader finds have the glibc symbol versions
+        (GLIBC_2.34) that the framework's compiled parts and their libraries need.
 
     Why it matters
-        A wheel built on a newer system is refused by the loader ("version `GLIBC_2.34' not found").
-        Installers choose wheels by glibc; those that were built locally, renamed, or copied along with
-        an environment from another machine are not held back.
+        The loader refuses a wheel built on a newer system ("version `GLIBC_2.34' not found").
+        Installers choose wheels by glibc version, but cannot hold back local builds, renamed wheels, or
+        an environment copied from another machine.
 
     How to fix
-        Install a release, or a build, for this glibc (wheels tagged manylinux2014 want 2.17,
-        manylinux_2_28 want 2.28), compile the package here, or use a newer system or container. glibc
-        itself is a part of the system: it cannot be replaced for one program.
+        Install a release or build for this glibc (wheels tagged manylinux2014 need 2.17, manylinux_2_28
+        need 2.28), compile the package here, or use a newer system or container. glibc is part of the
+        system: it cannot be replaced for one program.
 
     Sources
         manylinux, glibc of each tag: https://github.com/pypa/manylinux
@@ -82,21 +81,20 @@ def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     explains=("library-not-found", "cuda-library-missing"),
 )
 def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """The C++ library that is loaded is older than a framework needs.
+    """The loaded C++ library is older than a framework needs.
 
     What it checks
-        The versions of symbols (GLIBCXX_3.4.30, CXXABI_1.3.13) that the framework's compiled parts, and
-        the libraries that they load, ask for, against those in the libstdc++.so.6 (or libgcc_s.so.1)
-        that the loader would take.
+        Checks that the libstdc++.so.6 (or libgcc_s.so.1) that the loader finds has the symbol versions
+        (GLIBCXX_3.4.30, CXXABI_1.3.13) that the framework's compiled parts and their libraries need.
 
     Why it matters
-        The loader refuses the part: "version `GLIBCXX_3.4.30' not found". Mostly the right library
-        is on the system and another copy wins: an older compiler's or MATLAB's on LD_LIBRARY_PATH, or
-        that of a conda environment, whose Python is found to load its own first.
+        The loader refuses the library: "version `GLIBCXX_3.4.30' not found". Usually the right copy is
+        on the system and another one wins: an older compiler's or MATLAB's on LD_LIBRARY_PATH, or that
+        of a conda environment, whose Python loads its own first.
 
     How to fix
-        Take the older copy off LD_LIBRARY_PATH, or update it (conda: libstdcxx-ng). Where it is the
-        system's own, install the package for this system, or use a newer system.
+        Remove the older copy from LD_LIBRARY_PATH, or update it (conda: libstdcxx-ng). If it is the
+        system's own, install a package built for this system, or use a newer system.
 
     Sources
         GCC, ABI policy and guidelines: https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html

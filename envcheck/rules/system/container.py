@@ -38,19 +38,18 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container was started without a GPU.
 
     What it checks
-        Inside a container: whether any GPU's device node (/dev/nvidia0 …) is there, and whether the
-        driver's libraries were put in, libcuda among them.
+        Checks, inside a container, that a GPU's device node (/dev/nvidia0 …) exists and that the driver
+        libraries, including libcuda, were mounted.
 
     Why it matters
-        A container gets a GPU only if it is started with one: the runtime then puts in the device
-        nodes and the driver's libraries of the host. Without them CUDA finds no device, whatever
-        the image contains. One that was started for the driver's utilities alone has nvidia-smi and
-        no libcuda.
+        A container gets a GPU only on request: the runtime then adds the device nodes and the host's
+        driver libraries. Without them, CUDA finds no device, whatever the image contains. A container
+        started for the driver's utilities alone has nvidia-smi, but no libcuda.
 
     How to fix
-        Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: ask for
-        nvidia.com/gpu in the pod's limits; Apptainer: `--nv`. The host needs the NVIDIA driver and
-        the NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must hold compute and utility.
+        Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: request
+        nvidia.com/gpu in the pod's limits; Apptainer: `--nv`. The host needs the NVIDIA driver and the
+        NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must include compute and utility.
 
     Sources
         NVIDIA Container Toolkit:
@@ -121,20 +120,20 @@ def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The container lost the GPU that it was started with.
+    """The container lost access to its GPU.
 
     What it checks
-        Inside a container: whether NVML answers "unknown error" although the GPU's device nodes are
-        there.
+        Checks, inside a container, whether NVML answers "unknown error" although the GPU's device nodes
+        exist.
 
     Why it matters
-        A container's access to devices is a rule of its control group. Reloading systemd on the
-        host (`systemctl daemon-reload`, which package updates do) can rewrite the group without that
-        rule: the nodes stay, and opening them is refused from then on.
+        A control group rule grants a container access to devices. Reloading systemd on the host
+        (`systemctl daemon-reload`, which package updates run) can rewrite the group without that rule:
+        the nodes stay, but can no longer be opened.
 
     How to fix
-        Start the container anew. To prevent it: request GPUs through CDI, or let the container
-        runtime manage control groups with cgroupfs.
+        Restart the container. To prevent it, request GPUs through CDI, or let the container runtime
+        manage control groups with cgroupfs.
 
     Sources
         NVIDIA Container Toolkit, troubleshooting:

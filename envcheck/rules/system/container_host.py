@@ -38,24 +38,25 @@ def _mend(facts: Facts) -> tuple[Fix, ...]:
     explains=("container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible"),
 )
 def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Containers get no GPU here: the NVIDIA Container Toolkit is missing.
+    """The NVIDIA Container Toolkit is missing: containers get no GPU.
 
     What it checks
-        On a host with the driver and with a container engine: whether the toolkit's programs are
-        installed, and whether anything joins them to the engine (the hook that Docker looks for, a
-        runtime in Docker's daemon.json, a CDI specification); on a Jetson, whether the lists of what
-        is mounted are there and name what exists. It is a note: nobody said that containers are to
-        use the GPU. An engine that refuses a GPU in a pasted text is a fault.
+        Checks, on a host with the driver and a container engine, that the toolkit is installed and
+        connected to the engine (Docker's hook, a runtime in Docker's daemon.json, or a CDI
+        specification). On a Jetson, also checks that the mount lists exist and name existing files.
+        This is a note, since containers may not need the GPU. An engine that refuses a GPU in a pasted
+        text is a failure.
 
     Why it matters
-        An image holds no driver. The toolkit puts the host's device nodes and driver libraries into
-        a container when it starts; without it, `docker run --gpus` fails, and a container that
-        starts has no GPU. A Docker that is installed as a snap cannot see the host's toolkit.
+        An image contains no driver. The toolkit adds the host's device nodes and driver libraries when
+        a container starts. Without it, `docker run --gpus` fails, and a container that starts has no
+        GPU. Docker installed as a snap cannot see the host's toolkit.
 
     How to fix
         Install nvidia-container-toolkit on the host, run `sudo nvidia-ctk runtime configure
-        --runtime=docker` and restart Docker; for Podman and other engines with CDI, `sudo nvidia-ctk
-        cdi generate --output=/etc/cdi/nvidia.yaml`. Replace a Docker from a snap by Docker's packages.
+        --runtime=docker` and restart Docker. For Podman and other engines with CDI, run `sudo
+        nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`. Replace a Docker snap with Docker's
+        packages.
 
     Sources
         NVIDIA Container Toolkit, installation:

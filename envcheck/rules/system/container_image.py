@@ -38,20 +38,20 @@ def _take_out(facts: Facts) -> tuple[Fix, ...]:
     explains=("driver-library-mismatch", "driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_libraries_in_image(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The container image holds driver libraries of another release than the host's.
+    """The container image contains driver libraries that do not match the host.
 
     What it checks
-        Inside a container: files of the driver (libcuda, libnvidia-ml …) that were not mounted from
-        the host and are of another release than its kernel module, and whether the loader meets
-        them first. Forward-compatibility packages (folders named compat) are meant to be there.
+        Checks, inside a container, for driver files (libcuda, libnvidia-ml …) that were not mounted
+        from the host and have a different version than its kernel module, and whether the loader finds
+        them first. Forward-compatibility packages (folders named compat) are intended.
 
     Why it matters
-        Driver libraries must be of exactly the kernel module's release, so the host's are put into a
-        container at start. Copies in the image shadow them, or stand where they are to be mounted:
-        CUDA and NVML then fail with a mismatch, or the container does not start ("file exists").
+        Driver libraries must match the kernel module exactly, so the host's are mounted at start.
+        Copies in the image shadow them or block the mount: CUDA and NVML fail with a mismatch, or the
+        container does not start ("file exists").
 
     How to fix
-        Take the driver's packages out of the image (libnvidia-compute-*, nvidia-utils-*, cuda-drivers,
+        Remove the driver packages from the image (libnvidia-compute-*, nvidia-utils-*, cuda-drivers,
         cuda): install only a toolkit (cuda-toolkit-*) or libraries. Do not build or commit images in
         containers that have a GPU.
 

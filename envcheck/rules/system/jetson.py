@@ -175,21 +175,21 @@ _SEE_RELEASE = ("cat", "/etc/nv_tegra_release")
     ),
 )
 def jetpack_mismatch(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Software was made for another JetPack than the one on this Jetson.
+    """Software was built for a different JetPack version.
 
     What it checks
-        On a Jetson: whether a container image was made for another branch of L4T than the host's,
-        whether a framework was built with a CUDA that this L4T release cannot have, and whether
-        libraries that are missing (libcublas, libcudnn, libnvinfer …) belong to another JetPack.
+        Checks, on a Jetson, whether a container image was built for another L4T branch than the host's,
+        whether a framework was built with a CUDA that this L4T release cannot have, and whether missing
+        libraries (libcublas, libcudnn, libnvinfer …) belong to another JetPack.
 
     Why it matters
         A Jetson's driver, CUDA, cuDNN and TensorRT come with its system software, JetPack. Up to
-        JetPack 4 they are one and cannot be exchanged; wheels and images are built for one release.
-        Those of another one look for libraries that are not there, or ask the driver for too much.
+        JetPack 4 they cannot be replaced separately. Wheels and images are built for one release: on
+        another, libraries are missing or the driver is too old.
 
     How to fix
-        Choose the image by the L4T release in /etc/nv_tegra_release, and wheels by the JetPack; or
-        update the Jetson. From JetPack 5 on a newer CUDA can be installed for some releases.
+        Choose the image by the L4T release in /etc/nv_tegra_release and wheels by the JetPack version,
+        or update the Jetson. From JetPack 5 on, a newer CUDA can be installed for some releases.
 
     Sources
         JetPack archive: https://developer.nvidia.com/embedded/jetpack-archive
@@ -348,22 +348,23 @@ def _mount_them(_facts: Facts) -> tuple[Fix, ...]:
     ),
 )
 def jetson_libraries_not_mounted(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A container on a Jetson was not given the system's libraries.
+    """The Jetson's libraries are not mounted in the container.
 
     What it checks
-        In a container on a Jetson: whether libcuda can be loaded and the chip's device nodes are there;
-        whether libraries are missing that this release's container runtime mounts from the host (up to
-        JetPack 4 CUDA, cuDNN and TensorRT too). Libraries of another JetPack have a rule of their own.
+        Checks, in a container on a Jetson, that libcuda can be loaded, that the chip's device nodes
+        exist, and that no library is missing that this release's container runtime mounts from the host
+        (up to JetPack 4 also CUDA, cuDNN and TensorRT). jetpack-mismatch covers libraries of another
+        JetPack.
 
     Why it matters
-        Images for Jetson hold little or nothing of the driver: the NVIDIA runtime mounts the host's
-        files by its lists when a container starts with --runtime nvidia. Without it libraries are
-        missing, or are empty place-holders ("file too short").
+        Images for Jetson contain little or nothing of the driver: with --runtime nvidia, the NVIDIA
+        runtime mounts the host files on its lists. Without it, libraries are missing or empty
+        placeholders ("file too short").
 
     How to fix
-        Start the container with --runtime nvidia, or make that the default in Docker's daemon.json.
-        If files are still missing, the host's packages nvidia-container* and nvidia-l4t-* are of
-        different releases: install those of the same JetPack.
+        Start the container with --runtime nvidia, or make it the default in Docker's daemon.json. If
+        files are still missing, the host's nvidia-container* and nvidia-l4t-* packages differ in
+        release: install those of the same JetPack.
 
     Sources
         NVIDIA container runtime on Jetson: https://nvidia.github.io/container-wiki/toolkit/jetson.html

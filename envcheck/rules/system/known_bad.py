@@ -38,18 +38,18 @@ def _known(_subject: Snapshot, facts: Facts) -> bool:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
 )
 def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A release that is in use here is known to be broken.
+    """A release in use is known to be broken.
 
     What it checks
-        The driver, Windows (by its build number), and the packages of the environment against a list of
-        releases that their makers, or many users, found broken. The list is short: only flaws that
-        look like something else are on it.
+        Checks the driver, Windows (by its build number) and the environment's packages against a list
+        of releases that their makers or many users found broken. The list is short: it holds only flaws
+        that look like something else.
 
     Why it matters
-        No setting mends such a release, and everything around it looks right.
+        No setting fixes such a release, and everything around it looks fine.
 
     How to fix
-        Move to the release that is named, mostly the next one.
+        Move to the release that is named, usually the next one.
 
     Sources
         An example, a preview of Windows without GPUs in WSL:

@@ -56,18 +56,17 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The shared memory (/dev/shm) is too small for several processes.
 
     What it checks
-        The size of the file system on /dev/shm: no more than the 64 MiB that container engines give
-        by default is a warning where several GPUs are used, a note with one; that it is nearly full
-        is told alike. A text in which a program finds no space there is a fault.
+        Checks the size of /dev/shm. The 64 MiB that container engines give by default, or less, is a
+        warning with several GPUs and a note with one. The same applies if it is nearly full. A program
+        that reports no space there in a pasted text is a failure.
 
     Why it matters
-        NCCL exchanges data between the processes of a machine through /dev/shm, and PyTorch's data
-        loaders hand tensors to the training process there. When it is full, they stop with a bus
-        error or "No space left on device".
+        NCCL exchanges data between processes through /dev/shm, and PyTorch data loaders pass tensors
+        through it. When it is full, they stop with a bus error or "No space left on device".
 
     How to fix
-        Docker and Podman: `--shm-size=1g` or more, or `--ipc=host`; Kubernetes: an emptyDir volume
-        with medium Memory, mounted on /dev/shm. Delete what crashed jobs left in /dev/shm.
+        Docker and Podman: `--shm-size=1g` or more, or `--ipc=host`. Kubernetes: an emptyDir volume with
+        medium Memory, mounted on /dev/shm. Delete what crashed jobs left in /dev/shm.
 
     Sources
         NCCL user guide, troubleshooting, shared memory:
@@ -149,21 +148,20 @@ def _make_room(_facts: Facts) -> tuple[Fix, ...]:
     remedy=_make_room,
 )
 def gpu_memory_exhausted(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """Nearly all memory of a GPU is in use.
+    """A GPU's memory is nearly full.
 
     What it checks
-        Whether less than a twentieth of the GPU's memory, and less than 2 GiB, is free, and which
-        processes hold the rest. It is a note: the stack is sound, and a GPU that works is full. So is
-        an error that says that memory ran out.
+        Checks whether less than a twentieth of the GPU's memory, and less than 2 GiB, is free, and
+        which processes hold the rest. This is a note, and so is an out-of-memory error: the stack is
+        healthy, and a busy GPU is full.
 
     Why it matters
-        The next program there fails with "out of memory", mostly at its start: TensorFlow and JAX
-        take nearly all memory of a GPU for themselves unless told otherwise.
+        The next program there fails with "out of memory", usually at its start: by default, TensorFlow
+        and JAX reserve nearly all memory of a GPU.
 
     How to fix
-        End the processes that are not needed, choose another GPU (CUDA_VISIBLE_DEVICES), or let
-        programs take less: a smaller batch, TF_FORCE_GPU_ALLOW_GROWTH=true,
-        XLA_PYTHON_CLIENT_PREALLOCATE=false.
+        End processes that are not needed, choose another GPU (CUDA_VISIBLE_DEVICES), or let programs
+        use less: a smaller batch, TF_FORCE_GPU_ALLOW_GROWTH=true, XLA_PYTHON_CLIENT_PREALLOCATE=false.
 
     Sources
         TensorFlow, limiting GPU memory growth: https://www.tensorflow.org/guide/gpu

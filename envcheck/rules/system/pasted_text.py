@@ -21,19 +21,18 @@ def _is_any_left_out(snapshot: Snapshot, _facts: Facts) -> bool:
 
 @rule(layer="framework", scope="env", always=True, arises=_is_any_left_out, required=True)
 def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """A pasted text was not read whole.
+    """The pasted text was not read completely.
 
     What it checks
-        Whether the text that was to be explained is short enough to be read whole. Of a longer one
-        the beginning and the end are read, since logs begin with the versions and end with the
-        error.
+        Checks whether the pasted text is short enough to be read completely. Of a longer text, the
+        beginning and the end are read: logs begin with the versions and end with the error.
 
     Why it matters
-        What goes wrong in the middle of a long log is not seen, so that nothing was found does not
-        mean that nothing is wrong.
+        An error in the middle of a long log is not seen. No finding does not mean that nothing is
+        wrong.
 
     How to fix
-        Give the part around the error by itself, with the lines that tell the versions.
+        Paste only the part around the error, with the lines that state the versions.
 
     Sources
         The most recent call stands last: https://docs.python.org/3/library/traceback.html

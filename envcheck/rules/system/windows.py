@@ -55,20 +55,20 @@ _WSL = Fix(
     explains=("cpu-only-build", "no-gpu-visible"),
 )
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
-    """A framework has no GPU support on Windows in this release.
+    """A framework release has no GPU support on Windows.
 
     What it checks
-        On Windows itself, where there is a GPU or the text shows that CUDA is wanted: whether the
-        matrix knows the installed release of a framework, and all its builds with GPU support are for
-        other systems. WSL counts as Linux.
+        Checks, on native Windows with a GPU or a text that shows that CUDA is wanted, whether the
+        matrix knows the installed framework release and lists GPU builds only for other systems. WSL
+        counts as Linux.
 
     Why it matters
-        Some frameworks stopped building for GPUs on native Windows. Their packages install and run
-        there on the CPU, whatever CUDA and cuDNN are installed, and say little about it.
+        Some frameworks no longer build for GPUs on native Windows. Their packages install there and run
+        on the CPU, whatever CUDA and cuDNN are installed, with little notice.
 
     How to fix
-        Use WSL2 with the Linux build, or the last release with GPU support on native Windows and
-        the CUDA and cuDNN that it was built with.
+        Use WSL2 with the Linux build, or the last release with GPU support on native Windows with the
+        CUDA and cuDNN that it was built with.
 
     Sources
         TensorFlow, build from source on Windows:

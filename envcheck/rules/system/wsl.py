@@ -35,22 +35,23 @@ def _use_windows_libcuda(facts: Facts) -> tuple[Fix, ...]:
     explains=("driver-library-mismatch", "driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Inside WSL, another libcuda is loaded than the one that Windows provides.
+    """Inside WSL, another libcuda shadows the one from Windows.
 
     What it checks
-        Inside the Windows Subsystem for Linux: whether the first libcuda.so.1 (or libcuda.so) on the
-        loader's way is the one below /usr/lib/wsl, or that of a Linux driver. Of a pasted text: what
-        it says of libcuda's place or release; where it only says that CUDA finds no device, this is
-        its most common cause, and no more than a warning.
+        Checks, inside the Windows Subsystem for Linux, whether the first libcuda.so.1 (or libcuda.so)
+        that the loader finds is the one below /usr/lib/wsl or that of a Linux driver. In a pasted text,
+        reads what it says about libcuda's path or version. Text that only reports no CUDA device yields
+        a warning, since this is the most common cause.
 
     Why it matters
-        In WSL the driver is Windows': it puts its libcuda into /usr/lib/wsl/lib. A Linux driver
-        inside the distribution has no GPU to talk to there: CUDA says that there is no device, while
-        nvidia-smi (which is Windows' own) looks fine.
+        In WSL the driver belongs to Windows, which puts its libcuda into /usr/lib/wsl/lib. The libcuda
+        of a Linux driver has no GPU to talk to there: CUDA reports no device, while nvidia-smi (from
+        Windows) works.
 
     How to fix
-        Remove the Linux driver from the distribution (toolkits alone are packaged as cuda-toolkit-*),
-        and run `sudo ldconfig`. Until then, put /usr/lib/wsl/lib first in LD_LIBRARY_PATH.
+        Remove the Linux driver from the distribution (the cuda-toolkit-* packages contain only the
+        toolkit), and run `sudo ldconfig`. As a workaround, put /usr/lib/wsl/lib first in
+        LD_LIBRARY_PATH.
 
     Sources
         CUDA on WSL user guide: https://docs.nvidia.com/cuda/wsl-user-guide/

@@ -39,16 +39,16 @@ def _unset_it(_facts: Facts) -> tuple[Fix, ...]:
     explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
 )
 def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """An environment variable has a value that stops a framework.
+    """The value of an environment variable breaks a framework.
 
     What it checks
-        The variables that a framework reads (PYTORCH_CUDA_ALLOC_CONF, XLA_FLAGS, JAX_PLATFORMS …),
-        against the values that its release accepts, and that the programs and folders they name
-        exist. With --deep also what the framework said of a value when it was tried; and where it ran
-        on the GPU with the same variables, nothing is wrong with them.
+        Checks the variables that a framework reads (PYTORCH_CUDA_ALLOC_CONF, XLA_FLAGS, JAX_PLATFORMS
+        …) against the values that its release accepts, and that the programs and folders they name
+        exist. With --deep, also reads what the framework printed about a value. If the framework ran on
+        the GPU with the same variables, their values are fine.
 
     Why it matters
-        The framework fails when it is imported or first uses the GPU, or falls back to the CPU. The
+        The framework fails on import or at its first use of the GPU, or falls back to the CPU. The
         error often does not name the variable ("stoull", "RuntimeError: Unknown backend").
 
     How to fix

@@ -24,18 +24,18 @@ def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry.
 
     What it checks
-        That every entry of LD_LIBRARY_PATH is an absolute path. An empty entry (a colon at either end,
-        two in a row) stands for the current folder.
+        Checks that every entry of LD_LIBRARY_PATH is an absolute path. An empty entry (a colon at
+        either end, or two in a row) means the current folder.
 
     Why it matters
-        Every program then loads libraries from the folder in which it is started: another release of a
-        CUDA library that lies there is taken instead of the installed one, and in a folder that others
-        write to, their code runs. envcheck leaves these entries out when it asks the driver, so its
-        answer can differ from what a program gets in such a folder.
+        Every program then loads libraries from the folder it is started in: another version of a CUDA
+        library there replaces the installed one. If others can write to the folder, their code runs.
+        envcheck skips these entries when it queries the driver, so a program started in such a folder
+        may behave differently.
 
     How to fix
-        Write absolute paths only. Where the variable is extended, keep the colon only if there is
-        something behind it: `LD_LIBRARY_PATH=/folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}`.
+        Use absolute paths only. To extend the variable, add the colon only if a value follows:
+        `LD_LIBRARY_PATH=/folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}`.
 
     Sources
         The dynamic loader, ld.so(8): https://man7.org/linux/man-pages/man8/ld.so.8.html

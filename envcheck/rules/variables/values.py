@@ -48,15 +48,15 @@ def that_stop_cuda(facts: Facts) -> tuple[Fault, ...]:
     explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"),
 )
 def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable keeps CUDA from starting.
+    """An environment variable prevents CUDA from starting.
 
     What it checks
-        The variables that the driver reads when CUDA starts, against the values that it accepts, where
-        cuInit fails with the status that an invalid value leads to, or was not called.
-        CUDA_VISIBLE_DEVICES has a rule of its own: gpu-hidden.
+        Checks the variables that the driver reads when CUDA starts against the values that it accepts,
+        if cuInit fails with the status of an invalid value or was not called. CUDA_VISIBLE_DEVICES has
+        a separate rule: gpu-hidden.
 
     Why it matters
-        With an invalid value cuInit fails in every program, as if the GPU or the driver were broken.
+        With an invalid value, cuInit fails in every program, as if the GPU or the driver were broken.
 
     How to fix
         Unset the variable, or set it to a valid value.
@@ -90,17 +90,17 @@ def _sentences(found: Sequence[Fault]) -> str:
 
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable leads to a file, folder or program that does not exist.
+    """An environment variable names a file, folder or program that does not exist.
 
     What it checks
-        The variables that name a toolkit, a compiler, a library or a folder of modules (CUDA_HOME,
-        LD_PRELOAD, PYTHONPATH …): that what they name exists and is of the right kind. Where that
-        stops a framework, it is a finding about the framework (variable-stops-framework). Folders of
-        PATH and LD_LIBRARY_PATH may be missing, and caches that are created when needed.
+        Checks that the toolkit, compiler, library or module folder that a variable names (CUDA_HOME,
+        LD_PRELOAD, PYTHONPATH …) exists and is of the right kind. If a wrong path stops a framework,
+        variable-stops-framework reports it. Missing folders in PATH and LD_LIBRARY_PATH are fine, and
+        so are caches that are created on demand.
 
     Why it matters
-        Programs look there first. Some then fail to compile or to load, some fall back to another
-        copy, of another version, without a word.
+        Programs look there first. Some then fail to compile or load, others silently use another copy
+        of another version.
 
     How to fix
         Correct the path, or unset the variable.
@@ -141,19 +141,19 @@ def _found(facts: Facts) -> tuple[Framework, ...]:
 
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable makes programs slower.
+    """An environment variable slows programs down.
 
     What it checks
-        The variables of the driver, CUDA's libraries and the frameworks here, against what is known of
-        their values: debug switches, disabled caches and transports, serialized launches. Variables
-        about several GPUs count only where several are visible.
+        Checks the variables of the driver, the CUDA libraries and the installed frameworks for values
+        with a known cost: debug switches, disabled caches and transports, serialized launches.
+        Multi-GPU variables count only if several GPUs are visible.
 
     Why it matters
-        Such a variable is often left over from debugging. Everything works, only slower, and nothing
-        says so.
+        Such a variable is often left over from debugging. Everything works, but slower, and nothing
+        reports it.
 
     How to fix
-        Unset it, unless it is meant.
+        Unset it, unless it is intended.
 
     Sources
         CUDA environment variables:
@@ -165,17 +165,17 @@ def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable changes what programs compute.
+    """An environment variable changes numerical results.
 
     What it checks
-        The variables of the driver, CUDA's libraries and the frameworks here, against what is known of
-        their values: another precision of matrix products, checks that are switched off.
+        Checks the variables of the driver, the CUDA libraries and the installed frameworks for values
+        that change results: a different precision of matrix products, checks that are switched off.
 
     Why it matters
-        Results differ from those of the same program elsewhere, and no error is raised.
+        Results differ from those of the same program elsewhere, without any error.
 
     How to fix
-        Unset it, unless it is meant.
+        Unset it, unless it is intended.
 
     Sources
         CUDA environment variables:

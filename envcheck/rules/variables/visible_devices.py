@@ -64,18 +64,18 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA sees no GPU, although the driver works.
 
     What it checks
-        Whether CUDA enumerates at least one device under the present variables, on a machine whose
-        driver answers and that has a GPU. A text from inside WSL that only says that there is no
-        device leaves this open: there it has other causes too.
+        Checks that CUDA enumerates at least one device with the current variables, on a machine with a
+        GPU and a working driver. Text from inside WSL that only reports no device does not decide this:
+        it has other causes there too.
 
     Why it matters
-        A program sees the GPUs that CUDA_VISIBLE_DEVICES leaves it. When it is empty or -1, or its
-        first entry does not exist, there is none, and frameworks say that no CUDA GPU is available.
+        A program sees only the GPUs that CUDA_VISIBLE_DEVICES selects. If it is empty, -1, or begins
+        with an entry that does not exist, frameworks report that no CUDA GPU is available.
 
     How to fix
-        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist (`nvidia-smi -L` lists them). In a batch
-        job the scheduler sets it: ask for a GPU. Otherwise look at who may open /dev/nvidia*, and at
-        the GPUs' compute mode.
+        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist (`nvidia-smi -L` lists them). In a batch job
+        the scheduler sets it: request a GPU. Otherwise check the permissions of /dev/nvidia* and the
+        GPUs' compute mode.
 
     Sources
         CUDA environment variables:
@@ -152,24 +152,24 @@ _NO_DEVICE = 100
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot show.
+    """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use.
 
     What it checks
-        Every entry of CUDA_VISIBLE_DEVICES (an index, a UUID or its beginning, a MIG device) and
-        every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists: that each exists,
-        that none is named twice, that indices and UUIDs are not mixed, that the beginning of a UUID
-        fits one GPU only, that MIG devices are named only where MIG is on, that entries are separated
-        by commas. Choosing some of the GPUs is normal and passes.
+        Checks every entry of CUDA_VISIBLE_DEVICES (an index, a UUID or its prefix, a MIG device) and
+        every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists: each exists, none
+        is repeated, indices and UUIDs are not mixed, a UUID prefix matches one GPU, MIG devices are
+        named only with MIG on, commas separate the entries. Selecting some of the GPUs is normal and
+        passes.
 
     Why it matters
-        CUDA ignores the first entry that it cannot use and all that follow it, so programs see fewer
-        GPUs than were named, or none (cuInit then fails with 100). A GPU that is named twice makes
-        cuInit fail with 101 (invalid device). The GPUs and their driver are healthy.
+        CUDA ignores the first entry that it cannot use and all that follow, so programs see fewer GPUs
+        than listed, or none (cuInit then fails with 100). A repeated GPU makes cuInit fail with 101
+        (invalid device). The GPUs and their driver are healthy.
 
     How to fix
-        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist, each once, all by index or all by UUID:
-        `nvidia-smi -L` lists them. In a container indices start at 0 again, so an index of the host
-        may not exist. Words such as `all` belong to NVIDIA_VISIBLE_DEVICES.
+        Unset CUDA_VISIBLE_DEVICES, or name existing GPUs, each once, all by index or all by UUID:
+        `nvidia-smi -L` lists them. In a container, indices start at 0 again, so a host index may not
+        exist. Words such as `all` belong in NVIDIA_VISIBLE_DEVICES.
 
     Sources
         CUDA environment variables:
