@@ -1,4 +1,4 @@
-"""The links of a GPU: PCI Express, NVLink, and the NVSwitch fabric."""
+"""GPU links: PCI Express, NVLink and the NVSwitch fabric."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
             message="The slot or a switch above it limits the link.",
             evidence=(
                 seen("generation possible", pcie, "generation_max"),
-                seen("of the GPU", pcie, "generation_device_max"),
+                seen("generation of the GPU", pcie, "generation_device_max"),
             ),
             decided_by="driver-answered",
         )
-    return passed(f"PCIe link at all {pcie.width} lanes", *evidence, decided_by="driver-answered")
+    return passed(f"PCIe link uses all {pcie.width} lanes", *evidence, decided_by="driver-answered")
 
 
 def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     title = f"{called(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
     if _may_be_wired_so(gpu, pcie, facts):
-        text = "Many boards of this kind are wired with half of the lanes; on any other the link has trained badly."
+        text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
         return Outcome(status="note", title=title, message=text, evidence=evidence, decided_by="driver-answered")
     return Outcome(
         status="warn",
         title=title,
-        message="The link trained at fewer lanes than GPU and slot can do together.",
+        message="The link trained with fewer lanes than GPU and slot allow.",
         evidence=evidence,
         decided_by="driver-answered",
         fixes=(Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),),
@@ -68,14 +68,14 @@ def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: 
 
 
 def _may_be_wired_so(gpu: Gpu, pcie: Pcie, facts: Facts) -> bool:
-    """Half the lanes, on a board of a kind of which many have no more: smaller cards, and those of laptops."""
+    """Half the lanes on a smaller card or laptop, many of which are wired that way."""
     model = model_of(gpu, facts)
     smaller = model is not None and model.kind in ("geforce", "workstation")
     return smaller and (pcie.width or 0) * 2 == pcie.width_max
 
 
 def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
-    """MIG switches the links off, as it is meant to."""
+    """MIG mode switches the links off by design."""
     return listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
 
 
@@ -105,20 +105,19 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     model = _models(facts)[gpu.name]
     if not active and model.on_switch == _on_switch(gpu):
         return None
-    # One that is inactive on this GPU is active on another, if it is active at all.
-    used = model.active
-    down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in used)
+    # A link that is inactive on this GPU may be active on another.
+    down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in model.active)
     count = f"{len(active)} of {len(links)} NVLinks active"
     shown_links = Evidence(what=called(gpu), value=count, source=links[0].source if links else "")
     if not down:
         if inactive:
-            text = "Every GPU of this model shows the same, as with a bridge that uses only some links."
+            text = "All GPUs of this model show the same, as with a bridge that uses only some links."
             return Outcome(status="note", title=f"{called(gpu)}: {count}", message=text, evidence=(shown_links,))
         return passed(count, shown_links, decided_by="driver-answered")
     return Outcome(
         status="warn",
         title=f"{called(gpu)}: {count}",
-        message=f"Inactive: link {', '.join(str(number) for number in down)}.",
+        message=f"Inactive links: {', '.join(str(number) for number in down)}.",
         evidence=(shown_links,),
         decided_by="driver-answered",
         action="reset",
@@ -134,7 +133,7 @@ class _Model(msgspec.Struct):
 
 
 _latest: list[tuple[Facts, dict[str | None, _Model]]] = []
-"""The models of the facts that were asked about last: each GPU is held against all others."""
+"""The models of the last facts: computing them for each GPU would take quadratic time."""
 
 
 def _models(facts: Facts) -> dict[str | None, _Model]:
@@ -150,13 +149,13 @@ def _models(facts: Facts) -> dict[str | None, _Model]:
 
 
 def _by_state(links: tuple[NvLink, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The numbers of the active and of the inactive links."""
+    """The numbers of the active and the inactive links."""
     active = tuple(link.link for link in links if link.active)
     return active, tuple(link.link for link in links if link.active is False)
 
 
 def _on_switch(gpu: Gpu) -> bool:
-    """Whether the GPU sits on an NVSwitch fabric, where every link is used."""
+    """Whether the GPU is connected to NVSwitches, where every link is used."""
     joined = gpu.fabric is not None and gpu.fabric.state == "completed"
     return joined or any(link.remote_kind == "switch" for link in gpu.nvlinks or () if link.active)
 
@@ -190,26 +189,24 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     """
     failed = naming("fabric-manager-not-running", answers(facts))
     states = tuple((gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and not (gpu.mig and gpu.mig.enabled))
-    switches = snapshot.fabric.nvswitches if snapshot.fabric else None
+    fabric = snapshot.fabric or Fabric()
+    switches, manager = fabric.nvswitches, fabric.manager_running
     bad = tuple((gpu, state) for gpu, state in states if _not_joined(state, switches or 0))
     if not failed and not bad:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
     evidence = (
         *(shown(result) for result in failed),
-        *(
-            Evidence(what=f"fabric of {called(gpu)}", value=_shown_state(state), source=state.source)
-            for gpu, state in bad
-        ),
-        *_manager(snapshot.fabric),
+        *(Evidence(what=f"fabric of {called(gpu)}", value=_shown(state), source=state.source) for gpu, state in bad),
+        *((seen("fabric manager seen running", fabric, "manager_running"),) if manager is not None else ()),
     )
     works = cuda_answers(facts) and not failed
     return Outcome(
         status="warn" if works else "fail",
         title="The NVSwitch fabric is not ready",
-        message="CUDA starts, but not every GPU has joined the fabric."
+        message="CUDA starts, but some GPUs have not joined the fabric."
         if works
-        else "CUDA waits for the fabric manager.",
+        else "CUDA is waiting for the fabric manager.",
         evidence=evidence,
         decided_by="driver-answered",
     )
@@ -221,12 +218,6 @@ def _not_joined(state: GpuFabric, switches: int) -> bool:
     return state.state in ("not_started", "in_progress") and switches > 0
 
 
-def _shown_state(state: GpuFabric) -> str:
+def _shown(state: GpuFabric) -> str:
     status = state.status_name or (str(state.status) if state.status else "")
     return f"{state.state} {status}".strip()
-
-
-def _manager(fabric: Fabric | None) -> tuple[Evidence, ...]:
-    if fabric is None or fabric.manager_running is None:
-        return ()
-    return (seen("fabric manager seen running", fabric, "manager_running"),)

@@ -1,4 +1,4 @@
-"""Errors of a GPU's memory: uncorrected ones, and the rows and pages that are put out of use for them."""
+"""GPU memory errors: uncorrected ones, and the rows and pages that are retired for them."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     ecc = gpu.ecc or Ecc()
     evidence = [seen("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
     if ecc.aggregate_uncorrected is not None:
-        evidence.append(seen("uncorrected in all", ecc, "aggregate_uncorrected"))
+        evidence.append(seen("uncorrected in total", ecc, "aggregate_uncorrected"))
     if ecc.volatile_uncorrected:
         return Outcome(
             status="fail",
             title=f"{called(gpu)}: {plural(ecc.volatile_uncorrected, 'uncorrected memory error')}",
-            message="Memory errors that ECC could not correct, since the driver was loaded.",
+            message="ECC could not correct these errors, counted since the driver was loaded.",
             evidence=tuple(evidence),
             decided_by="driver-answered",
             action="reset",
@@ -57,7 +57,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     if ecc.aggregate_uncorrected:
         return Outcome(
             status="note",
-            title=f"{called(gpu)} had {plural(ecc.aggregate_uncorrected, 'uncorrected memory error')} in its life",
+            title=f"{called(gpu)} had {plural(ecc.aggregate_uncorrected, 'uncorrected memory error')} in its lifetime",
             message="None since the driver was loaded.",
             evidence=tuple(evidence),
             decided_by="driver-answered",
@@ -98,8 +98,8 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed("No memory repair is pending", *evidence, decided_by="driver-answered")
     return Outcome(
         status="warn",
-        title=f"{called(gpu)}: {' and '.join(waiting)} waits for a reset",
-        message="A faulty part of the memory is replaced at the next reset of the GPU.",
+        title=f"{called(gpu)}: {' and '.join(waiting)} pending until a reset",
+        message="The next reset of the GPU replaces the faulty memory.",
         evidence=evidence,
         decided_by="driver-answered",
         action="reset",
@@ -138,7 +138,7 @@ def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
     return Outcome(
         status="fail",
         title=f"{called(gpu)}: row remapping has failed",
-        message="There is no spare memory row left for a faulty one.",
+        message="No spare memory row is left for a faulty one.",
         evidence=(evidence,),
         decided_by="driver-answered",
         action="replace",

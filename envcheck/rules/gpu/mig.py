@@ -14,11 +14,7 @@ from envcheck.rules.variables.visible_devices import VISIBLE, as_set
 from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, ObservedError, Snapshot
 
 
-def _give_instances(_facts: Facts) -> tuple[Fix, ...]:
-    return _ways_out(None)
-
-
-def _gpu_in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
+def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     return bool(gpu.mig and gpu.mig.enabled)
 
 
@@ -27,8 +23,8 @@ def _gpu_in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     scope="node",
     per="gpu",
     needs=("gpu.mig.instances",),
-    arises=_gpu_in_mig_mode,
-    remedy=_give_instances,
+    arises=_in_mig_mode,
+    remedy=lambda _facts: _create_instances(None),
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
@@ -55,47 +51,40 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
         return passed(f"MIG with {plural(count, 'instance')}", evidence[0], decided_by="driver-answered")
     return Outcome(
         status="fail",
-        title=f"{called(gpu)} is in MIG mode without any instance",
-        message="CUDA can use instances only, and there is none.",
+        title=f"{called(gpu)} is in MIG mode without an instance",
+        message="In MIG mode CUDA can use only instances.",
         evidence=evidence,
         decided_by="driver-answered",
-        fixes=_ways_out(gpu),
+        fixes=_create_instances(gpu),
     )
 
 
-def _ways_out(gpu: Gpu | None) -> tuple[Fix, ...]:
-    """For one GPU by its PCI bus id where it is known, else for all."""
+def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
+    """For one GPU if its PCI bus id is known, else for all."""
     place = smi_choice(gpu)
     return (
-        Fix(
-            text="See which instances the GPU can have",
-            command=("sudo", "nvidia-smi", "mig", *place, "-lgip"),
-            who="root",
-        ),
-        Fix(text="Create one by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
+        Fix(text="List the available profiles", command=("sudo", "nvidia-smi", "mig", *place, "-lgip"), who="root"),
+        Fix(text="Create an instance by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
         Fix(
             text="Or switch MIG mode off",
             command=("sudo", "nvidia-smi", *place, "-mig", "0"),
             who="root",
-            risk="resets the GPU; what runs on it ends",
+            risk="resets the GPU and ends what runs on it",
         ),
     )
-
-
-# MIG devices and programs: how many CUDA shows to one process, and who may use them.
 
 
 _ORDINAL_ERRORS = re.compile(
     r"device >= 0 && device < num_gpus|invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|cudaErrorInvalidDevice"
 )
-"""What a program says that counts GPUs by NVML and opens them by CUDA; other mistakes give the same lines."""
+"""Errors of programs that count GPUs with NVML and open them with CUDA; other mistakes cause the same lines."""
 
 _NO_PERMISSION = 4
 """``NVML_ERROR_NO_PERMISSION``."""
 
 _CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d+)")
 _FOR_ADMINISTRATION = 2
-"""The first two capabilities are for changing and for watching all of MIG; those above belong to instances."""
+"""The first two capabilities configure and monitor MIG; higher numbers belong to instances."""
 
 
 def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
@@ -174,8 +163,8 @@ def _names_parent(entry: str, facts: Facts) -> bool:
 def _misnumbered(met: list[ObservedError], count: Evidence) -> Outcome:
     return Outcome(
         status="fail",
-        title="A program numbers MIG devices that CUDA does not show it",
-        message="CUDA shows a process one MIG device, NVML all of them: numbers beyond the first do not exist.",
+        title="A program uses numbers of MIG devices that CUDA does not show it",
+        message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
         evidence=(*(quoted_error(error) for error in met), count),
         decided_by="framework-ran",
         confidence="medium",
@@ -186,7 +175,7 @@ def _too_many_named(named: list[str], evidence: tuple[Evidence, ...], enumerated
     return Outcome(
         status="warn",
         title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
-        message=f"A process sees a single MIG device: {named[0]}; the others are ignored.",
+        message=f"A process sees only one MIG device, {named[0]}; the others are ignored.",
         evidence=evidence,
         decided_by="driver-answered",
     )
@@ -195,8 +184,8 @@ def _too_many_named(named: list[str], evidence: tuple[Evidence, ...], enumerated
 def _parent_named(evidence: tuple[Evidence, ...]) -> Outcome:
     return Outcome(
         status="fail",
-        title=f"{VISIBLE} names a GPU in MIG mode, not its MIG device",
-        message="In MIG mode CUDA uses instances only: the UUID to name begins with MIG-.",
+        title=f"{VISIBLE} names a GPU in MIG mode instead of its MIG device",
+        message="In MIG mode CUDA uses only instances: name a UUID that begins with MIG-.",
         evidence=evidence,
         decided_by="driver-answered",
     )
@@ -210,15 +199,11 @@ def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[E
     return Outcome(
         status="note",
         title=f"CUDA shows a process {enumerated} of {there}",
-        message=f"It is so by design: choose for each process with {VISIBLE}.",
+        message=f"This is by design: select a device for each process with {VISIBLE}.",
         evidence=(*evidence, *whole),
         decided_by="driver-answered",
         fixes=(Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L")),),
     )
-
-
-def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
-    return bool(gpu.mig and gpu.mig.enabled)
 
 
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:
@@ -231,7 +216,9 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
         else Fix(
             text="Start the container with its MIG device: --gpus '\"device=MIG-UUID\"', or allow the node's group"
         ),
-        Fix(text=f"For a container that watches all MIG devices (device plugin, DCGM): {monitor}", who="cluster-admin"),
+        Fix(
+            text=f"For a container that monitors all MIG devices (device plugin, DCGM): {monitor}", who="cluster-admin"
+        ),
     )
 
 
@@ -270,14 +257,14 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     if refused:
         return Outcome(
             status="fail",
-            title=f"{called(gpu)}: no permission to ask about its MIG devices",
-            message="The driver refuses: this process lacks the capability.",
+            title=f"{called(gpu)}: no permission to query its MIG devices",
+            message="The driver refuses the query: this process lacks the capability.",
             evidence=tuple(shown(error) for error in refused),
             decided_by="driver-answered",
         )
     driver = driver_of(facts)
     if driver.cuda_devices:
-        return passed(f"{called(gpu)}: CUDA may use a MIG device", decided_by="driver-answered")
+        return passed(f"{called(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
     nodes = _capabilities(facts)
     started = driver.cuda_init is not None
     if nodes is None or not started or not (gpu.mig and gpu.mig.instances):
@@ -289,7 +276,7 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 
 def _capabilities(facts: Facts) -> list[DeviceNode] | None:
-    """The nodes of instances; None when nobody looked."""
+    """The capability nodes of instances; None if unknown."""
     kernel = facts.snapshot.kernel
     if kernel is None or kernel.device_nodes is None:
         return None
@@ -307,10 +294,10 @@ def _without_capability(gpu: Gpu, closed: list[DeviceNode], facts: Facts) -> Out
     )
     return Outcome(
         status="fail",
-        title=f"{called(gpu)}: its MIG devices may not be used here",
-        message="This user may not read their capability nodes."
+        title=f"{called(gpu)}: no permission to use its MIG devices",
+        message="This user cannot read their capability nodes."
         if closed
-        else "No capability of a MIG device was put into this container, or made on this system.",
+        else "This container or system has no capability node of a MIG device.",
         evidence=(*what, *started),
         decided_by="driver-answered",
     )

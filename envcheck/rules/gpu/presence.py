@@ -1,4 +1,4 @@
-"""Whether there is an NVIDIA GPU, and whether the driver's branch and kernel module drive it."""
+"""Whether there is an NVIDIA GPU, and whether the driver supports it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from envcheck.versions import ComputeCapability
 
 def _find_a_gpu(_facts: Facts) -> tuple[Fix, ...]:
     return (
-        Fix(text="See whether the machine shows the card at all", command=("lspci", "-nn", "-d", "10de:")),
+        Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
         Fix(
-            text="On a machine that needs no GPU, judge its Python environment alone",
+            text="If the machine needs no GPU, check only its Python environment",
             command=("envcheck", "check", "--scope", "env"),
         ),
     )
@@ -68,36 +68,36 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if on_tegra(facts):
         return _on_tegra(snapshot)
     if listing is None or not listing.complete:
-        text = "no GPU was seen, but not every place where one shows was looked at"
-        return Outcome(status="unknown", title="Whether there is a GPU is not known", message=text, missing=_UNSEEN)
+        text = "no GPU was found, but not every source was read"
+        return Outcome(
+            status="unknown", title="GPU presence unknown", message=text, missing=(Missing(fact="gpus.complete"),)
+        )
     evidence = tuple(
         Evidence(what=gpu.key, value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in facts.gpus
     )
     if evidence:
         return Outcome(
             status="fail",
-            title="No NVIDIA GPU is left for this system",
-            message="Every GPU on the bus is kept for virtual machines.",
+            title="All NVIDIA GPUs are reserved for virtual machines",
+            message="Every GPU on the bus is bound to a driver for virtual machines.",
             evidence=evidence,
-            fixes=(Fix(text="Bind a GPU to the nvidia driver, or run inside the machine that has it", who="root"),),
+            fixes=(
+                Fix(text="Bind a GPU to the nvidia driver, or run inside the virtual machine that has it", who="root"),
+            ),
         )
     text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
     return Outcome(status="fail", title="No NVIDIA GPU was found", message=text)
 
 
-_UNSEEN = (Missing(fact="gpus.complete"),)
-
-
 def _on_tegra(snapshot: Snapshot) -> Outcome:
-    """The GPU of a Jetson is part of the chip: it is on no PCI bus, and older system software has no NVML."""
+    """The GPU of a Jetson is part of the chip: not on the PCI bus, and older system software has no NVML."""
     driver = snapshot.driver
     if driver and driver.cuda_devices:
-        return passed(
-            "The Tegra chip's own GPU", seen("CUDA devices", driver, "cuda_devices"), decided_by="driver-answered"
-        )
-    text = "a Tegra chip has its GPU on board; CUDA, which would show it, did not answer"
+        count = seen("CUDA devices", driver, "cuda_devices")
+        return passed("Integrated GPU of the Tegra chip", count, decided_by="driver-answered")
+    text = "a Tegra chip has an integrated GPU, but CUDA, which would show it, did not answer"
     missing = (Missing(fact="driver.cuda_devices"),)
-    return Outcome(status="unknown", title="Whether the GPU can be used is not known", message=text, missing=missing)
+    return Outcome(status="unknown", title="GPU availability unknown", message=text, missing=missing)
 
 
 def _release_known(_gpu: Gpu, facts: Facts) -> bool:
@@ -142,7 +142,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return None
     if gpu.cuda_ordinal is not None or (gpu.index is not None and not without_handle(gpu)):
         listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
-        return passed(f"Driver {number} drives {called(gpu)}", decided_by=decided(gpu, listed_by))
+        return passed(f"Driver {number} supports {called(gpu)}", decided_by=decided(gpu, listed_by))
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
     fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
@@ -152,15 +152,15 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         *(quoted(message) for message in kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
     )
     if fit.ok:
-        return passed(f"Driver {number} drives {capability.sm}", *evidence)
+        return passed(f"Driver {number} supports {capability.sm}", *evidence)
     if not fit.bad:
-        return not_known(f"Whether the driver drives {called(gpu)} is not known", fit)
-    title = f"Driver {number} does not drive {called(gpu)}"
+        return not_known(f"Driver support for {called(gpu)} unknown", fit)
+    title = f"Driver {number} does not support {called(gpu)}"
     return does_not_fit(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
 
 
 def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:
-    """A newer driver can be had by updating; an older branch or another flavour must be chosen by its name."""
+    """An update brings a newer driver; an older branch or another module type must be installed by name."""
     if ">=" in change:
         return update_driver(facts, change)
-    return (Fix(text=f"Install {change} for this GPU", who="root", risk="needs a restart of the machine"),)
+    return (Fix(text=f"Install {change} for this GPU", who="root", risk="requires a restart"),)

@@ -11,16 +11,17 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.driver import release_text
+from envcheck.rules.facts.frameworks import of
 from envcheck.rules.facts.machine import driver_of
 from envcheck.snapshot import Environment, Platform, Snapshot
 
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+)(?:-cu\d+)?$")
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
-"""Libraries whose versions a framework names."""
+"""Libraries whose versions a framework reports."""
 
 
 class Present(NamedTuple):
-    """A component that is there, by the name that rows use."""
+    """An installed component, by the name that rows use."""
 
     name: str
     version: str
@@ -57,7 +58,7 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     met = [(row, item) for item in _present(facts) for row in facts.tables.flaws if _is_in(row, item, facts)]
     if not met:
-        return passed("No release in use is on the list of broken ones")
+        return passed("No release in use is known to be broken")
     row, item = min(met, key=lambda found: STATUSES.index(found[0].status))
     return Outcome(
         status=row.status,
@@ -102,7 +103,7 @@ def _in_environment(environment: Environment) -> Iterator[Present]:
 
 
 def _frameworks(environment: Environment) -> Iterator[Present]:
-    for framework in environment.frameworks.items if environment.frameworks else ():
+    for framework in of(environment):
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():
             if version:

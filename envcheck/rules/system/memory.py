@@ -1,4 +1,4 @@
-"""Memory that runs out: the shared memory of a container, and the memory of a GPU that others fill."""
+"""Exhausted memory: the shared memory of a container, and the memory of a GPU."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
 _MIB, _GIB = 1 << 20, 1 << 30
 
 _DEFAULT = 64 * _MIB
-"""What Docker and Kubernetes give a container that asks for nothing."""
+"""The default of Docker and Kubernetes."""
 _RECOMMENDED = _GIB
-"""What NCCL's documentation starts containers with."""
+"""The size in NCCL's documentation."""
 
 _NEARLY_FULL = 0.05
 _LITTLE = 2 * _GIB
-"""Free memory below this share and this size is told: most models need more."""
+"""Free memory below this share and this size is reported: most models need more."""
 _SHOWN = 3
 
 _BUS_ERROR = re.compile(r"\bbus error\b|\bSIGBUS\b", re.IGNORECASE)
@@ -32,7 +32,7 @@ def _gpus_on_linux(_subject: Snapshot, facts: Facts) -> bool:
 
 
 def _enlarge(facts: Facts) -> tuple[Fix, ...]:
-    """In the words of the container's runtime; on a host, by a remount. A text mostly comes from a container."""
+    """In the terms of the container runtime; on a host, by a remount. Pasted text usually comes from a container."""
     platform = facts.snapshot.platform
     runtime = (platform.container if platform else None) or "docker"
     if runtime == "kubernetes":
@@ -40,7 +40,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
         return (Fix(text=text),)
     if runtime in ("none", "apptainer", "lxc", "systemd-nspawn"):
         command = ("sudo", "mount", "-o", "remount,size=50%", _PLACE)
-        return (Fix(text=f"Let the file system on {_PLACE} be larger, on the host", command=command, who="root"),)
+        return (Fix(text=f"Enlarge the file system on {_PLACE}, on the host", command=command, who="root"),)
     text = "Start the container with --shm-size=1g (or more; shm_size in a compose file), or with --ipc=host"
     return (Fix(text=text),)
 
@@ -84,26 +84,26 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if size <= _DEFAULT and crashed:
         return _ran_out(size, (*(quoted_error(error) for error in crashed), *evidence), facts)
     if size <= _DEFAULT:
-        title, text = f"{_PLACE} has only {_size(size)}", "That is too little for NCCL and for PyTorch's data loaders."
-        return _told(title, text, tuple(evidence), facts, pressing=several)
+        title, text = f"{_PLACE} has only {_size(size)}", "This is too little for NCCL and PyTorch data loaders."
+        return _finding(title, text, tuple(evidence), facts, is_warning=several)
     if free is not None and free <= _DEFAULT:
         title, text = (
             f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free",
             "Crashed jobs may have filled it.",
         )
-        ways = (Fix(text="See what lies there, and delete what no process uses", command=("ls", "-la", _PLACE)),)
-        return _told(title, text, tuple(evidence), facts, pressing=several, ways=ways)
+        fixes = (Fix(text="List its files, and delete those that no process uses", command=("ls", "-la", _PLACE)),)
+        return _finding(title, text, tuple(evidence), facts, is_warning=several, fixes=fixes)
     if several and size < _RECOMMENDED and in_container(facts):
-        title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation gives containers 1 GiB or more."
-        return _told(title, text, tuple(evidence), facts, pressing=False)
+        title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation recommends 1 GiB or more for containers."
+        return _finding(title, text, tuple(evidence), facts, is_warning=False)
     return passed(f"{_PLACE} has {_size(size)}", *evidence)
 
 
 def _ran_out(size: int, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     return Outcome(
         status="fail",
-        title=f"A process crashed with a bus error; {_PLACE} has only {_size(size)}",
-        message="Writing beyond the end of a full shared memory ends in a bus error.",
+        title=f"A process crashed with a bus error, and {_PLACE} has only {_size(size)}",
+        message="Writing to a full shared memory causes a bus error.",
         evidence=evidence,
         decided_by="framework-ran",
         confidence="medium",
@@ -111,15 +111,21 @@ def _ran_out(size: int, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome
     )
 
 
-def _told(
-    title: str, text: str, evidence: tuple[Evidence, ...], facts: Facts, *, pressing: bool, ways: tuple[Fix, ...] = ()
+def _finding(
+    title: str,
+    text: str,
+    evidence: tuple[Evidence, ...],
+    facts: Facts,
+    *,
+    is_warning: bool,
+    fixes: tuple[Fix, ...] = (),
 ) -> Outcome:
     return Outcome(
-        status="warn" if pressing else "note",
+        status="warn" if is_warning else "note",
         title=title,
         message=text,
         evidence=evidence,
-        fixes=ways or _enlarge(facts),
+        fixes=fixes or _enlarge(facts),
     )
 
 
@@ -127,16 +133,15 @@ def _size(count: int) -> str:
     return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.0f} MiB"
 
 
-def _tells_its_memory(gpu: Gpu, facts: Facts) -> bool:
+def _has_own_memory(gpu: Gpu, facts: Facts) -> bool:
     """In MIG mode each instance has memory of its own."""
     return listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
 
 
-def _make_room(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="See which processes hold the memory", command=("nvidia-smi",)),
-        Fix(text="End what is not needed, ask for less memory (a smaller batch), or use another GPU"),
-    )
+_FREE_MEMORY = (
+    Fix(text="List the processes that hold the memory", command=("nvidia-smi",)),
+    Fix(text="End processes that are not needed, use less memory (a smaller batch), or use another GPU"),
+)
 
 
 @rule(
@@ -144,10 +149,10 @@ def _make_room(_facts: Facts) -> tuple[Fix, ...]:
     scope="node",
     per="gpu",
     needs=("gpu.memory.free", "gpu.memory.total"),
-    arises=_tells_its_memory,
-    remedy=_make_room,
+    arises=_has_own_memory,
+    remedy=lambda _facts: _FREE_MEMORY,
 )
-def gpu_memory_exhausted(gpu: Gpu, facts: Facts) -> Outcome | None:
+def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """A GPU's memory is nearly full.
 
     What it checks
@@ -169,26 +174,25 @@ def gpu_memory_exhausted(gpu: Gpu, facts: Facts) -> Outcome | None:
     """
     memory = gpu.memory or Memory()
     free, total = memory.free or 0, memory.total or 0
-    evidence = (seen("bytes free", memory, "free"), seen("bytes in all", memory, "total"))
+    evidence = (seen("bytes free", memory, "free"), seen("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
     return Outcome(
         status="note",
         title=f"{called(gpu)}: {_size(free)} of {_size(total)} free",
-        message="Programs that start there now may run out of memory.",
-        evidence=(*evidence, *_holders(gpu)),
+        message="New programs on this GPU may run out of memory.",
+        evidence=(*evidence, *_largest_processes(gpu)),
         decided_by="driver-answered",
-        fixes=_make_room(facts),
+        fixes=_FREE_MEMORY,
     )
 
 
-def _holders(gpu: Gpu) -> tuple[Evidence, ...]:
-    """The processes that hold most of it."""
+def _largest_processes(gpu: Gpu) -> tuple[Evidence, ...]:
     known = sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
     return tuple(
         Evidence(
             what=f"process {process.pid}",
-            value=_size(process.memory) if process.memory else "memory not told",
+            value=_size(process.memory) if process.memory else "memory unknown",
             source=process.source,
         )
         for process in known

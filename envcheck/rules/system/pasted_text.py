@@ -1,4 +1,4 @@
-"""Whether a pasted text was read whole: what was not read was not found to be in order."""
+"""Whether a pasted text was read completely: what was not read was not found healthy."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.snapshot import ProbeRun, Snapshot
 
 _PASTED = "pasted text"
-"""Name of the runs that tell what of a text was left out."""
-_ADVICE = "Explain the part around the error by itself, with the lines that tell the versions"
+"""Name of the runs that report which part of a text was skipped."""
+_ADVICE = "Paste only the part around the error, with the lines that state the versions"
 
 
-def _left_out(snapshot: Snapshot) -> list[ProbeRun]:
+def _skipped(snapshot: Snapshot) -> list[ProbeRun]:
     return [run for run in snapshot.runs if run.name == _PASTED]
 
 
-def _is_any_left_out(snapshot: Snapshot, _facts: Facts) -> bool:
-    return bool(_left_out(snapshot))
-
-
-@rule(layer="framework", scope="env", always=True, arises=_is_any_left_out, required=True)
+@rule(
+    layer="framework", scope="env", always=True, arises=lambda snapshot, _facts: bool(_skipped(snapshot)), required=True
+)
 def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """The pasted text was not read completely.
 
@@ -37,12 +35,11 @@ def text_not_read_whole(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     Sources
         The most recent call stands last: https://docs.python.org/3/library/traceback.html
     """
-    runs = _left_out(snapshot)
-    told = " and ".join(run.detail for run in runs)
+    runs = _skipped(snapshot)
     return Outcome(
         status="unknown",
-        title="The text was not read whole",
-        message=f"Not all of the text was read: {told}. {_ADVICE}.",
+        title="The text was not read completely",
+        message=f"Part of the text was not read: {' and '.join(run.detail for run in runs)}. {_ADVICE}.",
         evidence=tuple(Evidence(what="read", value=run.detail, source=run.name) for run in runs),
         fixes=(Fix(text=_ADVICE),),
         missing=(Missing(fact="rest of the text"),),

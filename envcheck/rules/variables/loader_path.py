@@ -1,4 +1,4 @@
-"""The loader's search path as the environment variable sets it."""
+"""The loader's search path in LD_LIBRARY_PATH."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ def _relative(_subject: Snapshot, facts: Facts) -> tuple[str, ...]:
     return tuple(entry for entry in entries if not entry.startswith(_ABSOLUTE))
 
 
-def _has_relative(subject: Snapshot, facts: Facts) -> bool:
-    return bool(_relative(subject, facts))
-
-
-@rule(layer="library", scope="env", arises=_has_relative)
+@rule(layer="library", scope="env", arises=lambda subject, facts: bool(_relative(subject, facts)))
 def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry.
 
@@ -45,8 +41,8 @@ def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return Outcome(
         status="note",
         title="LD_LIBRARY_PATH has an empty or relative entry",
-        message="Programs look for libraries in the folder they are started in. envcheck asked the driver without it.",
+        message="Programs search the folder they are started in for libraries. envcheck queried the driver without it.",
         evidence=tuple(Evidence(what="entry", value=entry or "(empty)", source=source) for entry in entries[:3]),
         decided_by="declared",
-        fixes=(Fix(text="Set LD_LIBRARY_PATH to absolute paths only; an empty entry is the current folder"),),
+        fixes=(Fix(text="Use only absolute paths in LD_LIBRARY_PATH; an empty entry means the current folder"),),
     )
