@@ -11,7 +11,7 @@ from envcheck.rules.fixes.driver import smi_choice
 from envcheck.rules.messages.driver import shown
 from envcheck.rules.messages.observed import quoted_error
 from envcheck.rules.variables.visible_devices import VISIBLE, as_set
-from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, ObservedError, Snapshot
+from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, Snapshot
 
 
 def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
@@ -134,15 +134,34 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
     met = [error for error in snapshot.observed_errors if _ORDINAL_ERRORS.search(error.text)]
     if met and len(instances) > 1:
-        return _misnumbered(met, count)
+        return Outcome(
+            status="fail",
+            title="A program uses numbers of MIG devices that CUDA does not show it",
+            message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
+            evidence=(*(quoted_error(error) for error in met), count),
+            decided_by="framework-ran",
+            confidence="medium",
+        )
     value, enumerated = facts.variable(VISIBLE), driver.cuda_devices
     entries = [entry.strip() for entry in (value or "").split(",") if entry.strip()]
     shown_count = (seen("CUDA devices", driver, "cuda_devices"),) if enumerated is not None else ()
     named = [entry for entry in entries if entry.startswith("MIG-")]
     if enumerated is not None and len(named) > max(enumerated, 1):
-        return _too_many_named(named, (as_set(VISIBLE, value or ""), count, *shown_count), enumerated)
+        return Outcome(
+            status="warn",
+            title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
+            message=f"A process sees only one MIG device, {named[0]}; the others are ignored.",
+            evidence=(as_set(VISIBLE, value or ""), count, *shown_count),
+            decided_by="driver-answered",
+        )
     if enumerated == 0 and any(_names_parent(entry, facts) for entry in entries):
-        return _parent_named((as_set(VISIBLE, value or ""), *shown_count))
+        return Outcome(
+            status="fail",
+            title=f"{VISIBLE} names a GPU in MIG mode instead of its MIG device",
+            message="In MIG mode CUDA uses only instances: name a UUID that begins with MIG-.",
+            evidence=(as_set(VISIBLE, value or ""), *shown_count),
+            decided_by="driver-answered",
+        )
     if enumerated is None:
         return None
     beside = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled is False and gpu.cuda_ordinal is None]
@@ -158,37 +177,6 @@ def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
 def _names_parent(entry: str, facts: Facts) -> bool:
     in_mig_mode = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled]
     return entry.startswith("GPU-") and any((gpu.uuid or "").startswith(entry) for gpu in in_mig_mode)
-
-
-def _misnumbered(met: list[ObservedError], count: Evidence) -> Outcome:
-    return Outcome(
-        status="fail",
-        title="A program uses numbers of MIG devices that CUDA does not show it",
-        message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
-        evidence=(*(quoted_error(error) for error in met), count),
-        decided_by="framework-ran",
-        confidence="medium",
-    )
-
-
-def _too_many_named(named: list[str], evidence: tuple[Evidence, ...], enumerated: int) -> Outcome:
-    return Outcome(
-        status="warn",
-        title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
-        message=f"A process sees only one MIG device, {named[0]}; the others are ignored.",
-        evidence=evidence,
-        decided_by="driver-answered",
-    )
-
-
-def _parent_named(evidence: tuple[Evidence, ...]) -> Outcome:
-    return Outcome(
-        status="fail",
-        title=f"{VISIBLE} names a GPU in MIG mode instead of its MIG device",
-        message="In MIG mode CUDA uses only instances: name a UUID that begins with MIG-.",
-        evidence=evidence,
-        decided_by="driver-answered",
-    )
 
 
 def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...]) -> Outcome:

@@ -1,4 +1,4 @@
-"""Whether a figure fell behind what it was."""
+"""Whether a measurement is slower than the baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Measurement
 
 TOLERATED = 0.05
-"""Share by which a figure may lie behind; the spreads of both runs come on top."""
+"""Share by which a figure may be slower, besides the spreads of both runs."""
 
 
 def _earlier(subject: MeasurementSubject, facts: Facts) -> Measurement | None:
@@ -58,8 +58,8 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
     return Outcome(
         status="warn",
-        title=f"{name}: {1 - ratio:.0%} behind the baseline",
-        message=f"It was {quantity(earlier.value, earlier.unit)} and is {quantity(measured.value, measured.unit)}.",
+        title=f"{name}: {1 - ratio:.0%} slower than the baseline",
+        message=f"It was {quantity(earlier.value, earlier.unit)}, now {quantity(measured.value, measured.unit)}.",
         evidence=evidence,
         decided_by="measured",
     )

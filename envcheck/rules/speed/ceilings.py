@@ -1,4 +1,4 @@
-"""Why a number is low, as far as the conditions of its run tell."""
+"""Whether a measurement reaches what the chip should do, and why not, by the conditions of its run."""
 
 from __future__ import annotations
 
@@ -15,40 +15,28 @@ from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
 _THROTTLES = {
-    "hw_thermal_slowdown": "the GPU slowed down because it was too hot (hardware)",
-    "sw_thermal_slowdown": "the GPU slowed down because it was hot",
-    "hw_power_brake_slowdown": "the power supply of the machine braked the GPU",
-    "hw_slowdown": "the hardware slowed the GPU down",
-    "applications_clocks_setting": "somebody set lower application clocks",
+    "hw_thermal_slowdown": "thermal throttling by the hardware",
+    "sw_thermal_slowdown": "thermal throttling by the driver",
+    "hw_power_brake_slowdown": "the power brake of the machine's power supply was active",
+    "hw_slowdown": "the hardware lowered the clocks",
+    "applications_clocks_setting": "lower application clocks are set",
     "sync_boost": "its clocks follow a slower GPU (sync boost)",
 }
-"""Reasons that are no part of a sound GPU's normal run; the software power cap at the default limit is."""
+"""Reasons that a healthy GPU does not show; the software power cap at the default limit is normal."""
 _OFTEN = 0.1
-"""Share of the samples from which on a reason counts."""
+"""Share of the samples from which a reason counts."""
 
 
 def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
-    """Causes in words, the most certain first."""
+    """Causes as text, the most certain first."""
     conditions = measured.conditions
     if conditions is None:
         return ()
     found = [words for reason, words in _THROTTLES.items() if conditions.throttle.get(reason, 0) >= _OFTEN]
-    if _limited(conditions):
-        found.append(
-            f"its power limit is {conditions.power_limit:.0f} W, below the default of "
-            f"{conditions.power_limit_default:.0f} W"
-        )
-    return (*found, *_link(gpu, measured, conditions))
-
-
-def by_variables(measured: Measurement, facts: Facts) -> tuple[str, ...]:
-    """Environment variables that can lower this figure, in words."""
-    return tuple(f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in that_lower(measured, facts))
-
-
-def _limited(conditions: Conditions) -> bool:
     limit, default = conditions.power_limit, conditions.power_limit_default
-    return limit is not None and default is not None and limit < default - 1
+    if limit is not None and default is not None and limit < default - 1:
+        found.append(f"its power limit is {limit:.0f} W, below the default of {default:.0f} W")
+    return (*found, *_link(gpu, measured, conditions))
 
 
 def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str, ...]:
@@ -58,7 +46,7 @@ def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str,
     found = []
     width, most = conditions.pcie_width, gpu.pcie.width_max
     if width and most and width < most:
-        found.append(f"the PCI Express link runs with {width} of {most} lanes")
+        found.append(f"the PCI Express link has {width} of {most} lanes")
     generation, highest = conditions.pcie_generation, gpu.pcie.generation_max
     if generation and highest and generation < highest:
         found.append(f"the PCI Express link stayed at generation {generation} of {highest} under load")
@@ -83,9 +71,6 @@ def conditions_shown(conditions: Conditions | None) -> tuple[Evidence, ...]:
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
 
 
-# Whether what was measured is what the chip should do.
-
-
 MEASURED = (
     "slow-gpu-memory",
     "slow-gemm",
@@ -96,7 +81,7 @@ MEASURED = (
     "slower-than-baseline",
     "measurement-unfinished",
 )
-"""The rules on measurements, which ``envcheck bench`` puts and no others."""
+"""The rules about measurements: all that ``envcheck bench`` runs."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
@@ -107,24 +92,18 @@ def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
 
 
 def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
-    """A measurement against its expectation."""
+    """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{called(gpu)}: {called_measurement(measured)}"
-    why = why_not_judged(gpu, measured)
-    found = why or expectation(facts.tables, gpu, measured)
-    if isinstance(found, str):
-        return _without_verdict(name, measured, found)
-    return _with_verdict(name, gpu, measured, found, facts)
-
-
-def _without_verdict(name: str, measured: Measurement, why: str) -> Outcome:
+    found = why_not_judged(gpu, measured) or expectation(facts.tables, gpu, measured)
+    if not isinstance(found, str):
+        return _with_verdict(name, gpu, measured, found, facts)
     if measured.value is None:
-        return Outcome(status="skipped", title=f"{name}: not measured", message=why)
-    shown = quantity(measured.value, measured.unit)
+        return Outcome(status="skipped", title=f"{name}: not measured", message=found)
     return Outcome(
         status="skipped",
-        title=f"{name}: {shown}, not judged",
-        message=f"Measured, not judged: {why}.",
+        title=f"{name}: {quantity(measured.value, measured.unit)}, not judged",
+        message=f"Measured, not judged: {found}.",
         evidence=_evidence(measured),
         decided_by="measured",
     )
@@ -192,14 +171,15 @@ def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple
 
 
 def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str, facts: Facts) -> str:
-    text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); sound GPUs reach {found.low:.0%} or more."
+    text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); healthy GPUs reach {found.low:.0%} or more."
     if found.at_clock is not None and found.clock_share is not None:
         text += (
-            f" It used {found.at_clock:.0%} of what its clock allowed, and the clock was {found.clock_share:.0%} of the"
-            " data sheet's."
+            f" It reached {found.at_clock:.0%} of what its clock allows, at {found.clock_share:.0%} of the data sheet's"
+            " clock."
         )
-    why = (*by_variables(measured, facts), *causes(gpu, measured))
-    return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML names no cause."
+    variables = (f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in that_lower(measured, facts))
+    why = (*variables, *causes(gpu, measured))
+    return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML reports no cause."
 
 
 def _evidence(measured: Measurement) -> tuple[Evidence, ...]:

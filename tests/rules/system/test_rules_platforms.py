@@ -172,7 +172,7 @@ def test_the_image_explains_the_mismatch_and_names_the_file() -> None:
     assert cause(THEIRS_FIRST) == "driver-libraries-in-image"
     assert check_of("driver-library-mismatch", THEIRS_FIRST).explained_by == "driver-libraries-in-image@machine"
     found = check_of("driver-libraries-in-image", THEIRS_FIRST)
-    assert found.title == f"The image holds driver libraries of {OLDER}"
+    assert found.title == f"The image contains driver libraries of version {OLDER}"
     assert any(each.value.startswith(f"{FOLDER}/libcuda.so.{OLDER}") for each in found.evidence)
     assert found.fixes[0].command == ("dpkg", "-S", f"{FOLDER}/libcuda.so.{OLDER}")
 
