@@ -203,16 +203,11 @@ def _beside_nvidia(taken: tuple[Gpu, ...], evidence: tuple[Evidence, ...]) -> Ou
     return Outcome(status="note", title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
 
 
-def _may_be_rejected(subject: Snapshot, facts: Facts) -> bool:
-    """Whether the module is built, and still not loaded."""
-    return _is_not_loaded(subject, facts) and _module(facts).built is True
-
-
 @rule(
     layer="kernel",
     scope="node",
     needs=("kernel.secure_boot",),
-    arises=_may_be_rejected,
+    arises=lambda subject, facts: _is_not_loaded(subject, facts) and _module(facts).built is True,
     remedy=driver.trust_module,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )

@@ -11,15 +11,11 @@ from envcheck.rules.messages.driver import answers, naming, shown
 from envcheck.snapshot import Snapshot
 
 
-def _on_a_host_with_gpus(_subject: Snapshot, facts: Facts) -> bool:
-    return may_have_gpus(facts) and not in_container(facts)
-
-
 @rule(
     layer="driver",
     scope="node",
     needs=("driver.installed",),
-    arises=_on_a_host_with_gpus,
+    arises=lambda _subject, facts: may_have_gpus(facts) and not in_container(facts),
     remedy=fixes.install_driver,
     explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )

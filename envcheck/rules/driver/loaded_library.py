@@ -103,10 +103,6 @@ def _all_unusable(facts: Facts) -> list[_Unusable]:
     return [bad for name in (CUDA, NVML, *_FOR_CODE) if (bad := _problem_of(name, facts))]
 
 
-def _gpus_matter(_snapshot: Snapshot, facts: Facts) -> bool:
-    return may_have_gpus(facts) or any(map(_is_chosen_by_variable, _all_unusable(facts)))
-
-
 def _is_chosen_by_variable(bad: _Unusable) -> bool:
     """Whether a variable leads to a damaged file, which stops programs without a GPU too. A stub may be intended:
     images without a driver are built with it.
@@ -117,7 +113,7 @@ def _is_chosen_by_variable(bad: _Unusable) -> bool:
 @rule(
     layer="driver",
     scope="container",
-    arises=_gpus_matter,
+    arises=lambda _snapshot, facts: may_have_gpus(facts) or any(map(_is_chosen_by_variable, _all_unusable(facts))),
     explains=(
         "container-lost-gpu",
         "container-without-gpu",
@@ -227,11 +223,7 @@ def mismatched(facts: Facts) -> tuple[DriverLibrary, str] | None:
     return None
 
 
-def _driver_answers(_snapshot: Snapshot, facts: Facts) -> bool:
-    return nvml_answers(facts) or cuda_answers(facts)
-
-
-@rule(layer="driver", scope="container", arises=_driver_answers)
+@rule(layer="driver", scope="container", arises=lambda _snapshot, facts: nvml_answers(facts) or cuda_answers(facts))
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver's compiler library has a different version than the driver.
 

@@ -29,10 +29,6 @@ def _check_supply(_facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def _check_cooling(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Check fans, air flow and room temperature", who="cluster-admin"),)
-
-
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_supply)
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """The power supply or a lowered power limit throttles a GPU.
@@ -89,7 +85,13 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     )
 
 
-@rule(layer="gpu", scope="node", per="gpu", arises=listed, remedy=_check_cooling)
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    arises=listed,
+    remedy=lambda _facts: (Fix(text="Check fans, air flow and room temperature", who="cluster-admin"),),
+)
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Heat throttles a GPU.
 

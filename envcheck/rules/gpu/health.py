@@ -152,20 +152,12 @@ _RESTART_IMEX = Fix(
 )
 
 
-def _reset(_facts: Facts) -> tuple[Fix, ...]:
-    return (driver.reset(None),)
-
-
-def _known_to_driver(gpu: Gpu, facts: Facts) -> bool:
-    return listed(gpu, facts) or bool(gpu.errors)
-
-
 @rule(
     layer="gpu",
     scope="node",
     per="gpu",
-    arises=_known_to_driver,
-    remedy=_reset,
+    arises=lambda gpu, facts: listed(gpu, facts) or bool(gpu.errors),
+    remedy=lambda _facts: (driver.reset(None),),
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:

@@ -9,16 +9,12 @@ from envcheck.rules.fixes import driver
 from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
 
 
-def _has_ecc_on(gpu: Gpu, facts: Facts) -> bool:
-    return listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False)
-
-
 @rule(
     layer="gpu",
     scope="node",
     per="gpu",
     needs=("gpu.ecc.volatile_uncorrected",),
-    arises=_has_ecc_on,
+    arises=lambda gpu, facts: listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
     explains=("gpu-needs-reset", "row-remap-pending"),
 )
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:

@@ -27,10 +27,6 @@ _MULTI_GPU_TROUBLE = re.compile(
 _SHOWN = 6
 
 
-def _several_gpus(_subject: Snapshot, facts: Facts) -> bool:
-    return len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1
-
-
 def _only_settings(facts: Facts) -> Outcome | None:
     """ACS in the output of lspci proves nothing if the text reports no trouble between GPUs."""
     errors = facts.snapshot.observed_errors
@@ -63,7 +59,7 @@ _NO_ACS = Fix(
 @rule(
     layer="fabric",
     scope="node",
-    arises=_several_gpus,
+    arises=lambda _subject, facts: len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1,
     remedy=lambda _facts: (_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
     doubt=_only_settings,
 )

@@ -100,16 +100,12 @@ def _on_tegra(snapshot: Snapshot) -> Outcome:
     return Outcome(status="unknown", title="GPU availability unknown", message=text, missing=missing)
 
 
-def _release_known(_gpu: Gpu, facts: Facts) -> bool:
-    return release(facts) is not None
-
-
 @rule(
     layer="kernel",
     scope="node",
     per="gpu",
     needs=("gpu.compute_capability",),
-    arises=_release_known,
+    arises=lambda _gpu, facts: release(facts) is not None,
     remedy=update_driver,
     explains=(
         "driver-not-loaded",

@@ -29,11 +29,12 @@ STRAGGLER = 0.10
 _LEAST_GPUS = 3
 
 
-def _was_verified(subject: MeasurementSubject, _facts: Facts) -> bool:
-    return subject.measurement.verification is not None
-
-
-@rule(layer="gpu", scope="node", per="measurement", arises=_was_verified)
+@rule(
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=lambda subject, _facts: subject.measurement.verification is not None,
+)
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     """A GPU computed or copied wrong data.
 

@@ -28,14 +28,10 @@ class Present(NamedTuple):
     evidence: Evidence
 
 
-def _known(_subject: Snapshot, facts: Facts) -> bool:
-    return bool(facts.tables.flaws) and next(_present(facts), None) is not None
-
-
 @rule(
     layer="driver",
     scope="env",
-    arises=_known,
+    arises=lambda _subject, facts: bool(facts.tables.flaws) and next(_present(facts), None) is not None,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
 )
 def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:

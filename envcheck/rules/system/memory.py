@@ -27,10 +27,6 @@ _SHOWN = 3
 _BUS_ERROR = re.compile(r"\bbus error\b|\bSIGBUS\b", re.IGNORECASE)
 
 
-def _gpus_on_linux(_subject: Snapshot, facts: Facts) -> bool:
-    return facts.os == "linux" and may_have_gpus(facts)
-
-
 def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     """In the terms of the container runtime; on a host, by a remount. Pasted text usually comes from a container."""
     platform = facts.snapshot.platform
@@ -49,7 +45,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     layer="container",
     scope="container",
     needs=("platform.shared_memory",),
-    arises=_gpus_on_linux,
+    arises=lambda _subject, facts: facts.os == "linux" and may_have_gpus(facts),
     remedy=_enlarge,
 )
 def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -133,11 +129,6 @@ def _size(count: int) -> str:
     return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.0f} MiB"
 
 
-def _has_own_memory(gpu: Gpu, facts: Facts) -> bool:
-    """In MIG mode each instance has memory of its own."""
-    return listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
-
-
 _FREE_MEMORY = (
     Fix(text="List the processes that hold the memory", command=("nvidia-smi",)),
     Fix(text="End processes that are not needed, use less memory (a smaller batch), or use another GPU"),
@@ -149,7 +140,7 @@ _FREE_MEMORY = (
     scope="node",
     per="gpu",
     needs=("gpu.memory.free", "gpu.memory.total"),
-    arises=_has_own_memory,
+    arises=lambda gpu, facts: listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),
     remedy=lambda _facts: _FREE_MEMORY,
 )
 def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:

@@ -19,14 +19,10 @@ _LINUX_RELEASE = re.compile(r"libcuda reported version is: \d{3}\.\d")
 """TensorFlow reads the version from the name of libcuda's file; that of WSL has no version."""
 
 
-def _inside_wsl(_subject: Snapshot, facts: Facts) -> bool:
-    return facts.driver_os == "wsl"
-
-
 @rule(
     layer="driver",
     scope="node",
-    arises=_inside_wsl,
+    arises=lambda _subject, facts: facts.driver_os == "wsl",
     remedy=lambda facts: _fixes(None, facts),
     explains=("driver-library-mismatch", "driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )

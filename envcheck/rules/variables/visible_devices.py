@@ -31,10 +31,6 @@ _IN_WSL = doubted_inside_wsl(
 )
 
 
-def _driver_is_fine(_subject: Snapshot, facts: Facts) -> bool:
-    return (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus)
-
-
 def _prohibited(facts: Facts) -> bool:
     return bool(facts.own_gpus) and all(gpu.compute_mode == "prohibited" for gpu in facts.own_gpus)
 
@@ -59,7 +55,7 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     layer="container",
     scope="container",
     needs=("driver.cuda_init",),
-    arises=_driver_is_fine,
+    arises=lambda _subject, facts: (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus),
     remedy=_show_again,
     doubt=_IN_WSL,
     explains=("gpu-init-failed",),
