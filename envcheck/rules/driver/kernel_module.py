@@ -79,7 +79,9 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     module = _module(facts)
     if module.loaded:
-        return passed(_described(module), seen("kernel module", module, "loaded"), decided_by="driver-answered")
+        words = ("Kernel module", module.version, "loaded", f"({module.flavour})" if module.flavour else None)
+        title = " ".join(word for word in words if word)
+        return passed(title, seen("kernel module", module, "loaded"), decided_by="driver-answered")
     evidence = [seen("nvidia module loaded", module, "loaded")]
     if module.blacklisted_by:
         evidence.append(seen("loading blocked by", module, "blacklisted_by"))
@@ -93,11 +95,6 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence=tuple(evidence),
         decided_by="driver-answered",
     )
-
-
-def _described(module: KernelModule) -> str:
-    words = ("Kernel module", module.version, "loaded", f"({module.flavour})" if module.flavour else None)
-    return " ".join(word for word in words if word)
 
 
 @rule(
@@ -183,7 +180,10 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         *(quoted(message) for message in messages),
     )
     if _module(facts).loaded:
-        return _beside_nvidia(taken, evidence)
+        if not taken:
+            return None
+        text = f"{', '.join(map(called, taken))} uses nouveau or nova, so CUDA does not see it."
+        return Outcome(status="note", title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
     if not loaded or (known and not taken):
         return passed("Neither nouveau nor nova holds a GPU")
     return Outcome(
@@ -193,14 +193,6 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         evidence=evidence,
         decided_by="driver-answered",
     )
-
-
-def _beside_nvidia(taken: tuple[Gpu, ...], evidence: tuple[Evidence, ...]) -> Outcome | None:
-    if not taken:
-        return None
-    names = ", ".join(called(gpu) for gpu in taken)
-    text = f"{names} uses nouveau or nova, so CUDA does not see it; the other GPUs use NVIDIA's driver."
-    return Outcome(status="note", title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
 
 
 @rule(

@@ -79,6 +79,10 @@ def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
     error = explained(failed)
+    if error is None or error.problem == "gpu-init-failed":
+        fixes = _fixes(facts)
+    else:
+        fixes = (Fix(text=f"Fix the cause: {error.problem}", command=("envcheck", "rule", error.problem)),)
     status = " ".join(part for part in (str(failed.code), failed.name) if part)
     meaning = error.meaning if error else failed.text or "the driver gives no reason"
     return Outcome(
@@ -87,12 +91,8 @@ def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
         message=f"{meaning[:1].upper()}{meaning[1:]}." + "".join(f" {hint}" for hint in _hints(facts)),
         evidence=tuple(shown(result) for result in answers(facts)),
         decided_by="driver-answered",
-        fixes=_fixes(facts) if error is None or error.problem == "gpu-init-failed" else (_see_rule(error.problem),),
+        fixes=fixes,
     )
-
-
-def _see_rule(problem: str) -> Fix:
-    return Fix(text=f"Fix the cause: {problem}", command=("envcheck", "rule", problem))
 
 
 def _hints(facts: Facts) -> tuple[str, ...]:

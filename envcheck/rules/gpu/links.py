@@ -191,7 +191,11 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     states = tuple((gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and not (gpu.mig and gpu.mig.enabled))
     fabric = snapshot.fabric or Fabric()
     switches, manager = fabric.nvswitches, fabric.manager_running
-    bad = tuple((gpu, state) for gpu, state in states if _not_joined(state, switches or 0))
+    bad = tuple(
+        (gpu, state)
+        for gpu, state in states
+        if (state.state == "completed" and state.status) or (state.state in ("not_started", "in_progress") and switches)
+    )
     if not failed and not bad:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
@@ -210,12 +214,6 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
         evidence=evidence,
         decided_by="driver-answered",
     )
-
-
-def _not_joined(state: GpuFabric, switches: int) -> bool:
-    if state.state == "completed":
-        return bool(state.status)
-    return state.state in ("not_started", "in_progress") and switches > 0
 
 
 def _shown(state: GpuFabric) -> str:

@@ -90,8 +90,9 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         PCIe multi-GPU systems and the IOMMU:
           https://docs.nvidia.com/maxine/triton/latest/Appendicies/PCIeMultiGPUSystems.html
     """
-    pairs = _pairs_on_pcie(snapshot)
-    if pairs is None:
+    links = snapshot.fabric.links if snapshot.fabric else None
+    pairs = [link for link in links or () if link.nvlinks == 0]
+    if not links:
         return None
     if not pairs:
         return passed("NVLink connects all GPUs", decided_by="driver-answered")
@@ -108,12 +109,6 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return None
     reached = f"{len(open_pairs)} of {plural(len(pairs), 'GPU pair')} on PCIe"
     return passed(f"Peer access: {reached}", decided_by="driver-answered")
-
-
-def _pairs_on_pcie(snapshot: Snapshot) -> list[GpuLink] | None:
-    """The GPU pairs without an NVLink; None if unknown."""
-    links = snapshot.fabric.links if snapshot.fabric else None
-    return None if not links else [link for link in links if link.nvlinks == 0]
 
 
 def _allowed(link: GpuLink, snapshot: Snapshot) -> bool | None:

@@ -198,7 +198,8 @@ def jetpack_mismatch(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _other_image(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     platform = snapshot.platform or Platform()
-    own = platform.tegra_release or _l4t_of(platform.jetpack, facts)
+    row = covering("jetpack", platform.jetpack, facts)
+    own = platform.tegra_release or (row.needs.get("l4t", "").partition("|")[0].strip("=") if row else None)
     host, image = branch(own), branch(platform.image_tegra_release)
     if host is None or image is None or host == image:
         return None
@@ -214,26 +215,18 @@ def _other_image(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _l4t_of(jetpack: str | None, facts: Facts) -> str | None:
-    row = covering("jetpack", jetpack, facts)
-    return row.needs.get("l4t", "").partition("|")[0].strip("=") or None if row else None
-
-
 def _other_build(facts: Facts) -> Outcome | None:
     """A framework built with a CUDA that the system's release does not support."""
     row = jetson_release(facts)
     admitted = row.needs.get("cuda") if row and on_tegra(facts) else None
     for framework in _frameworks(facts):
         version = parse_version(framework.cuda or "")
-        if row is None or admitted is None or version is None or _ran(framework):
+        ran = framework.gpu_available or (framework.trial and framework.trial.ran_on_gpu)
+        if row is None or admitted is None or version is None or ran:
             continue
         if parse_specifier(admitted).cover(version) == "none" and not _is_older_minor(framework, row):
             return _built_for_another(framework, row, facts)
     return None
-
-
-def _ran(framework: Framework) -> bool:
-    return bool(framework.gpu_available or (framework.trial and framework.trial.ran_on_gpu))
 
 
 def _is_older_minor(framework: Framework, row: ReleaseRow) -> bool:

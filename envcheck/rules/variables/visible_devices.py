@@ -192,7 +192,9 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     lost = refused or reading.visible == 0 or bool(failed and failed.code == _NO_DEVICE)
     return Outcome(
         status="fail" if lost else "warn",
-        title=_title(value, problem),
+        title=_TITLES[problem.kind].format(variable=VISIBLE, text=problem.text)
+        if problem
+        else f"CUDA refuses {VISIBLE}={value}",
         message=_effect(problem, reading, refused=refused),
         evidence=(
             as_set(VISIBLE, value),
@@ -214,12 +216,6 @@ _TITLES: dict[Kind, str] = {
     "word": "{variable}: {text} is neither an index nor a UUID",
     "blank": "{variable} has an empty entry",
 }
-
-
-def _title(value: str, problem: Entry | None) -> str:
-    if problem is None:
-        return f"CUDA refuses {VISIBLE}={value}"
-    return _TITLES[problem.kind].format(variable=VISIBLE, text=problem.text)
 
 
 def _effect(problem: Entry | None, reading: Reading, *, refused: bool) -> str:
