@@ -137,6 +137,7 @@ class _Installer:
     def take(self, step: Changes) -> None:
         for name in map(normalised, step.removes):
             self.there.pop(name, None)
+            self.fresh.discard(name)
             self.removed.add(name)
         for line in step.installs:
             asked = read_requirement(line)
