@@ -42,7 +42,7 @@ MODULES = (
     test_rules_variables,
 )
 FINDINGS = ("fail", "warn", "note")
-FINDS_NOTHING = {"environment-unreadable", "text-not-read-whole"}
+FINDS_NOTHING = {"environment-unreadable", "machine-unreadable", "text-not-read-whole"}
 """What says only that something is not known."""
 
 
