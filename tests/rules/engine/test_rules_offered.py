@@ -390,3 +390,10 @@ def test_what_one_fix_installs_the_next_may_remove() -> None:
     after = simulate(on(found), steps, tables()).snapshot.environments
     assert after is not None
     assert "jax" not in {each.name for each in after.items[0].distributions or ()}
+
+
+def test_another_build_of_the_same_version_is_another_one() -> None:
+    cpu = but(torch("2.9.1+cpu"), cpu_only=True, cuda=None, gpu_code=())
+    found = but(having(cpu), distributions=(dist("torch", "2.9.1+cpu"),))
+    told = commands(offered(on(found))["cpu-only-build"])
+    assert any("torch==2.9.1+cu" in command for command in told)
