@@ -440,7 +440,7 @@ def test_what_is_for_a_newer_python_is_installed_again_and_for_an_older_one_else
         return [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes]
 
     assert fixes(">=3.10", "3.9.18") == [("uninstall", "--yes", "torch"), ("install", "torch")]
-    assert fixes("<3.14", "3.14.1") == [()]
+    assert fixes("<3.14", "3.14.1") == [("install", "--upgrade", "torch"), ()]
 
 
 # --- What is required and not there -----------------------------------------------------------------------------------
