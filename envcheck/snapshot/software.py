@@ -190,7 +190,7 @@ class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
     problem: str
     """``METADATA is missing``, ``no version in METADATA``, ``left by an installation that was broken off`` …"""
     name: str | None = None
-    """Normalised name of what was left by an installation that was broken off, where its metadata still tells."""
+    """Normalised name of the distribution, where what is left of its metadata or its folder's name tells."""
     version: str | None = None
 
 
@@ -217,6 +217,8 @@ class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The same of the file that is there."""
     problem: str | None = None
     """Why the file that is there cannot be loaded or imported; None: nothing tells that it cannot."""
+    dead_link: str | None = None
+    """Where it is missing: the link that leads nowhere in its place, or in that of a folder above it."""
     stripped: bool | None = None
     """Whether a shorter library has what ``strip`` leaves: no symbols and no debugging data; None: not looked for, or
     it has some.
@@ -350,6 +352,8 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
     """The hashes of all their files (``--verify``). None: nobody looked."""
     startup: tuple[Startup, ...] | None = None
     """Lines of ``.pth`` files that change the search path by code; None: nobody looked."""
+    hides_pythons_own: tuple[str, ...] | None = None
+    """Packages and modules on PYTHONPATH that are imported in place of the standard library's; None: nobody looked."""
     frameworks: Listing[Framework] | None = None
     unreadable: tuple[Unreadable, ...] | None = None
     """What is there and could not be read, or is not where its interpreter looks; None: nobody looked."""

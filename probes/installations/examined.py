@@ -19,7 +19,7 @@ from ..python.site import Site
 from ..python.unreadable import refused_of, unreadable
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
-from .shadowing import shadowing
+from .shadowing import hides_pythons_own, shadowing
 
 Record = dict[str, Any]
 Libraries = tuple[list[Record], bool]
@@ -163,6 +163,7 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "externally_managed": layout.externally_managed,
         "site_packages": list(path.folders),
         "distributions": [*shadowing(site, looked), *distributions],
+        "hides_pythons_own": hides_pythons_own(site, layout.minor),
         "distributions_complete": complete,
         "damaged": [*wheels.damaged, *conda.damaged],
         "shipped": looked,

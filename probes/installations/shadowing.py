@@ -1,4 +1,4 @@
-"""Packages without metadata that are imported in the stead of one that a framework requires.
+"""Packages without metadata that are imported in the stead of one that a framework requires, or of Python's own.
 
 PYTHONPATH, the user site or a ``.pth`` file leads to their folder before the one where the package was installed.
 Frameworks are none of them: their readers tell of it.
@@ -6,8 +6,10 @@ Frameworks are none of them: their readers tell of it.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+from ..kit.paths import printable
 from ..owners.wheels import decisive
 from ..python.site import Package, Site, packages
 from .catalog import DETAILED
@@ -16,14 +18,29 @@ from .text import assigned, version
 
 _MOST = 50
 """Names of one distribution that an import may take."""
+_BESIDE = frozenset({"numpy"})
+"""What frameworks use without requiring it."""
+_UNUSED = frozenset({"antigravity", "ensurepip", "idlelib", "lib2to3", "test", "this", "turtle", "turtledemo", "venv"})
+"""Modules of Python that no package imports."""
+_PYTHONS_OWN = sys.stdlib_module_names - set(sys.builtin_module_names) - _UNUSED
 _SAYING = (("__init__.py", "__version__"), ("version.py", "version"), ("_version.py", "version"))
 
 
 def shadowing(site: Site, shipped: dict[str, Any]) -> list[dict[str, Any]]:
     """One ``Distribution`` for each, with the version that its own files say (else an empty one)."""
-    wanted = set(shipped["packages"]) - DETAILED
+    wanted = (_BESIDE | set(shipped["packages"])) - DETAILED
     first = {item["name"]: item for item in reversed(site.distributions) if item["name"] in wanted}
     return [record for item in first.values() if (record := _instead(site, item))]
+
+
+def hides_pythons_own(site: Site, minor: str | None) -> list[str]:
+    """Paths of what PYTHONPATH, which comes before the standard library, puts in the place of a module there."""
+    led = [
+        each for each in site.folders[: site.by_variable] if not each.endswith(f"/python{minor}")
+    ]  # the library itself
+    names = {name.removesuffix(".py") for folder in led for name in site.names(folder)}
+    taken = (next(iter(packages(site, name)), None) for name in sorted(names & _PYTHONS_OWN))
+    return [printable(each.path) for each in taken if each and each.regular and each.folder in led][:_MOST]
 
 
 def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:

@@ -228,7 +228,11 @@ class _Report:
         if copies:
             return {"unfound": [printable(path) for path in copies]}
         refused = request.refused or self._places.foreign(request.name)
-        return {"path": printable(self._real(refused[0])), "refused": refused[1]} if refused else {}
+        if not refused:
+            return {}
+        by = self._process.search.first(request.name, request.by).by if request.refused else ""
+        led = {"found_by": by} if by == "LD_LIBRARY_PATH" else {}
+        return {"path": printable(self._real(refused[0])), "refused": refused[1], **led}
 
     def _others(self, request: Request, path: str) -> list[str]:
         if "/" in request.name:

@@ -19,7 +19,7 @@ from ..elf.library import ElfError, open_elf
 from ..elf.tables import SHT_SYMTAB
 from ..kit.head import read_start
 from ..kit.links import resolve
-from ..kit.paths import printable
+from ..kit.paths import is_folder, link_target, printable
 from ..kit.reading import Request, below, refused
 from ..python.distributions import python_asked
 from .requirements import extra_of, requirement_name, that_matter
@@ -180,8 +180,7 @@ def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str 
     """
     found = _state(request, recorded.path)
     if found is None:
-        # A folder without an empty __init__.py is imported all the same.
-        return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
+        return _missing(request, recorded)
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is no regular file"}
     denied = _denied(request, recorded.path, stat.S_IMODE(found.st_mode))
@@ -195,6 +194,17 @@ def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str 
         return None
     said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
     return {**said, **({"problem": problem} if problem else _stripped(request, recorded.path, said))}
+
+
+def _missing(request: Request, recorded: Recorded) -> Fields | None:
+    """With the link that leads nowhere in its place, or in that of a folder above it."""
+    link = recorded.path
+    while link and (link_target(request, link) is None or is_folder(request, link)):
+        link = link.rpartition("/")[0]
+    if link:
+        return {**_differs(recorded, "missing"), "dead_link": printable(link)}
+    # A folder without an empty __init__.py is imported all the same.
+    return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
 
 
 def _denied(request: Request, path: str, mode: int) -> str | None:

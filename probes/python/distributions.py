@@ -117,7 +117,8 @@ def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str],
         found.complete = False
         return None
     if start is None:
-        found.damage(path, "METADATA is missing" if "METADATA" not in names else "METADATA cannot be read")
+        why = "METADATA cannot be read" if "METADATA" in names else "METADATA is missing"
+        found.damage(path, why, _named(stem))
         return None
     record = _said(start) or _named(stem)
     problem = _problem(start)

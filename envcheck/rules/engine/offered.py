@@ -13,14 +13,16 @@ from typing import NamedTuple
 import msgspec
 
 from envcheck.checks import Changes, Check, Fix, Scope, ways
-from envcheck.compat.question.package_needs import requirement_name
+from envcheck.compat.question.package_needs import admits, normalised, read_requirement, requirement_name
 from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.apart import newer_releases, two_environments
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
-from envcheck.snapshot import Snapshot
+from envcheck.rules.fixes.install import in_steps
+from envcheck.rules.packages.redirected import way_back
+from envcheck.snapshot import Distribution, Environment, Snapshot
 
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
@@ -89,9 +91,10 @@ class _Page:
         self._now = self._before
 
     def with_fixes(self, check: Check) -> Check:
-        alternatives = ways(check.fixes)
+        facts = Facts(self._snapshot, self._tables)
+        alternatives = list(dict.fromkeys(_what_is_imported(way, facts) for way in ways(check.fixes)))
         if not any(fix.changes for way in alternatives for fix in way):
-            return check
+            return msgspec.structs.replace(check, fixes=tuple(fix for way in alternatives for fix in way))
         tried = [self._try(check, way) if _changes(way) else None for way in alternatives]
         told = self._chosen(check, alternatives, tried)
         return msgspec.structs.replace(check, fixes=tuple(fix for way in told for fix in way))
@@ -155,6 +158,40 @@ class _Page:
         facts = Facts(after.snapshot, self._tables)
         bad = {key: _BAD.index(check.status) for key, check in checks.items() if check.status in _BAD}
         return Judged(bad, checks, requirements_broken(facts.environment, facts.marks), after)
+
+
+def _what_is_imported(way: Way, facts: Facts) -> Way:
+    """The way, led by what takes off the search path those copies that would still be imported in place of what it
+    installs; these steps alone where the copies behind them will do.
+    """
+    steps: dict[Fix, None] = {}
+    wanted = any(change.removes for change in _changes(way))
+    for line in (line for change in _changes(way) for line in change.installs):
+        asked = read_requirement(line)
+        name = normalised(asked.name) if asked else ""
+        copies = [each for each in _distributions(facts) if each.name == name]
+        first = copies[0] if copies else None
+        if asked is None or first is None or not first.led_by or not _outranks(first, facts.environment):
+            wanted = True
+            continue
+        folder = (first.path or "").rpartition("/")[0]
+        steps |= dict.fromkeys(way_back(first.led_by, folder, name, f"{name} {first.version}".strip(), facts))
+        behind = next((each for each in copies if each.led_by != first.led_by), None)
+        wanted = wanted or behind is None or admits(str(asked.specifier), behind.version) is False
+    return in_steps((*steps, *(way if wanted else ()))) if steps else way
+
+
+def _distributions(facts: Facts) -> tuple[Distribution, ...]:
+    return (facts.environment.distributions or ()) if facts.environment else ()
+
+
+def _outranks(distribution: Distribution, environment: Environment | None) -> bool:
+    """Whether its folder comes before the one into which an installer puts packages."""
+    folders = environment.site_packages if environment else ()
+    folder = (distribution.path or "").rpartition("/")[0]
+    own = f"{(environment.prefix if environment else None) or ''}/"
+    first = next((place for place, each in enumerate(folders) if each.startswith(own)), len(folders))
+    return folder not in folders[first:]
 
 
 def _frameworks(snapshot: Snapshot) -> int:

@@ -137,6 +137,7 @@ class _Installer:
     def take(self, step: Changes) -> None:
         for name in map(normalised, step.removes):
             self.there.pop(name, None)
+            self.fresh.discard(name)
             self.removed.add(name)
         for line in step.installs:
             asked = read_requirement(line)
@@ -196,7 +197,7 @@ class _Installer:
     def _requires(self, name: str, version: str) -> tuple[str, ...] | None:
         """What a release requires: by its metadata where it is the one that was there, else by the matrix."""
         before = self.known.get(name)
-        if before is not None and before.version.partition("+")[0] == version.partition("+")[0]:
+        if before is not None and _same_build(before.version, version):
             return before.requires
         facts = self.facts
         lines = needed_of(facts.tables, name, version, facts.driver_os, machine(facts)) if version else ()
@@ -271,7 +272,7 @@ class _Installer:
         if name not in self.fresh:
             return self._with_libraries(framework)
         before, after = self.known[name].version, self.there[name].version
-        if before.partition("+")[0] != after.partition("+")[0] or (framework.version or before) != before:
+        if not _same_build(before, after) or (framework.version or before) != before:
             return self._new(name, framework)
         binaries = framework.binaries or None  # none of them there: nobody has looked since
         whole = msgspec.structs.replace(framework, incomplete=False, problem=None, binaries=binaries)
@@ -328,6 +329,11 @@ class _Installer:
 
 _FRAMEWORKS = frozenset({"torch", "jax", "jaxlib", "tensorflow"})
 """What becomes a framework of its own where it was not installed before."""
+
+
+def _same_build(before: str, after: str) -> bool:
+    """Whether a version is the one that was there; one without a label may be any build of it."""
+    return before == after or ("+" not in after and before.partition("+")[0] == after)
 
 
 def _pinned(distribution: Distribution) -> str:

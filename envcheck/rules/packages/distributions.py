@@ -113,6 +113,9 @@ def _not_as_installed(
     fixes = reinstall(environment, [package.distribution for package in (fatal or packages)[:_SHOWN]])
     if fatal and len(fatal) < len(packages):
         fixes += reinstall(environment, [package.distribution for package in packages[len(fatal) :][:_SHOWN]])
+    links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
+    if links:  # pip takes them for nothing, and then writes through them
+        fixes = in_steps((Fix(text="Delete the links that lead nowhere", command=("rm", "--", *links)), *fixes))
     lost = any(finding.fatal for finding in serious)
     return Outcome(
         status="fail" if fatal or lost else "warn",
@@ -212,6 +215,13 @@ def _damaged(environment: Environment) -> Iterable[_Finding]:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
         elif distribution is not None:
             yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
+        elif record.name in installed:
+            yield _Finding(name, evidence, _delete(record.path), left=record.path)
+        elif record.name and record.version:
+            lost = Distribution(
+                source=record.source, name=record.name, version=record.version, channel="pip", record=False
+            )
+            yield _Finding(record.name, evidence, _install_again(environment, lost))
         else:
             text = f"Delete {record.path}, and install the package again if it is wanted"
             yield _Finding(name, evidence, Fix(text=text))

@@ -230,8 +230,8 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
 
     How to fix
         Of packages for a newer Python, remove them and install them again with this one: the installer
-        then chooses releases that admit it. Where this Python is too new, create an environment with
-        an older one.
+        then chooses releases that admit it. Where this Python is too new, install newer releases; if
+        there are none that admit it, create an environment with an older Python.
 
     Sources
         Core metadata, Requires-Python, PyPA:
@@ -253,6 +253,9 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     text = f"Remove what does not admit Python {python}, and install releases that do"
     anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
     again = install(facts, names, text, How(owner=names[0]), remove=names)
+    later = install(
+        facts, names, f"Install newer releases, which may admit Python {python}", How(newest=True, owner=names[0])
+    )
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
         title=f"Packages for another Python than {python}: {names[0][:30]}{more}"[:80],
@@ -262,7 +265,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
             *(seen(each.name, each, "requires_python") for each in refusing[:_SHOWN]),
         ),
         decided_by="declared",
-        fixes=again if len(newer) == len(refusing) else (anew,),
+        fixes=again if len(newer) == len(refusing) else (*later, anew),
     )
 
 

@@ -13,6 +13,7 @@ from envcheck.rules.facts.frameworks import machine, named, of
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.fits import by_confidence
 from envcheck.rules.fixes.install import How, install, install_release_for
+from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution, Environment, Framework
 
 _NUMPY = "numpy"
@@ -32,7 +33,7 @@ class _Wrong(NamedTuple):
 
 
 def _numpy(environment: Environment) -> Distribution | None:
-    return next((each for each in environment.distributions or () if each.name == _NUMPY), None)
+    return next((each for each in environment.distributions or () if each.name == _NUMPY and each.version), None)
 
 
 def _has_numpy(environment: Environment, _facts: Facts) -> bool:
@@ -111,7 +112,7 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
     return Outcome(
         status=first.status,
         title=f"NumPy {numpy.version} is not one that {first.name} was made for"[: 80 - len(more)] + more,
-        message=" ".join(f"{each.reason}." for each in wrong[:8]),
+        message=" ".join(f"{each.reason}{imported_from(numpy)}." for each in wrong[:8]),
         evidence=(seen(_NUMPY, numpy, "version"), *(part for each in wrong[:8] for part in each.evidence)),
         sources=tuple(dict.fromkeys(source for each in wrong for source in each.sources)),
         decided_by="declared",

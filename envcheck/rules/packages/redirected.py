@@ -12,21 +12,37 @@ from envcheck.rules.fixes.commands import in_user_site, installed
 from envcheck.rules.fixes.install import uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
-from envcheck.snapshot import Environment, Framework, Startup
+from envcheck.snapshot import Distribution, Environment, Framework, Startup
 
-_VARIABLE, _USER_SITE = "PYTHONPATH", "user site"
+_VARIABLE, _USER_SITE, _OWN = "PYTHONPATH", "user site", "Python's own library"
 _MOST = 8
 
 
 def _redirected(environment: Environment) -> list[Framework]:
-    """Frameworks whose import takes another copy than the installed one, or what is no whole framework."""
+    """Frameworks whose import takes another copy than the installed one, or what is no whole framework; then other
+    packages and modules of Python of which this holds.
+    """
     installed = {each.name for each in environment.distributions or ()}
-    return [
+    frameworks = [
         each
         for each in of(environment)
         if each.instead_of
         or (each.incomplete and each.path is not None and (each.led_by or each.name not in installed))
     ]
+    known = {each.path for each in frameworks}
+    return [*frameworks, *(each for each in _strays(environment) if each.path not in known)]
+
+
+def _strays(environment: Environment) -> Iterator[Framework]:
+    """What hides a requirement and tells no version, and what hides modules of Python's own."""
+    for each in environment.distributions or ():
+        if each.led_by and not each.version and each.path:
+            hidden = (other.path for other in environment.distributions or () if other.name == each.name)
+            instead = tuple(path for path in hidden if path and path != each.path)
+            yield Framework(source=each.source, name=each.name, path=each.path, led_by=each.led_by, instead_of=instead)
+    for path in environment.hides_pythons_own or ():
+        name = path.rpartition("/")[2].removesuffix(".py")
+        yield Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,))
 
 
 def _any_redirected(environment: Environment, _facts: Facts) -> bool:
@@ -44,9 +60,10 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one.
 
     What it checks
-        Where `import` of each framework leads: whether PYTHONPATH, the user site or a `.pth` file puts
-        another copy before the installed one, and whether what is found is a whole package or some
-        folder of the same name.
+        Where `import` of each framework and of what it requires leads: whether PYTHONPATH, the user
+        site or a `.pth` file puts another copy before the installed one, and whether what is found is
+        a whole package or some folder of the same name. Whether a module on PYTHONPATH (`random.py`)
+        hides one of Python's own.
 
     Why it matters
         The copy that is imported was not chosen by the installer: versions, CUDA and extensions do not
@@ -63,8 +80,9 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     found = sorted(_redirected(environment), key=lambda each: importance(each, facts.tables))
     if not found:
         return None
-    names = {each.name for each in found}
-    concerned = [each.name for each in of(environment) if each.name in names or each.extends in names]
+    names, frameworks = {each.name for each in found}, of(environment)
+    concerned = [each.name for each in frameworks if each.name in names or each.extends in names]
+    everybody = not names <= {each.name for each in frameworks}
     broken = any(each.incomplete or failed(each) for each in found)
     first, more = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     status: Status = "fail" if broken else "warn"
@@ -75,7 +93,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
         decided_by="declared",
         fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each, facts))),
-        frameworks=tuple(concerned),
+        frameworks=() if everybody else tuple(concerned),
     )
 
 
@@ -83,7 +101,8 @@ def _title(framework: Framework) -> str:
     if framework.led_by is None:
         return f"The folder that `import {_imported(framework)}` takes is no whole package"
     who = {_VARIABLE: _VARIABLE, _USER_SITE: "The user site"}.get(framework.led_by, framework.led_by.rpartition("/")[2])
-    return f"{who} puts another {framework.name} before the installed one"
+    installed = "Python's own" if framework.instead_of == (_OWN,) else "the installed one"
+    return f"{who} puts another {framework.name} before {installed}"
 
 
 def _imported(framework: Framework) -> str:
@@ -126,6 +145,12 @@ def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> It
         )
     else:
         yield Fix(text=f"Remove the line that leads to {folder} from {led_by}")
+
+
+def imported_from(distribution: Distribution) -> str:
+    """Where a package is imported from and what leads there, for the end of a clause; empty where nothing does."""
+    folder = (distribution.path or "").rpartition("/")[0]
+    return f", imported from {folder} (by {distribution.led_by})" if distribution.led_by else ""
 
 
 def _any_code(environment: Environment, _facts: Facts) -> bool:

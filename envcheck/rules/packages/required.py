@@ -11,9 +11,9 @@ from envcheck.compat.question.package_needs import admits, bounds_on, by_name, s
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.facts.frameworks import extended, gives_the_gpu, leads, named, of
 from envcheck.rules.facts.trials import imported, ran_on_gpu
-from envcheck.rules.fixes.install import How, in_steps, install
+from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY
-from envcheck.rules.packages.redirected import way_back
+from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution
 
 _SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
@@ -38,13 +38,7 @@ class _Broken(NamedTuple):
         by = f" (of {self.asked_by})" if self.asked_by else ""
         if self.there is None:
             return f"{self.name}{self.bounds}{by}, and it is not there"
-        version, led = self.there.version or "a copy of unknown version", self.there.led_by
-        where = f", imported from {_folder(self.there)} (by {led})" if led else ""
-        return f"{self.name}{self.bounds}{by}, and {version} is there{where}"
-
-
-def _folder(distribution: Distribution) -> str:
-    return (distribution.path or "").rpartition("/")[0]
+        return f"{self.name}{self.bounds}{by}, and {self.there.version} is there{imported_from(self.there)}"
 
 
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
@@ -82,7 +76,7 @@ def _other_releases(
             if there is None or there.channel == "conda" or _has_its_own_rule(name):
                 continue
             bounds = bounds_on(lines, name, facts.marks)
-            if bounds is not None and (not there.version or admits(bounds, there.version) is False):
+            if bounds is not None and admits(bounds, there.version) is False:
                 yield _Broken(name, bounds, there, "" if owner == own else owner)
 
 
@@ -172,33 +166,12 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 
 def _bring(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -> tuple[Fix, ...]:
-    """Install what is required; what leads to another copy comes first, and suffices where the next copy fits."""
-    framework = subject.framework
-    ways: dict[Fix, None] = {}
-    wanted: dict[str, list[str]] = {}
+    """Install what is required, all of it in one command."""
+    wanted: dict[str, dict[str, None]] = {}
     for each in broken:
-        led = each.there.led_by if each.there else None
-        if each.there and led and led != framework.led_by:
-            ways |= dict.fromkeys(
-                way_back(led, _folder(each.there), each.name, f"{each.name} {each.there.version}".strip(), facts)
-            )
-            if _next_fits(each, subject.environment.distributions or ()):
-                continue
-        wanted.setdefault(each.name, []).append(each.bounds)
-    lines = [f"{name}{','.join(filter(None, dict.fromkeys(bounds)))}" for name, bounds in wanted.items()]
-    text = f"Install what {named(framework)} requires"
-    return in_steps((*ways, *(install(facts, lines, text, How(owner=framework.name)) if lines else ())))
-
-
-def _next_fits(broken: _Broken, distributions: Iterable[Distribution]) -> bool:
-    """Whether the copy that is imported without the one that something leads to meets the requirement."""
-    rest = (
-        each
-        for each in distributions
-        if each.name == broken.name and each.led_by != getattr(broken.there, "led_by", None)
-    )
-    following = next(rest, None)
-    return following is not None and admits(broken.bounds, following.version) is not False
+        wanted.setdefault(each.name, {})[each.bounds] = None
+    lines = [f"{name}{','.join(filter(None, bounds))}" for name, bounds in wanted.items()]
+    return install(facts, lines, f"Install what {named(subject.framework)} requires", How(owner=subject.framework.name))
 
 
 def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts) -> Status:

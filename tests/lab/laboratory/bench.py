@@ -51,7 +51,7 @@ class Outcome:
             return False
         if self.entry.goal == "elsewhere":
             return True
-        return self.journey.end == self.entry.goal or (self.journey.end == "green" and not self.after)
+        return self.journey.end in (self.entry.goal, "green") and not self.after
 
 
 def put(entry: Broken, folder: Path, store: Store) -> Outcome:

@@ -91,6 +91,13 @@ def _left_over(place: Place) -> None:
     place.remove("torch/lib/libtorch_cpu.so", "torch/lib/libtorch_cuda.so")
 
 
+def _links_to_a_toolkit_that_is_gone(place: Place) -> None:
+    """An image whose copies of NVIDIA's libraries were made links, to save room."""
+    for library in sorted(place.site.glob("nvidia/curand/lib/*.so*")):
+        library.unlink()
+        library.symlink_to(f"/opt/gone/lib64/{library.name}")
+
+
 ENTRIES = (
     Broken(
         "numpy's folder gone, cupy",
@@ -201,6 +208,36 @@ ENTRIES = (
         _changed(stacks.NUMBA, lambda place: place.rewrite("nvidia/cuda_nvcc/nvvm/lib64/libnvvm.so", b"")),
         DAMAGED,
         ("libnvvm",),
+    ),
+    Broken(
+        "links of cuRAND lead nowhere",
+        "damage",
+        torch(_links_to_a_toolkit_that_is_gone),
+        DAMAGED,
+        ("curand", "/opt/gone|leads nowhere"),
+        works="import torch",
+    ),
+    Broken(
+        "cuSPARSE's folder deleted by hand",
+        "damage",
+        torch(lambda place: place.remove("nvidia/cusparse")),
+        DAMAGED,
+        ("cusparse",),
+        works="import torch",
+    ),
+    Broken(
+        "cuDNN's engines cut off",
+        "damage",
+        torch(lambda place: place.truncate("nvidia/cudnn/lib/libcudnn_engines_precompiled.so.9", 0.5)),
+        DAMAGED,
+        ("libcudnn_engines_precompiled",),
+    ),
+    Broken(
+        "METADATA of torch gone",
+        "damage",
+        torch(lambda place: place.remove("torch-2.5.1.dist-info/METADATA")),
+        DAMAGED,
+        ("METADATA", "torch"),
     ),
     Broken("disk was full", "damage", torch(_disk_was_full), DAMAGED, ("sympy|mpmath",), works="import sympy"),
     Broken("half an upgrade of numpy", "damage", torch(_half_an_upgrade), DAMAGED, ("numpy",), works="import numpy"),

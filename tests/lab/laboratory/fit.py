@@ -95,15 +95,18 @@ def _debian(place: Place) -> None:
     place.lead("LD_LIBRARY_PATH", driver_libraries("535", place.folder / "driver"))
 
 
-def _no_compiler(place: Place) -> None:
+def without_compiler(*requirements: str) -> Callable[[Place], None]:
     """Triton compiles a small C file at its first kernel."""
-    place.install(*stacks.TORCH_12)
-    if shutil.which("gcc", path="/bin") or shutil.which("cc", path="/bin"):
+
+    def build(place: Place) -> None:
+        place.install(*requirements)
+        if not (shutil.which("gcc", path="/bin") or shutil.which("cc", path="/bin")):
+            pytest.skip("no compiler to take away")
         tools = place.folder / "empty"
         tools.mkdir()
         place.variables["PATH"] = str(tools)
-    else:
-        pytest.skip("no compiler to take away")
+
+    return build
 
 
 LINALG = """
@@ -156,6 +159,7 @@ ENTRIES = (
         ("cpu-only-build",),
         ("torch",),
         "elsewhere",
+        fix=r"install torch==2\.13\.0\+cu\d+ --index-url",
     ),
     Broken(
         "CPU build, conda",
@@ -244,6 +248,29 @@ ENTRIES = (
         manager="uv",
     ),
     Broken(
+        "cuFFT missing",
+        "pins",
+        _torch_and(without="cufft"),
+        ("cuda-library-missing",),
+        ("cufft",),
+        works="import torch",
+    ),
+    Broken(
+        "sympy older than required, uv",
+        "pins",
+        installs(*(each for each in stacks.TORCH_13 if "sympy" not in each), "sympy==1.12.1"),
+        ("requirement-broken",),
+        ("sympy>=1.13.3",),
+        manager="uv",
+    ),
+    Broken(
+        "Triton of another torch",
+        "pins",
+        _torch_and("triton==3.2.0"),
+        ("torch-family-mismatch", "requirement-broken"),
+        (r"3\.2\.0",),
+    ),
+    Broken(
         "older NCCL than pinned",
         "pins",
         _torch_and("nvidia-nccl-cu12==2.18.1"),
@@ -276,7 +303,13 @@ ENTRIES = (
         "sympy of another release than pinned", "pins", _torch_and("sympy==1.12.1"), ("requirement-broken",), ("sympy",)
     ),
     Broken(
-        "base interpreter gone", "environment", _base_gone, ("environment-broken",), ("gone",), works="import torch"
+        "base interpreter gone",
+        "environment",
+        _base_gone,
+        ("environment-broken",),
+        ("gone",),
+        works="import torch",
+        assumed="",
     ),
     Broken(
         "libcuda of R535 on disk, CUDA 13, no GPU",
@@ -290,7 +323,7 @@ ENTRIES = (
     Broken(
         "no compiler for Triton",
         "fit",
-        _no_compiler,
+        without_compiler("triton==3.1.0", "filelock==4.2.11"),
         ("jit-compiler-missing",),
         ("(?i)triton|compiler",),
         "elsewhere",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.lab.laboratory import stacks
 from tests.lab.laboratory.entry import Healthy
-from tests.lab.laboratory.fit import NUMPY_1, installs, with_wheels_on_path
+from tests.lab.laboratory.fit import NUMPY_1, installs, with_wheels_on_path, without_compiler
 from tests.lab.laboratory.overlay import GPU_SESSION
 from tests.lab.laboratory.place import Place
 
@@ -59,6 +59,30 @@ def _unpacked_by_hand(place: Place) -> None:
         place.remove(str(file.relative_to(place.site)))
 
 
+def _project_on_the_path(place: Place) -> None:
+    """A project with folders whose names are of Python's and others', none of which hides anything that is used."""
+    place.install(*stacks.TORCH_12)
+    project = place.folder / "project"
+    for name in ("test/__init__.py", "xml/notes.txt", "torch/notes.txt", "train.py"):
+        file = project / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("")
+    place.lead("PYTHONPATH", project)
+
+
+def _other_cudnn_on_the_path(place: Place) -> None:
+    """PyTorch loads its own, which has another number."""
+    place.install(*stacks.TORCH_12)
+    toolkit = place.beside("nvidia-cudnn-cu12==8.9.7.29", name="toolkit")
+    place.lead("LD_LIBRARY_PATH", toolkit / "nvidia" / "cudnn" / "lib")
+
+
+def _without_a_list(place: Place) -> None:
+    """Some packagers leave no RECORD: what was shipped cannot be compared, and nothing is wrong."""
+    place.install(*stacks.TORCH_12)
+    place.remove("torch-2.5.1.dist-info/RECORD")
+
+
 ENTRIES = (
     Healthy("PyTorch for CUDA 12.4", "healthy", installs(*stacks.TORCH_12), works="import torch"),
     Healthy("PyTorch for CUDA 13.0, uv", "healthy", installs(*stacks.TORCH_13), manager="uv", works="import torch"),
@@ -91,6 +115,10 @@ ENTRIES = (
     ),
     Healthy("ONNX Runtime with wheels", "healthy", with_wheels_on_path(*stacks.ONNX), works=GPU_SESSION),
     Healthy("variables with sound values", "variables", _with_speed_variables, works="import torch"),
+    Healthy("project on PYTHONPATH", "paths", _project_on_the_path, works="import torch; torch.zeros"),
+    Healthy("cuDNN 8 on LD_LIBRARY_PATH", "paths", _other_cudnn_on_the_path, works="import torch"),
+    Healthy("no RECORD", "slim image", _without_a_list, works="import torch"),
+    Healthy("PyTorch without a compiler", "slim image", without_compiler(*stacks.TORCH_12), works="import torch"),
     Healthy("folders of one's own", "paths", _with_own_paths, works="import torch"),
     Healthy("tests and headers taken away", "slim image", _unpacked_by_hand, works="import torch"),
 )

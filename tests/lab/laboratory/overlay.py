@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 
 from tests.lab.laboratory import stacks
 from tests.lab.laboratory.damage import DAMAGED
@@ -22,6 +23,12 @@ def _onnx_overlaid(place: Place) -> None:
     place.install(*stacks.ONNX)
     place.lead("LD_LIBRARY_PATH", *sorted(place.site.glob("nvidia/*/lib")))
     place.install("onnxruntime==1.20.1")
+
+
+def _onnx_half_removed_the_other_way(place: Place) -> None:
+    place.install("onnxruntime==1.20.1")
+    place.install(*stacks.ONNX)
+    place.uv("pip", "uninstall", "--python", str(place.prefix), "onnxruntime-gpu")
 
 
 def _cupy_overlaid(place: Place) -> None:
@@ -65,6 +72,24 @@ def _checkout_on_pythonpath(place: Place) -> None:
     (source / "torch").mkdir(parents=True)
     (source / "torch" / "__init__.py").write_text("from torch._C import *\n")
     place.variables["PYTHONPATH"] = str(source)
+
+
+def _numpy_by_pythonpath(place: Place) -> None:
+    place.install(*stacks.CUPY)
+    place.lead("PYTHONPATH", place.beside("numpy==1.26.4", name="legacy"))
+
+
+def stray(name: str, text: str = "") -> Callable[[Place], None]:
+    """A file of somebody's project whose name is taken, and PYTHONPATH leads to the project."""
+
+    def build(place: Place) -> None:
+        place.install(*stacks.TORCH_12)
+        file = place.folder / "work" / name
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+        place.lead("PYTHONPATH", place.folder / "work")
+
+    return build
 
 
 def _ml_dtypes_by_pythonpath(place: Place) -> None:
@@ -116,6 +141,14 @@ ENTRIES = (
         ("onnxruntime-gpu",),
         works=GPU_SESSION,
     ),
+    Broken(
+        "onnxruntime half removed",
+        "overlay",
+        _onnx_half_removed_the_other_way,
+        DAMAGED,
+        ("onnxruntime",),
+        works="import onnxruntime; onnxruntime.get_available_providers()",
+    ),
     Broken("cupy-cuda11x over cupy-cuda12x", "overlay", _cupy_overlaid, ("cupy-multiple-packages",)),
     Broken(
         "cupy-cuda12x half removed",
@@ -148,6 +181,38 @@ ENTRIES = (
         (),
         ("PYTHONPATH", "src/pytorch"),
         works="import torch",
+    ),
+    Broken(
+        "PYTHONPATH with an older NumPy",
+        "redirection",
+        _numpy_by_pythonpath,
+        (),
+        ("PYTHONPATH", "/legacy"),
+        works="import cupy",
+    ),
+    Broken(
+        "PYTHONPATH with a torch.py",
+        "redirection",
+        stray("torch.py"),
+        (),
+        ("PYTHONPATH", "/work"),
+        works="import torch; torch.zeros",
+    ),
+    Broken(
+        "PYTHONPATH with a random.py",
+        "redirection",
+        stray("random.py"),
+        (),
+        ("PYTHONPATH", r"/work/random\.py"),
+        works="import torch",
+    ),
+    Broken(
+        "PYTHONPATH with a folder numpy",
+        "redirection",
+        stray("numpy/__init__.py"),
+        (),
+        ("PYTHONPATH", "/work/numpy"),
+        works="import numpy; numpy.zeros",
     ),
     Broken(
         "PYTHONPATH with an older ml-dtypes",

@@ -82,7 +82,7 @@ JAX_12 = (
 CUPY_OF_NUMPY_1 = ("cupy-cuda12x==13.0.0", "fastrlock==0.8.3", *CUPY[2:-1])
 """CuPy from before NumPy 2, which finds the wheels by LD_LIBRARY_PATH alone; without a NumPy."""
 
-TORCH_CPU = (*PURE, "sympy==1.14.0", "torch==2.13.0", NUMPY)
+TORCH_CPU = (*PURE, "setuptools==81.0.0", "sympy==1.14.0", "torch==2.13.0", NUMPY)
 
 ONNX = (
     "onnxruntime-gpu==1.20.2",

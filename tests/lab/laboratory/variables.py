@@ -191,7 +191,7 @@ ENTRIES = (
         "libcuda is the toolkit's stub",
         "driver library",
         _stub,
-        ("stub-library-loaded",),
+        ("stub-library-loaded", "driver-library-unusable"),
         ("stubs",),
         options=CONTAINER,
     ),

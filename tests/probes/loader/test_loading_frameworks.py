@@ -296,6 +296,17 @@ def test_a_file_at_which_the_loader_gives_up(bench: Bench) -> None:
     assert (load.path, load.refused, load.found_by) == (str(place), "it is empty", None)
 
 
+def test_such_a_file_says_which_variable_leads_to_it(bench: Bench) -> None:
+    bench.library(CUDART)
+    part = bench.library("fw/_C.so", [CUDART])
+    place = bench.folder / "first" / "libcudart.so.12"
+    place.parent.mkdir()
+    place.write_bytes(b"")
+    found = bench.examine([part], variables={"LD_LIBRARY_PATH": str(place.parent)})
+    (load,) = [load for load in found.loads or () if load.name == place.name]
+    assert (load.refused, load.found_by) == ("it is empty", "LD_LIBRARY_PATH")
+
+
 def test_a_missing_part_and_one_for_another_processor(bench: Bench) -> None:
     gone, foreign = bench.library("fw/gone.so"), bench.library("fw/foreign.so")
     Path(gone).unlink()

@@ -174,6 +174,14 @@ def test_a_link_counts_for_what_it_leads_to(tree: Frameworks) -> None:
     assert differing(tree) == {}
 
 
+@pytest.mark.parametrize("place", [f"{SITE}/{UMATH}", f"{SITE}/numpy"])
+def test_a_link_that_leads_nowhere_is_named(tree: Frameworks, place: str) -> None:
+    tree.at(place).rename(tree.at("/gone"))
+    tree.link(place, "/nowhere")
+    links = {each.path: each.dead_link for each in look(tree).damaged}
+    assert links[f"{SITE}/{UMATH}"] == place
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may list every folder")
 def test_what_may_not_be_looked_at_is_not_called_missing(tree: Frameworks) -> None:
     tree.at(f"{SITE}/numpy/_core").chmod(0)

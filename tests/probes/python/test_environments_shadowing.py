@@ -63,3 +63,25 @@ def test_another_copy_without_metadata(
     name = "sympy" if file.startswith("sympy") else "typing-extensions"
     whole = version != "4.12.0"
     assert told(first(tree, name, PYTHONPATH="/x")) == (version, led_by if whole else None)
+
+
+@pytest.mark.parametrize(
+    ("file", "hides"),
+    [
+        ("random.py", ["/x/random.py"]),
+        ("logging/__init__.py", ["/x/logging"]),
+        ("xml/notes.txt", []),
+        ("test/__init__.py", []),
+        ("train.py", []),
+    ],
+)
+def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, hides: list[str]) -> None:
+    tree.file(f"/x/{file}")
+    tree.file(f"{USER}/{file}")
+    record = examined(tree.request(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]
+    assert record["hides_pythons_own"] == hides
+
+
+def test_the_standard_library_itself_hides_nothing(tree: Tree) -> None:
+    variables = {"PYTHONPATH": "/opt/py/lib/python3.11"}
+    assert examined(tree.request(python=["/opt/py"], variables=variables))[0]["hides_pythons_own"] == []

@@ -350,3 +350,50 @@ def test_a_lock_file_that_undoes_it_is_the_risk(name: str, add: str) -> None:
     check = offered(lacking_cudnn(lock_file=f"/home/ada/p/{name}"))["cudnn-missing"]
     assert name in check.fixes[0].risk
     assert add in check.fixes[0].risk
+
+
+@pytest.mark.parametrize(
+    ("folder", "led_by", "behind", "commands_expected"),
+    [
+        ("/x", "PYTHONPATH", "2.2.6", ["env -u PYTHONPATH python"]),
+        ("/x", "PYTHONPATH", "1.22", ["env -u PYTHONPATH python", "install"]),
+        ("/x", "PYTHONPATH", None, ["env -u PYTHONPATH python", "install"]),
+        (f"{SITE}/deps", f"{SITE}/deps.pth", "2.2.6", ["install"]),
+    ],
+)
+def test_what_comes_before_the_installed_copy_is_left_out_first(
+    folder: str, led_by: str, behind: str | None, commands_expected: list[str]
+) -> None:
+    """An old NumPy on PYTHONPATH: installing another changes nothing there. After the site folder, it does."""
+    cupy = Framework(
+        source="file", name="cupy-cuda12x", version="13.3.0", path=f"{SITE}/cupy", requires=("numpy<2.3,>=2.0",)
+    )
+    first = dist("numpy", "1.26.4", path=f"{folder}/numpy-1.26.4.dist-info", led_by=led_by)
+    rest = (dist("numpy", behind, path=f"{SITE}/numpy-{behind}.dist-info"),) if behind else ()
+    found = having(cupy, distributions=(first, *rest), site_packages=("/x", SITE, f"{SITE}/deps"))
+    told = [" ".join(fix.command) for fix in ways(offered(on(found))["numpy-abi-mismatch"].fixes)[0]]
+    assert len(told) == len(commands_expected)
+    assert all(part in command for part, command in zip(commands_expected, told, strict=True))
+
+
+def test_a_requirement_without_an_upper_bound_has_a_fix() -> None:
+    """Which release comes, only the index knows."""
+    lines = ("sympy>=1.13.3",)
+    there = (dist("torch", "2.5.1+cu124", requires=lines), dist("sympy", "1.12"))
+    found = but(having(torch()), distributions=there)
+    assert commands(offered(on(found))["requirement-broken"])[0].endswith("install sympy>=1.13.3")
+
+
+def test_what_one_fix_installs_the_next_may_remove() -> None:
+    found = having(torch(), distributions=(dist("jax", "0.7.2"),))
+    steps = (Changes(installs=("jax==0.8.0",)), Changes(removes=("jax",)))
+    after = simulate(on(found), steps, tables()).snapshot.environments
+    assert after is not None
+    assert "jax" not in {each.name for each in after.items[0].distributions or ()}
+
+
+def test_another_build_of_the_same_version_is_another_one() -> None:
+    cpu = but(torch("2.9.1+cpu"), cpu_only=True, cuda=None, gpu_code=())
+    found = but(having(cpu), distributions=(dist("torch", "2.9.1+cpu"),))
+    told = commands(offered(on(found))["cpu-only-build"])
+    assert any("torch==2.9.1+cu" in command for command in told)

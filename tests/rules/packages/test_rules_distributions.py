@@ -99,6 +99,16 @@ def test_metadata_that_cannot_be_used(problem: str) -> None:
     assert check.fixes[0].text.startswith(f"Delete {SITE}/numpy-2.1.0.dist-info")
 
 
+def test_a_record_without_metadata_is_installed_again_or_deleted_where_there_is_another() -> None:
+    left = but(damage("numpy-2.1.0.dist-info", "METADATA is missing"), name="numpy", version="2.1.0")
+    alone = judged(environment(damaged=(left,))).fixes
+    assert [fix.command[1:] for fix in alone] == [
+        ("-m", "pip", "install", "--ignore-installed", "--no-deps", "numpy==2.1.0")
+    ]
+    beside = judged(environment(wheel("numpy", "2.2.0"), damaged=(left,))).fixes
+    assert [fix.command for fix in beside] == [("rm", "-r", "--", f"{SITE}/numpy-2.1.0.dist-info")]
+
+
 def test_files_that_are_gone_name_the_package() -> None:
     gone = damage("nvidia-cudnn-cu12-9.1.0.70.dist-info", "files that its RECORD lists are gone: libcudnn.so.9")
     check = judged(environment(wheel("nvidia-cudnn-cu12", "9.1.0.70"), damaged=(gone,), manager="uv"))
