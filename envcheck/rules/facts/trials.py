@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.snapshot import Environment, Framework, Gpu, Loaded
 
 SAID_HERE = "said here by"
@@ -59,8 +59,7 @@ def _failed_later(framework: Framework) -> bool:
 
 def tried(environment: Environment | None) -> tuple[Framework, ...]:
     """The frameworks of an environment that were tried."""
-    listing = environment.frameworks if environment else None
-    return tuple(found for found in listing.items if found.trial) if listing else ()
+    return tuple(found for found in frameworks_in(environment) if found.trial)
 
 
 def proof_of(framework: Framework) -> tuple[Evidence, ...]:

@@ -6,7 +6,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.rules.facts.machine import called
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
@@ -163,7 +163,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
 def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
     """A note where it came with PyTorch, which computes without it; vLLM does not."""
-    framework, names = subject.framework, {each.name for each in of(subject.environment)}
+    framework, names = subject.framework, {each.name for each in frameworks_in(subject.environment)}
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)
     headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"

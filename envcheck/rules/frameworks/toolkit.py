@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, Outcome, rule, seen
-from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.frameworks import framework_named, named
 from envcheck.rules.facts.machine import called
 from envcheck.rules.fixes.fits import does_not_fit
 from envcheck.snapshot import Environment, Toolkit
@@ -37,12 +37,9 @@ def _chosen(facts: Facts) -> Toolkit | None:
 
 
 def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
-    environment = facts.environment
-    torch = (
-        next((each for each in of(environment) if each.name == "torch" and each.cuda), None) if environment else None
-    )
-    wanted = f" {torch.cuda}" if torch else ""
-    home = f"/usr/local/cuda-{torch.cuda}" if torch else "/usr/local/cuda"
+    torch = framework_named("torch", facts.environment)
+    wanted, folder = (f" {torch.cuda}", f"-{torch.cuda}") if torch and torch.cuda else ("", "")
+    home = f"/usr/local/cuda{folder}"
     return (
         Fix(text=f"Install the CUDA toolkit{wanted}, beside any other: {_DOWNLOADS}", who="root"),
         Fix(text="Compile with it", command=("env", f"CUDA_HOME={home}", "python", "-m", "pip", "install", "…")),
@@ -147,7 +144,7 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
         DeepSpeed, installation: https://www.deepspeed.ai/tutorials/advanced-install/
     """
     toolkit = _chosen(facts)
-    torch = next((each for each in of(environment) if each.name == "torch"), None)
+    torch = framework_named("torch", environment)
     version, built = (
         CudaVersion.parse(toolkit.version if toolkit else None),
         CudaVersion.parse(torch.cuda if torch else None),

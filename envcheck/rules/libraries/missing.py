@@ -24,7 +24,7 @@ from envcheck.rules.facts.libraries import (
     weight,
 )
 from envcheck.rules.facts.library_names import LibraryName, serves
-from envcheck.rules.facts.machine import on_tegra, plural
+from envcheck.rules.facts.machine import and_more, on_tegra, plural
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import add_folders, bring_library, install_framework_again, install_libraries
@@ -92,23 +92,18 @@ def _all_there(subject: FrameworkSubject) -> Outcome | None:
             return None
         text = "not all of what it loads could be followed"
         return Outcome(status="unknown", title=f"Whether {named(framework)} finds all its libraries", message=text)
-    return (
-        passed(f"{named(framework)} finds its {plural(count, 'library').replace('librarys', 'libraries')} of CUDA")
-        if count
-        else None
-    )
+    return passed(f"{named(framework)} finds {plural(count, 'CUDA library')}") if count else None
 
 
 def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
     """Libraries that are not on this system."""
     framework = subject.framework
     first = found[0].name
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     text = "It is not on this system" if len(found) == 1 else "They are not on this system"
     names = ", ".join(load.name for load in found)
     return Outcome(
         status="warn" if are_opened_late(found, framework) else weight(subject, facts),
-        title=f"{named(framework)} lacks {first}{more}",
+        title=f"{named(framework)} lacks {first}{and_more(found)}",
         message=f"{named(framework)} asks for {names}. {text}; {_effect(found, framework)}.",
         evidence=(*asked(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
@@ -202,7 +197,6 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     strays = _strays(found, subject, facts)
     hiding = [load for load in strays if load.others or name_in(load) is None]
     names = _names_missing(subject, facts, besides=hiding)
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
     text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found, framework)}."
@@ -226,7 +220,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
         status="warn" if are_opened_late(found, framework) else weight(subject, facts),
-        title=f"{named(framework)} {does} {first.name}{more}",
+        title=f"{named(framework)} {does} {first.name}{and_more(found)}",
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
         fixes=(*_preloading(subject), *mends),

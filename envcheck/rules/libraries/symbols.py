@@ -11,6 +11,7 @@ from envcheck.compat.relations.libraries import nvjitlink_serves
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
 from envcheck.rules.facts.libraries import VARIABLES, asked, followed, loads_of, name_in, own_loads, weight
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit
 from envcheck.rules.fixes.libraries import install_declared, install_framework_again, see_loader, without_variable
@@ -52,12 +53,12 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         return None
     first = next((load for load in found if not load.optional), found[0])
     symbols = first.missing_symbols or ()
-    more = f" and {len(symbols) - 1} more" if len(symbols) > 1 else ""
+    lacking = f"{symbols[0]}{and_more(symbols)}"
     release = f" ({first.version})" if first.version else ""
     return Outcome(
         status="note" if ran_on_gpu(subject.framework) else weight(subject, facts),
         title=f"{named(subject.framework)} is given a {first.name} that lacks functions",
-        message=f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{more}, which {first.path}{release} lacks.",
+        message=f"{PurePosixPath(first.needed_by).name} needs {lacking}, which {first.path}{release} lacks.",
         evidence=(*asked(found), *(_lacking(load) for load in found)),
         decided_by="declared",
         fixes=take_away(first, subject, facts),

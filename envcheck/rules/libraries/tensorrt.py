@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.rules.facts.libraries import followed, missing_because
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.trials import imported
@@ -126,7 +126,7 @@ def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Ou
 def _loaded(environment: Environment) -> dict[str, list[Load]]:
     """The parts of TensorRT that each framework would be given, where there are several."""
     found: dict[str, list[Load]] = {}
-    for framework in environment.frameworks.items if environment.frameworks else ():
+    for framework in frameworks_in(environment):
         if imported(framework):
             continue
         loads = {

@@ -9,7 +9,7 @@ from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import cuda_of_wheel, fills_the_same_folder, wheel_of
 from envcheck.rules.fixes.install import How, install
@@ -109,10 +109,10 @@ def _weight(pair: tuple[Distribution, Distribution]) -> Status:
 
 def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
     """The one that a framework's metadata, or its CUDA, asks for; else the one for the newer CUDA."""
-    lines = [line for framework in of(environment) for line in framework.requires if not of_an_extra(line)]
+    lines = [line for framework in frameworks_in(environment) for line in framework.requires if not of_an_extra(line)]
     names = set(map(requirement_name, lines))
     asked = [each for each in pair if each.name in names]
-    majors = {(framework.cuda or "").partition(".")[0] for framework in of(environment)}
+    majors = {(framework.cuda or "").partition(".")[0] for framework in frameworks_in(environment)}
     fitting = [each for each in pair if cuda_of_wheel(each) in majors]
     return next(iter(asked or fitting), max(pair, key=lambda each: each.name))
 
@@ -160,7 +160,7 @@ def _altered(library: Library, facts: Facts) -> Outcome:
 
 def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution, Framework, str]]:
     """Wheels that are older than the release that a framework pins; newer ones serve."""
-    for framework in of(environment):
+    for framework in frameworks_in(environment):
         for line in framework.requires:
             name = requirement_name(line)
             pinned = pinned_by(line) if wheel_of(name) else None

@@ -9,6 +9,7 @@ import msgspec
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import bring_pip, in_steps
 from envcheck.rules.fixes.reinstall import reinstall
@@ -187,7 +188,7 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
 def _gone(environment: Environment) -> Iterable[_Finding]:
     """Frameworks of which the metadata is there and the package, or what it cannot do without, is not."""
     by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
-    for framework in environment.frameworks.items if environment.frameworks else ():
+    for framework in frameworks_in(environment):
         distribution = by_name.get(framework.name)
         lost = (framework.incomplete and not framework.led_by) or framework.path is None
         if lost and framework.problem and distribution and not distribution.editable:

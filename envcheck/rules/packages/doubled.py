@@ -11,7 +11,7 @@ import msgspec
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule, seen
 from envcheck.rules.facts.driver import runs
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
@@ -45,7 +45,7 @@ def _doubled(environment: Environment, pattern: re.Pattern[str]) -> tuple[Distri
 
 
 def _framework(environment: Environment, pattern: re.Pattern[str]) -> Framework | None:
-    return next((each for each in of(environment) if pattern.fullmatch(each.name)), None)
+    return next((each for each in frameworks_in(environment) if pattern.fullmatch(each.name)), None)
 
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
@@ -71,7 +71,7 @@ def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
 
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """The GPU package is in the list, and what was imported says that it was built without the provider for CUDA."""
-    listed = next((each for each in environment.distributions or () if _ORT_CUDA.fullmatch(each.name)), None)
+    listed = next((each for each in distributions_in(environment) if _ORT_CUDA.fullmatch(each.name)), None)
     said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
     if listed is None or said is None:
         return ()

@@ -7,7 +7,8 @@ from envcheck.compat.question.package_needs import admits, release_fits, release
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import leads, machine, named, of
+from envcheck.rules.facts.frameworks import frameworks_in, leads, machine, named
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.fits import does_not_fit
@@ -120,16 +121,15 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     Sources
         Python, venv: https://docs.python.org/3/library/venv.html
     """
-    found = environment.frameworks.items if environment.frameworks else ()
-    if found:
-        return passed(", ".join(named(framework) for framework in found), decided_by="declared")
+    if found := frameworks_in(environment):
+        return passed(", ".join(map(named, found)), decided_by="declared")
     other = _with_framework(facts)
     if other is None:
         text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
         return Outcome(
             status="note", title="No framework in the judged environment", message=text, decided_by="declared"
         )
-    names = ", ".join(named(framework) for framework in (other.frameworks.items if other.frameworks else ()))
+    names = ", ".join(map(named, frameworks_in(other)))
     place = other.executable or other.prefix or other.key
     return Outcome(
         status="note",
@@ -144,7 +144,7 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
 def _with_framework(facts: Facts) -> Environment | None:
     listing = facts.snapshot.environments
     others = (other for other in (listing.items if listing else ()) if not other.judged)
-    return next((other for other in others if other.frameworks and other.frameworks.items), None)
+    return next(filter(frameworks_in, others), None)
 
 
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
@@ -244,18 +244,17 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
         return passed(f"The frameworks and what they require admit Python {python}", decided_by="declared")
-    frameworks = {each.name for each in of(environment) if leads(each, facts.tables) and not imported(each)}
+    frameworks = {each.name for each in frameworks_in(environment) if leads(each, facts.tables) and not imported(each)}
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
     names = [each.name for each in refusing]
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
     text = f"Remove what does not admit Python {python}, and install releases that do"
     anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
     again = install(facts, names, text, How(owner=names[0]), remove=names)
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
-        title=f"Packages for another Python than {python}: {names[0][:30]}{more}"[:80],
+        title=f"Packages for another Python than {python}: {names[0][:30]}{and_more(names)}"[:80],
         message=f"{said}; this is Python {python}.",
         evidence=(
             seen("Python", environment, "python"),

@@ -9,7 +9,7 @@ from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY, misfit, packages_of, torch_of
-from envcheck.rules.packages.torch import told
+from envcheck.rules.packages.torch import not_made_for
 from envcheck.snapshot import Framework
 
 _NEED_THEIR_PARTS: dict[str, Status] = {
@@ -74,9 +74,9 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     if torch is None:
         return None
     packages = [each for each in packages_of(subject) if each.name not in FAMILY]
-    wrong = [found for each in packages if (found := misfit(each, torch, facts))]
+    wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
-        return told(wrong, torch, facts, "was built for another PyTorch")
+        return not_made_for(torch, wrong, facts, "was built for another PyTorch")
     framework = subject.framework
     if framework.name == "torch" or framework.unresolved is None:
         return None

@@ -10,7 +10,7 @@ from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.software import refused
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.frameworks import frameworks_in, machine
 from envcheck.rules.facts.machine import called
 from envcheck.rules.facts.trials import ran_on
 from envcheck.snapshot import Distribution, Environment, Framework, Gpu
@@ -28,7 +28,7 @@ def _on_top(name: str) -> bool:
 
 def _packages(environment: Environment) -> Iterator[Framework | Distribution]:
     """The packages with kernels of their own, each once, by the record that says most."""
-    known = {each.name: each for each in of(environment) if _on_top(each.name) and each.version}
+    known = {each.name: each for each in frameworks_in(environment) if _on_top(each.name) and each.version}
     yield from known.values()
     yield from (each for each in environment.distributions or () if _on_top(each.name) and each.name not in known)
 

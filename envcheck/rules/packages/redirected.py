@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix, Status
+from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import importance, named, of
+from envcheck.rules.facts.frameworks import frameworks_in, importance, installed, named
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, tried
-from envcheck.rules.fixes.commands import in_user_site, installed
+from envcheck.rules.fixes.commands import in_user_site
 from envcheck.rules.fixes.install import uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
@@ -20,12 +21,11 @@ _MOST = 8
 
 def _redirected(environment: Environment) -> list[Framework]:
     """Frameworks whose import takes another copy than the installed one, or what is no whole framework."""
-    installed = {each.name for each in environment.distributions or ()}
     return [
         each
-        for each in of(environment)
+        for each in frameworks_in(environment)
         if each.instead_of
-        or (each.incomplete and each.path is not None and (each.led_by or each.name not in installed))
+        or (each.incomplete and each.path is not None and (each.led_by or not installed(environment, each.name)))
     ]
 
 
@@ -64,13 +64,11 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     if not found:
         return None
     names = {each.name for each in found}
-    concerned = [each.name for each in of(environment) if each.name in names or each.extends in names]
+    concerned = [each.name for each in frameworks_in(environment) if each.name in names or each.extends in names]
     broken = any(each.incomplete or failed(each) for each in found)
-    first, more = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    status: Status = "fail" if broken else "warn"
     return Outcome(
-        status=status,
-        title=_title(first)[: 80 - len(more)] + more,
+        status="fail" if broken else "warn",
+        title=title_of_first(_title(found[0]), found),
         message=" ".join(map(_sentence, found[:_MOST])),
         evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
         decided_by="declared",
@@ -162,25 +160,25 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     lines = environment.startup or ()
     if not lines:
         return None
-    first, more = lines[0], f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    file = lines[0].path.rpartition("/")[2]
     compared = [each.trial.as_found for each in tried(environment) if each.trial and each.trial.as_found is not None]
     harmless = (bool(compared) and all(compared)) or all(each.folders and not each.shadows for each in lines)
     return Outcome(
         status="note" if harmless else "warn",
-        title=f"{first.path.rpartition('/')[2]} changes Python's search path by code"[: 80 - len(more)] + more,
+        title=title_of_first(f"Code in {file} changes Python's search path", lines),
         message=" ".join(map(_told, lines[:_MOST])) + _compared(compared),
         evidence=tuple(seen(each.path, each, "line") for each in lines[:_MOST]),
         decided_by="declared",
         fixes=tuple(Fix(text=f"Remove {each.path}, unless it is meant") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
-        frameworks=tuple(_led(environment)) or (first.path.rpartition("/")[2],),
+        frameworks=tuple(_led(environment)) or (file,),
     )
 
 
 def _led(environment: Environment) -> Iterator[str]:
     """The frameworks that are known to be imported from where such a line leads, or are found there first."""
     shadowed = {name for line in environment.startup or () for name in line.shadows}
-    for each in of(environment):
+    for each in frameworks_in(environment):
         as_found = each.trial.as_found if each.trial else None
         if as_found is False or (as_found is None and _imported(each) in shadowed):
             yield each.name

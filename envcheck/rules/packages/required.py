@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, by_name, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import extended, gives_the_gpu, leads, named, of
+from envcheck.rules.facts.frameworks import extended, frameworks_in, gives_the_gpu, leads, named
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.packages.beside_torch import FAMILY
@@ -74,7 +74,7 @@ def _other_releases(
     """
     own = subject.framework.name
     direct = _always(installed.get(own))
-    others = {each.name for each in of(subject.environment)}
+    others = {each.name for each in frameworks_in(subject.environment)}
     further = {name: _always(installed.get(name)) for name in direct if name not in others}
     for owner, asked in {own: direct, **further}.items():
         for name, lines in asked.items():
@@ -100,7 +100,7 @@ def _has_its_own_rule(name: str) -> bool:
 def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of what is required, without an extra and for this system, and is not installed at all."""
     there = {each.name for each in subject.environment.distributions or ()}
-    there |= {each.name for each in of(subject.environment) if not each.incomplete}
+    there |= {each.name for each in frameworks_in(subject.environment) if not each.incomplete}
     lines = by_name(line for line in _lines(subject) if not _OF_EXTRA.search(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.marks)) is not None]
@@ -238,6 +238,6 @@ def _broken(
     there = installed.get(name)
     if there is None:
         by_conda = any(each.channel == "conda" for each in environment.distributions or ())
-        imported = any(each.name == name for each in of(environment))
+        imported = any(each.name == name for each in frameworks_in(environment))
         return None if by_conda or imported else _Broken(name, bounds)
     return _Broken(name, bounds, there) if bounds and admits(bounds, there.version) is False else None

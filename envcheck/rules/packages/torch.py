@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from envcheck.checks import STATUSES, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import distributions_in, framework_named
+from envcheck.rules.facts.machine import title_of_first
+from envcheck.rules.fixes.fits import Misfit, do_not_go_together
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
 from envcheck.rules.packages.beside_torch import (
     FAMILY,
-    Misfit,
     Package,
     install_matching,
     misfit,
@@ -32,9 +31,9 @@ def _is_family(subject: FrameworkSubject, _facts: Facts) -> bool:
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     """The family in one command: each release of the others requires its own PyTorch."""
     environment = facts.environment
-    torch = next((each for each in of(environment) if each.name == "torch"), None) if environment else None
+    torch = framework_named("torch", environment)
     version = (torch.version or "").partition("+")[0] if torch else ""
-    listed = {each.name for each in (environment.distributions if environment else None) or ()}
+    listed = {each.name for each in distributions_in(environment)}
     others = tuple(name for name in _HELD_TO_ONE_CUDA if name in listed) or _HELD_TO_ONE_CUDA[:1]
     text = f"Install PyTorch and its family in one command, from one index ({SELECTOR})"
     return install(facts, (f"torch=={version}" if version else "torch", *others), text, How(again=True))
@@ -78,10 +77,14 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     if torch is None:
         return None
     packages = [each for each in packages_of(subject) if each.name in FAMILY]
-    wrong = [found for each in packages if (found := misfit(each, torch, facts) or _other_cuda(each, torch))]
-    if not wrong:
-        return _fitting(packages, torch)
-    return told(wrong, torch, facts, "belongs to another PyTorch")
+    wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts) or _other_cuda(each, torch))]
+    if wrong:
+        return not_made_for(torch, wrong, facts, "belongs to another PyTorch")
+    held = [each for each in packages if each.framework]  # the others are only in a list, and nothing of them is known
+    if not held:
+        return None
+    names = ", ".join(each.title for each in held)
+    return passed(f"{names} belongs to torch {torch.version}", seen("torch", torch, "version"))
 
 
 def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
@@ -93,33 +96,13 @@ def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
         return None
     field = "cuda" if framework else "version"
     evidence = (seen(f"{package.name}: {field}", package.record, field), seen("CUDA of torch", torch, "cuda"))
-    return Misfit(
-        package, f"{package.title} is built for CUDA {own}, torch {torch.version} for {its}", evidence, "fail"
-    )
+    reason = f"{package.title} is built for CUDA {own}, torch {torch.version} for {its}"
+    return Misfit(package.title, reason, evidence, "fail")
 
 
-def _fitting(packages: list[Package], torch: Framework) -> Outcome | None:
-    """Only of what is a framework of its own: what is merely in a list was held against what is known of it."""
-    held = [each for each in packages if each.framework]
-    if not held:
-        return None
-    names = ", ".join(each.title for each in held)
-    return passed(f"{names} belongs to torch {torch.version}", seen("torch", torch, "version"))
-
-
-def told(wrong: Iterable[Misfit], torch: Framework, facts: Facts, how: str) -> Outcome:
+def not_made_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:
     """Packages that are not made for this PyTorch, the worst first."""
-    found = sorted(wrong, key=lambda each: STATUSES.index(each.status))
-    first = found[0]
-    fixes: tuple[Fix, ...] = tuple(fix for each in found[:4] for fix in install_matching(each.package, torch, facts))
-    title = f"{first.package.title} {how} than {torch.version}"
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return Outcome(
-        status=first.status,
-        title=f"{title[: 80 - len(more)]}{more}",
-        message=" ".join(f"{each.reason}." for each in found[:8]),
-        evidence=tuple(part for each in found[:8] for part in each.evidence),
-        fixes=fixes,
-        sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
-        decided_by="declared",
-    )
+    wrong = sorted(wrong, key=lambda pair: STATUSES.index(pair[1].status))
+    found = [each for _, each in wrong]
+    fixes = tuple(fix for each, _ in wrong[:4] for fix in install_matching(each, torch, facts))
+    return do_not_go_together(found, title_of_first(f"{found[0].name} {how} than {torch.version}", found), fixes)

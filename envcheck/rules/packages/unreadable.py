@@ -8,6 +8,7 @@ import msgspec
 
 from envcheck.checks import Check, Evidence, Fix, shortened
 from envcheck.rules.api import Facts, Outcome, rule
+from envcheck.rules.facts.machine import and_more
 from envcheck.snapshot import Environment, Snapshot, Unreadable
 
 _SHOWN = 5
@@ -108,13 +109,12 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
 
 def _told(title: str, hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
     first = hidden[0]
-    more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
     denied = any(part.problem == _DENIED for part in hidden)
     by_user = "Run envcheck as the user who runs the programs, or let this user read these paths"
     return Outcome(
         status="unknown",
         title=title,
-        message=f"{first.path}: {first.problem}{more}.",
+        message=f"{first.path}: {first.problem}{and_more(hidden)}.",
         evidence=tuple(Evidence(what=part.path, value=part.problem, source=part.source) for part in hidden[:_SHOWN]),
         decided_by="declared",
         fixes=(Fix(text=by_user if denied else otherwise),),

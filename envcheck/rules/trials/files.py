@@ -10,7 +10,8 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import requirement_name
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import importance, named
+from envcheck.rules.facts.frameworks import distributions_in, importance, installed, named
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
@@ -101,10 +102,10 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
         return None
     first = met[0]
     distinct = {culprit.file.path: culprit for culprit in reversed(met)}
-    culprits, others = [*distinct.values()][::-1][:_MOST], len(distinct) - 1
+    culprits = [*distinct.values()][::-1][:_MOST]
     return Outcome(
         status="fail",
-        title=_title(first, f" and {others} more" if others else ""),
+        title=title_of_first(_title(first), distinct),
         message=f"{_sentence(first)} It stops {_stopped(met)}.",
         evidence=tuple(_evidence(met)),
         decided_by="framework-ran",
@@ -113,10 +114,10 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     )
 
 
-def _title(culprit: Culprit, more: str) -> str:
+def _title(culprit: Culprit) -> str:
     file, package = culprit.file, culprit.package
     if file.role == "module" and package is None:
-        return f"No installed package provides the module {_module(file)}"[: 80 - len(more)] + more
+        return f"No installed package provides the module {_module(file)}"
     name = posixpath.basename(file.path)
     state = {"gone": "is missing", "unreadable": "cannot be read"}.get(file.state or "", "is damaged")
     if file.state == "differs" and name.endswith(".py") and file.detail != "it is empty":
@@ -124,7 +125,7 @@ def _title(culprit: Culprit, more: str) -> str:
     if name == "__init__.py" or (file.state == "gone" and file.role == "module"):
         name = f"{posixpath.basename(posixpath.dirname(file.path))}/{name}"
     of = f" of {package}" if package else ""
-    return f"{name}{of} {state}"[: 80 - len(more)] + more
+    return f"{name}{of} {state}"
 
 
 def _sentence(culprit: Culprit) -> str:
@@ -175,19 +176,17 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     if facts.environment is None:
         return (Fix(text=f"Install {name} again, in the same version"),)
     said = Distribution(source="trial", name=name, version=version, channel="pip")
-    return reinstall(facts.environment, (next((each for each in _distributions(facts) if each.name == name), said),))
-
-
-def _distributions(facts: Facts) -> tuple[Distribution, ...]:
-    return (facts.environment.distributions if facts.environment else None) or ()
+    return reinstall(facts.environment, (installed(facts.environment, name) or said,))
 
 
 def _install_module(name: str, facts: Facts) -> Iterator[Fix]:
     """What brings a module: the distribution of its name, where something that is installed asks for that."""
     wanted = name.lower().replace("_", "-")
-    if facts.environment and any(each.name == wanted for each in _distributions(facts)):
+    if installed(facts.environment, wanted):
         yield from _install_again(wanted, facts)
-    elif wanted in (requirement_name(line) for each in _distributions(facts) for line in each.requires or ()):
+    elif wanted in (
+        requirement_name(line) for each in distributions_in(facts.environment) for line in each.requires or ()
+    ):
         yield from install(facts, (wanted,), f"Install {wanted}, which is required and not installed")
     else:
         yield Fix(text=f"Install the package that provides the module {name}; its name may differ from the module's")

@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence
 from envcheck.enrich.loads import SOURCE
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.rules.facts.machine import plural
 from envcheck.snapshot import Load, Loaded
 
@@ -48,9 +48,9 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     if not compared:
         return None
     if not differing:
-        title = f"{named(framework)} loaded {plural(len(compared), 'library')} where its files predict them"
+        title = f"{named(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
         evidence = (_evidence(library) for library in compared)
-        return passed(title.replace("librarys", "libraries"), *evidence, decided_by="framework-ran")
+        return passed(title, *evidence, decided_by="framework-ran")
     families = dict.fromkeys(library.family or "" for library in differing)
     names = ", ".join(f"lib{family}" for family in families)
     return Outcome(
@@ -69,7 +69,10 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
 def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
     """The libraries of CUDA that the framework, or a plug-in of it, would be given, by family."""
     own = subject.framework
-    records = [own, *(other for other in of(subject.environment) if other.name.startswith(f"{own.name}-cuda"))]
+    records = [
+        own,
+        *(other for other in frameworks_in(subject.environment) if other.name.startswith(f"{own.name}-cuda")),
+    ]
     found: dict[str, list[Load]] = {}
     for load in (load for record in records for load in record.loads or ()):
         match = _LIBRARY.search(load.name)

@@ -8,7 +8,7 @@ from envcheck.checks import Status
 from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.compat.tables import VariableEffect
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
     Fault,
@@ -136,7 +136,7 @@ def _lost(variable: SetVariable, facts: Facts) -> Fault | None:
 
 
 def _found(facts: Facts) -> tuple[Framework, ...]:
-    return of(facts.environment) if facts.environment else ()
+    return frameworks_in(facts.environment)
 
 
 @rule(layer="library", scope="env", arises=_any_is_set)

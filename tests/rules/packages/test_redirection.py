@@ -96,7 +96,7 @@ def with_line(framework: Framework, **changes: Any) -> Snapshot:
 
 def test_code_that_changes_the_search_path_is_a_warning() -> None:
     check = check_of("search-path-changed", with_line(torch(), folders=("/x",), shadows=("torch",)))
-    assert (check.status, check.title) == ("warn", "other.pth changes Python's search path by code")
+    assert (check.status, check.title) == ("warn", "Code in other.pth changes Python's search path")
     assert "cannot be known from files" in check.message
     assert "/x, which has torch too" in check.message
 
