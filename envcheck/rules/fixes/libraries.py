@@ -11,11 +11,12 @@ from envcheck.compat.question.package_needs import admits, normalised, of_an_ext
 from envcheck.compat.relations.libraries import toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, importance, module_of, named
+from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import TOOLKIT, LibraryName, lines_holding, serves, toolkit_extra, wheel_holding
 from envcheck.rules.fixes.commands import pip_command, python_of
 from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Framework, Load
 from envcheck.versions import CudaVersion
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
@@ -130,6 +131,19 @@ def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[F
         return ()
     how = How(again=True, owner=framework.name)
     return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", how)
+
+
+def off_the_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
+    """Take the copies that LD_LIBRARY_PATH or LD_PRELOAD puts first out of it; nothing where neither does."""
+    found = [load for load in loads if load.path and load.found_by in VARIABLES]
+    name = (found[0].found_by if found else None) or ""
+    folders = [folder_of(load.path) for load in found if load.found_by == name]
+    return without_variable(name, folders, facts) if found else ()
+
+
+def install_library_again(family: str, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """The release of a library that the framework's metadata asks for, else the framework with all that it pins."""
+    return install_declared(subject.framework, family, facts) or install_framework_again(subject, facts)
 
 
 def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:

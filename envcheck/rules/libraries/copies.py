@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.libraries import cudnn_serves, is_older, same_major
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import VARIABLES, asked, copy_at, followed, held, name_in, own_loads, version_at
+from envcheck.rules.facts.libraries import (
+    VARIABLES,
+    asked,
+    copies,
+    copy_at,
+    folder_of,
+    followed,
+    held,
+    name_in,
+    own_loads,
+    version_at,
+)
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.rules.fixes.libraries import bring_library, see_loader, without_variable
+from envcheck.rules.fixes.libraries import bring_library, off_the_variable, see_loader
 from envcheck.rules.libraries.symbols import jitlink_fits, take_away
 from envcheck.snapshot import Framework, Library, Load
 
@@ -79,16 +89,16 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return None
     worst = next((each for each in found if _is_refused(each, framework, facts)), found[0])
     first, variable = worst.load, worst.load.found_by or VARIABLES[0]
-    status: Status = "note" if ran_on_gpu(framework) else "fail" if _is_refused(worst, framework, facts) else "warn"
-    folders = [str(PurePosixPath(each.load.path or "").parent) for each in found if each.load.found_by == variable]
+    bad: Status = "fail" if _is_refused(worst, framework, facts) else "warn"
+    others = [each.load for each in found if each.load.found_by == variable]
     kind = "an older" if first.version else "another"
     return Outcome(
-        status=status,
+        status="note" if ran_on_gpu(framework) else bad,
         title=f"{variable} gives {framework.name} {kind} {first.name}",
         message=f"{first.path} ({worst.version}) is found by {variable}, before {worst.bundled.path} "
         f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
         evidence=(*asked(each.load for each in found), *held(each.bundled for each in found)),
-        fixes=without_variable(variable, folders, facts),
+        fixes=off_the_variable(others, facts),
     )
 
 
@@ -115,12 +125,8 @@ def _is_worse(load: Load, bundled: str) -> bool:
 
 def _of_environment(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     """Copies in the environment that go by that name, though the loader does not get to them."""
-    items = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
-    return tuple(
-        item.path
-        for item in items
-        if item.environment == subject.environment.key and item.soname == load.name and item.path != load.path
-    )
+    own = (copy for copy in copies(facts) if copy.environment == subject.environment.key)
+    return tuple(copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
 
 
 def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
@@ -239,17 +245,13 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     if not found:
         return None
     first = found[0]
-    folder = str(PurePosixPath(first.path or "").parent)
-    by_variable = first.found_by in VARIABLES
-    drop = Fix(
-        text=f"Take {folder} out of the loader's configuration (/etc/ld.so.conf.d), then run ldconfig", who="root"
-    )
+    text = f"Remove {folder_of(first.path)} from the loader's configuration (/etc/ld.so.conf.d), then run ldconfig"
     return Outcome(
         status="fail",
         title=f"{named(subject.framework)} would load a link-time stub: {first.name}",
         message=f"{first.path} is a stand-in for linking; none of its functions works.",
         evidence=asked(found),
-        fixes=without_variable(first.found_by or "", [folder], facts) if by_variable else (drop,),
+        fixes=off_the_variable([first], facts) or (Fix(text=text, who="root"),),
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
-from envcheck.checks import Evidence, Status
+from envcheck.checks import Evidence
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.libraries import (
     cudnn_serves,
@@ -17,7 +15,6 @@ from envcheck.compat.relations.libraries import (
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
 from envcheck.rules.facts.libraries import (
-    VARIABLES,
     asked,
     followed,
     held,
@@ -31,10 +28,9 @@ from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit, sentence
 from envcheck.rules.fixes.libraries import (
     bring_cudnn,
-    install_declared,
-    install_framework_again,
     install_libraries,
-    without_variable,
+    install_library_again,
+    off_the_variable,
 )
 from envcheck.rules.libraries.missing import not_installed, of_damaged
 from envcheck.snapshot import Framework, Load
@@ -167,15 +163,12 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not fit.bad:
         title = f"Whether cuDNN {load.version} is new enough for {named(framework)}"
         return Outcome(status="skipped", title=title, message=fit.reason)
-    fixes = install_declared(framework, "cudnn", facts) or install_framework_again(subject, facts)
-    variable = load.found_by if load.found_by in VARIABLES else None
-    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)], facts) if variable else ()
     built = Evidence(what="built with cuDNN", value=framework.cudnn or "", source=framework.source_of("cudnn"))
     return does_not_fit(
         f"{framework.name} is given cuDNN {load.version}, which does not serve it",
         fit,
         evidence=(*asked([load]), *((built,) if framework.cudnn else ())),
-        fixes=(*drop, *fixes),
+        fixes=(*off_the_variable([load], facts), *install_library_again("cudnn", subject, facts)),
     )
 
 
@@ -232,37 +225,28 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
             https://github.com/pytorch/pytorch/issues/185512
     """
     framework = subject.framework
-    parts = sorted(_parts(framework), key=lambda load: not _is_front(load))
+    parts = sorted(_parts(framework), key=lambda load: _family(load) != "cudnn")
     first = parts[0]
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
     if not others or _is_older_front(first, others):
         release = (others or parts)[0].version
         return passed(f"The parts of cuDNN that {framework.name} loads are of one release: {release}")
-    status: Status = "warn" if ran_on_gpu(framework) else "fail"
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
-    variable = next((load.found_by for load in others if load.found_by in VARIABLES), None)
-    folders = [str(PurePosixPath(load.path or "").parent) for load in others if load.found_by == variable]
-    again = install_declared(framework, "cudnn", facts) or install_framework_again(subject, facts)
     return Outcome(
-        status=status,
+        status="warn" if ran_on_gpu(framework) else "fail",
         title=f"{named(framework)} would load parts of cuDNN {versions}",
         message=sentence(f"{others[0].name} is of {others[0].version}, {first.name} of {first.version}"),
         evidence=asked([first, *others]),
-        fixes=(*(without_variable(variable, folders, facts) if variable else ()), *again),
+        fixes=(*off_the_variable(others, facts), *install_library_again("cudnn", subject, facts)),
     )
 
 
-def _is_front(load: Load) -> bool:
-    """Whether it is libcudnn, which opens the others and passes calls on to them."""
-    return _family(load) == "cudnn"
-
-
 def _is_older_front(first: Load, others: list[Load]) -> bool:
-    """Whether all that differs is a libcudnn older than its sub-libraries, which are of one release and its major."""
+    """Whether all that differs is an older libcudnn, which only passes calls on to sub-libraries of its major."""
     of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
     older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
     passes_on = any(_family(load) == "cudnn_graph" for load in others)
-    return _is_front(first) and passes_on and of_one and older
+    return _family(first) == "cudnn" and passes_on and of_one and older
 
 
 def _family(load: Load) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import cuda_majors
@@ -14,6 +13,7 @@ from envcheck.rules.facts.libraries import (
     are_opened_late,
     asked,
     copy_at,
+    folder_of,
     followed,
     held,
     loads_of,
@@ -203,7 +203,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     where = f" There is {elsewhere.unfound[0]}, where its loader does not look." if elsewhere else ""
     brought = [load for load in found if _is_brought(load, subject, facts)]
     stays = " A wheel of this environment laid it there, and would again." if elsewhere in brought else ""
-    folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
+    folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
     brings = install_libraries(names, subject, facts) if names else ()
     damaged = _damaged_package(found, subject, facts)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import is_older
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import VARIABLES, asked, followed, loads_of, missing_because
+from envcheck.rules.facts.libraries import asked, followed, loads_of, missing_because
 from envcheck.rules.facts.trials import imported
-from envcheck.rules.fixes.libraries import bring_nccl, install_declared, install_framework_again, without_variable
+from envcheck.rules.fixes.libraries import bring_nccl, install_library_again, off_the_variable
 from envcheck.rules.libraries.missing import not_installed
 from envcheck.snapshot import Snapshot
 
@@ -82,15 +80,13 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     load = next(load for load in loads_of(framework, "nccl") if load.version)
     if not is_older(load.version, framework.nccl):
         return passed(f"{framework.name} is given NCCL {load.version}, as new as it was built with")
-    variable = load.found_by if load.found_by in VARIABLES else None
-    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)], facts) if variable else ()
     built = Evidence(what="built with NCCL", value=framework.nccl or "", source=framework.source_of("nccl"))
     return Outcome(
         status="note" if imported(framework) else "warn",
         title=f"{framework.name} is given NCCL {load.version}, built with {framework.nccl}",
         message=f"{load.path} is older than the NCCL that {named(framework)} was built with.",
         evidence=(*asked([load]), built),
-        fixes=(*drop, *(install_declared(framework, "nccl", facts) or install_framework_again(subject, facts))),
+        fixes=(*off_the_variable([load], facts), *install_library_again("nccl", subject, facts)),
     )
 
 

@@ -10,11 +10,11 @@ from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.libraries import nvjitlink_serves
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import VARIABLES, asked, followed, loads_of, name_in, own_loads, weight
+from envcheck.rules.facts.libraries import asked, folder_of, followed, loads_of, name_in, own_loads, weight
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit
-from envcheck.rules.fixes.libraries import install_declared, install_framework_again, see_loader, without_variable
+from envcheck.rules.fixes.libraries import install_library_again, off_the_variable, see_loader
 from envcheck.snapshot import Framework, Load
 
 
@@ -53,32 +53,31 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         return None
     first = next((load for load in found if not load.optional), found[0])
     symbols = first.missing_symbols or ()
-    lacking = f"{symbols[0]}{and_more(symbols)}"
+    lacking = (
+        Evidence(what=f"not in {load.path}", value=" ".join(load.missing_symbols or ()), source=load.source)
+        for load in found
+    )
+    needs = f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{and_more(symbols)}"
     release = f" ({first.version})" if first.version else ""
     return Outcome(
         status="note" if ran_on_gpu(subject.framework) else weight(subject, facts),
         title=f"{named(subject.framework)} is given a {first.name} that lacks functions",
-        message=f"{PurePosixPath(first.needed_by).name} needs {lacking}, which {first.path}{release} lacks.",
-        evidence=(*asked(found), *(_lacking(load) for load in found)),
+        message=f"{needs}, which {first.path}{release} lacks.",
+        evidence=(*asked(found), *lacking),
         decided_by="declared",
         fixes=take_away(first, subject, facts),
     )
 
 
-def _lacking(load: Load) -> Evidence:
-    return Evidence(what=f"not in {load.path}", value=" ".join(load.missing_symbols or ()), source=load.source)
-
-
 def take_away(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Let the right copy be found: take this one off a variable, or a stray one out of the way, else install it."""
-    if load.path and load.found_by in VARIABLES:
-        return without_variable(load.found_by, [str(PurePosixPath(load.path).parent)], facts)
+    if away := off_the_variable([load], facts):
+        return away
     if load.path and load.owner is None and load.others:
-        text = f"Move {load.name} out of {PurePosixPath(load.path).parent}: no package owns it, and it hides"
+        text = f"Move {load.name} out of {folder_of(load.path)}: no package owns it, and it hides"
         return (Fix(text=f"{text} {load.others[0]}", command=("mv", load.path, f"{load.path}.unused")),)
     name = name_in(load)
-    declared = install_declared(subject.framework, name.family, facts) if name else ()
-    return declared or install_framework_again(subject, facts)
+    return install_library_again(name.family if name else "", subject, facts)
 
 
 # libnvJitLink, whose functions carry the number of their release in their names.
