@@ -28,7 +28,7 @@ _HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
 """The package of Python's headers, by the program that installs packages; elsewhere ``python3-dev``."""
 
 
-def _is_triton(subject: FrameworkSubject, _facts: Facts) -> bool:
+def _is_triton(subject: FrameworkSubject) -> bool:
     name = subject.framework.name
     return name in ("triton", "pytorch-triton", "triton-nightly") and subject.framework.problem is None
 
@@ -39,16 +39,10 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
 
-def _assembles(subject: FrameworkSubject, facts: Facts) -> bool:
-    known = any(gpu.compute_capability for gpu in facts.usable_gpus)
-    return _is_triton(subject, facts) and known and bool(_assemblers(subject.framework)) and not facts.variable(_PATH)
-
-
 @rule(
     layer="framework",
     scope="env",
     per="framework",
-    arises=_assembles,
     explains=("framework-cannot-use-gpu",),
     remedy=other_compiler,
 )
@@ -76,9 +70,13 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """
     framework = subject.framework
     own = _assemblers(framework)
+    if not _is_triton(subject) or not own or facts.variable(_PATH):
+        return None
     capabilities = {
         capability: gpu for gpu in facts.usable_gpus if (capability := ComputeCapability.parse(gpu.compute_capability))
     }
+    if not capabilities:
+        return None
     for capability, gpu in capabilities.items():
         fits = [cuda_targets(facts.tables, capability, version) for version in own.values()]
         if any(fit.ok for fit in fits) or ran_on_gpu(framework):
@@ -103,15 +101,10 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
     )
 
 
-def _compiles(subject: FrameworkSubject, facts: Facts) -> bool:
-    return _is_triton(subject, facts) and subject.framework.binaries is not None
-
-
 @rule(
     layer="framework",
     scope="env",
     per="framework",
-    arises=_compiles,
     explains=("framework-cannot-use-gpu",),
     remedy=other_compiler,
 )
@@ -142,6 +135,8 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
     """
     framework = subject.framework
+    if not _is_triton(subject) or framework.binaries is None:
+        return None
     lacking = [name for name, place in framework.compiles_with.items() if not place]
     if lacking and not ran_on_gpu(framework):
         return _cannot_compile_in_c(subject, lacking, facts)

@@ -118,18 +118,10 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-def _given_cudnn(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Whether it would be given a cuDNN of known release, and what it needs is known."""
-    framework = subject.framework
-    known = framework.cudnn or needed_spec(facts.tables, framework.name, framework.version, "cudnn")
-    return followed(subject, facts) and bool(known) and any(load.version for load in loads_of(framework, "cudnn"))
-
-
 @rule(
     layer="library",
     scope="env",
     per="framework",
-    arises=_given_cudnn,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
     remedy=bring_cudnn,
 )
@@ -156,7 +148,10 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
             https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
     """
     framework = subject.framework
-    load = next(load for load in loads_of(framework, "cudnn") if load.version)
+    load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
+    known = framework.cudnn or needed_spec(facts.tables, framework.name, framework.version, "cudnn")
+    if load is None or not known or not followed(subject, facts):
+        return None
     fit = _fit(framework, load.version or "", facts)
     if ran_on_gpu(framework) or fit.ok:
         return passed(f"{framework.name} is given cuDNN {load.version}, as new as it needs")
@@ -178,10 +173,6 @@ def _fit(framework: Framework, found: str, facts: Facts) -> Fit:
     return release_admits(facts.tables, framework.name, framework.version, "cudnn", found)
 
 
-def _given_parts(subject: FrameworkSubject, facts: Facts) -> bool:
-    return followed(subject, facts) and len(_parts(subject.framework)) > 1
-
-
 def _parts(framework: Framework) -> tuple[Load, ...]:
     """The library of cuDNN itself and its sub-libraries, as far as their release is known."""
     found = {
@@ -196,7 +187,6 @@ def _parts(framework: Framework) -> tuple[Load, ...]:
     layer="library",
     scope="env",
     per="framework",
-    arises=_given_parts,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
     remedy=bring_cudnn,
 )
@@ -226,6 +216,8 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """
     framework = subject.framework
     parts = sorted(_parts(framework), key=lambda load: _family(load) != "cudnn")
+    if len(parts) < 2 or not followed(subject, facts):
+        return None
     first = parts[0]
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
     if not others or _is_older_front(first, others):

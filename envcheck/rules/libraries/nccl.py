@@ -43,16 +43,10 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-def _given_nccl(subject: FrameworkSubject, facts: Facts) -> bool:
-    found = any(load.version for load in loads_of(subject.framework, "nccl"))
-    return followed(subject, facts) and found and bool(subject.framework.nccl)
-
-
 @rule(
     layer="library",
     scope="env",
     per="framework",
-    arises=_given_nccl,
     explains=("framework-import-fails", "framework-cannot-use-gpu"),
     remedy=bring_nccl,
 )
@@ -77,7 +71,9 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         NCCL, an older library at run time: https://github.com/NVIDIA/nccl/issues/1784
     """
     framework = subject.framework
-    load = next(load for load in loads_of(framework, "nccl") if load.version)
+    load = next((load for load in loads_of(framework, "nccl") if load.version), None)
+    if load is None or not framework.nccl or not followed(subject, facts):
+        return None
     if not is_older(load.version, framework.nccl):
         return passed(f"{framework.name} is given NCCL {load.version}, as new as it was built with")
     built = Evidence(what="built with NCCL", value=framework.nccl or "", source=framework.source_of("nccl"))

@@ -54,15 +54,10 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-def _has_parts(environment: Environment, _facts: Facts) -> bool:
-    return len(_packages(environment)) > 1 or bool(_loaded(environment))
-
-
 @rule(
     layer="library",
     scope="env",
     per="environment",
-    arises=_has_parts,
     explains=("framework-import-fails",),
     remedy=bring_tensorrt,
 )
@@ -85,11 +80,13 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
         TensorRT, installation:
             https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
     """
-    packages = _packages(environment)
+    packages, loaded = _packages(environment), _loaded(environment)
+    if len(packages) < 2 and not loaded:
+        return None
     wrong = [(one, other) for one in packages for other in packages if _differ(one, other)]
     if wrong:
         return _mixed_packages(wrong[0], facts)
-    for name, loads in _loaded(environment).items():
+    for name, loads in loaded.items():
         other = next(
             (load for load in loads if same_version(load.version, loads[0].version, _NUMBERS - 1) is False), None
         )

@@ -18,15 +18,10 @@ from envcheck.rules.packages.shipped import owner_of
 from envcheck.snapshot import Distribution, Environment, Framework, Library
 
 
-def _has_wheels(environment: Environment, _facts: Facts) -> bool:
-    return any(wheel_of(each.name) for each in environment.distributions or ())
-
-
 @rule(
     layer="library",
     scope="env",
     per="environment",
-    arises=_has_wheels,
     explains=(
         "framework-import-fails",
         "framework-cannot-use-gpu",
@@ -59,6 +54,8 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
             https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
         RETURNN, NCCL for two CUDA majors: https://github.com/rwth-i6/returnn/issues/1802
     """
+    if not any(wheel_of(each.name) for each in environment.distributions or ()):
+        return None
     clash = _clash(environment)
     if clash:
         return _clashing(clash, environment, facts)

@@ -33,15 +33,10 @@ class _Finding(msgspec.Struct, frozen=True):
     """What is to be deleted, and nothing else."""
 
 
-def _looked(environment: Environment, _facts: Facts) -> bool:
-    return environment.problem is None and environment.damaged is not None and environment.distributions is not None
-
-
 @rule(
     layer="framework",
     scope="env",
     per="environment",
-    arises=_looked,
     explains=("requirement-broken", "extension-binary-missing", "framework-import-fails", "framework-cannot-use-gpu"),
     explains_failing=FOLLOWS_FROM_FILES,
 )
@@ -76,6 +71,8 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
             https://packaging.python.org/en/latest/specifications/recording-installed-packages/
         pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
     """
+    if environment.problem is not None or environment.damaged is None or environment.distributions is None:
+        return None
     packages = damaged_packages(environment, facts)
     told = {package.distribution.name for package in packages}
     lost = (finding for finding in _gone(environment) if finding.what not in told)

@@ -167,10 +167,6 @@ def _overwritten(evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     )
 
 
-def _several_cupys(environment: Environment, _facts: Facts) -> bool:
-    return bool(_doubled(environment, _CUPY))
-
-
 def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
 
@@ -179,7 +175,6 @@ def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
     layer="framework",
     scope="env",
     per="environment",
-    arises=_several_cupys,
     remedy=_keep_one,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
@@ -202,6 +197,8 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
     """
     found, framework = _doubled(environment, _CUPY), _framework(environment, _CUPY)
+    if not found:
+        return None
     kept = _kept(found, framework, facts)
     text = f"Install {kept.name} alone, for a CUDA that the driver runs"
     fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])

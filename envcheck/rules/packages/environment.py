@@ -204,15 +204,10 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     return does_not_fit(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
 
 
-def _asks_for_a_python(environment: Environment, _facts: Facts) -> bool:
-    return environment.python is not None and any(each.requires_python for each in environment.distributions or ())
-
-
 @rule(
     layer="framework",
     scope="env",
     per="environment",
-    arises=_asks_for_a_python,
     explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
 )
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
@@ -238,9 +233,11 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
             https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
         pip, install: https://pip.pypa.io/en/stable/cli/pip_install/
     """
-    python = environment.python or ""
+    python = environment.python
     first = {each.name: each for each in reversed(environment.distributions or ())}
     asking = [each for each in first.values() if each.requires_python and "conda" not in (each.channel, each.installer)]
+    if python is None or not any(each.requires_python for each in first.values()):
+        return None
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
         return passed(f"The frameworks and what they require admit Python {python}", decided_by="declared")

@@ -24,12 +24,6 @@ _NEED_THEIR_PARTS: dict[str, Status] = {
 """What it means where a package has no compiled part: xFormers goes on with what PyTorch and Triton have."""
 
 
-def _extends_torch(subject: FrameworkSubject, _facts: Facts) -> bool:
-    framework = subject.framework
-    there = torch_of(subject) is not None
-    return there and framework.name not in FAMILY and (framework.extends == "torch" or framework.name == "torch")
-
-
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
     text = "Install the extension's release for the PyTorch that is there, or compile it anew against that one"
     return (Fix(text=f"{text} (pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps NAME)"),)
@@ -39,7 +33,6 @@ def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
     layer="framework",
     scope="env",
     per="framework",
-    arises=_extends_torch,
     remedy=_match_or_compile,
     explains=("extension-binary-missing", "gpu-code-missing", "requirement-broken"),
 )
@@ -70,26 +63,20 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
         xFormers, installation: https://github.com/facebookresearch/xformers#installing-xformers
         GCC, dual ABI: https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html
     """
-    torch = torch_of(subject)
-    if torch is None:
+    framework, torch = subject.framework, torch_of(subject)
+    if torch is None or framework.name in FAMILY or "torch" not in (framework.name, framework.extends):
         return None
     packages = [each for each in packages_of(subject) if each.name not in FAMILY]
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
         return not_made_for(torch, wrong, facts, "was built for another PyTorch")
-    framework = subject.framework
     if framework.name == "torch" or framework.unresolved is None:
         return None
     evidence = (seen("symbols that are missing", framework, "unresolved"), seen("torch", torch, "version"))
     return passed(f"{named(framework)} finds all it asks for in torch {torch.version}", *evidence)
 
 
-def _looked_at(subject: FrameworkSubject, _facts: Facts) -> bool:
-    framework = subject.framework
-    return framework.path is not None and framework.name in _NEED_THEIR_PARTS
-
-
-@rule(layer="framework", scope="env", per="framework", arises=_looked_at, remedy=_match_or_compile)
+@rule(layer="framework", scope="env", per="framework", remedy=_match_or_compile)
 def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The compiled part of an extension is missing.
 
@@ -114,6 +101,8 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         xFormers, installation: https://github.com/facebookresearch/xformers#installing-xformers
     """
     framework = subject.framework
+    if framework.path is None or framework.name not in _NEED_THEIR_PARTS:
+        return None
     for_cuda = framework.problem if framework.problem and "libraries for CUDA" in framework.problem else None
     if framework.binaries and not for_cuda:
         return passed(f"{named(framework)} has its compiled parts", seen("compiled parts", framework, "binaries"))

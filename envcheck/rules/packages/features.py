@@ -33,11 +33,6 @@ def _packages(environment: Environment) -> Iterator[Framework | Distribution]:
     yield from (each for each in environment.distributions or () if _on_top(each.name) and each.name not in known)
 
 
-def _is_asked(environment: Environment, facts: Facts) -> bool:
-    known = any(gpu.compute_capability for gpu in facts.usable_gpus)
-    return known and next(_packages(environment), None) is not None
-
-
 def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text="Choose what this GPU has: float16, another attention, another quantisation; or a newer GPU"),)
 
@@ -46,7 +41,6 @@ def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
     layer="gpu",
     scope="env",
     per="environment",
-    arises=_is_asked,
     remedy=_use_what_it_has,
     explains=("gpu-code-missing",),
 )
@@ -73,6 +67,8 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
         vLLM, supported hardware:
             https://docs.vllm.ai/en/latest/features/quantization/supported_hardware/
     """
+    if not any(gpu.compute_capability for gpu in facts.usable_gpus):
+        return None
     refusals = [found for each in _packages(environment) for found in _refused(each, facts)]
     if not refusals:
         return _supported(environment, facts)
@@ -96,7 +92,7 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
 def _supported(environment: Environment, facts: Facts) -> Outcome | None:
     """A pass only where each of them is known."""
     records = list(_packages(environment))
-    if not all(_rows(each, facts) for each in records):
+    if not records or not all(_rows(each, facts) for each in records):
         return None
     names = ", ".join(dict.fromkeys(each.name for each in records))
     return passed(f"{names} can be used on the GPUs here")

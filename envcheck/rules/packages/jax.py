@@ -32,10 +32,6 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
     return found
 
 
-def _several_parts(environment: Environment, _facts: Facts) -> bool:
-    return len(_parts(environment)) > 1
-
-
 def _install_together(facts: Facts) -> tuple[Fix, ...]:
     return _together(_parts(facts.environment) if facts.environment else {}, facts)
 
@@ -44,7 +40,6 @@ def _install_together(facts: Facts) -> tuple[Fix, ...]:
     layer="framework",
     scope="env",
     per="environment",
-    arises=_several_parts,
     remedy=_install_together,
     explains=(
         "cpu-only-build",
@@ -81,6 +76,8 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
         JAX, Change log: https://docs.jax.dev/en/latest/changelog.html
     """
     parts = _parts(environment)
+    if len(parts) < 2:
+        return None
     apart, halves = [*_pairs(parts, facts), *_two_plugins(parts)], _missing_halves(parts, environment, facts)
     wrong = [*apart, *(_half_gone(parts[half], line) for half, line in halves.items())]
     if not wrong:

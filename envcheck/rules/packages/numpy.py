@@ -22,10 +22,6 @@ _GOES_ON = frozenset({"torch", "pytorch"})
 """What works without NumPy, but for arrays that go in and out."""
 
 
-def _has_numpy(environment: Environment, _facts: Facts) -> bool:
-    return installed(environment, _NUMPY) is not None
-
-
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     """Where only an error line is known: newer releases of what failed, else an older NumPy if nothing forbids it."""
     environment = facts.environment
@@ -60,7 +56,6 @@ def _one_bound(bounds: Iterable[str]) -> str:
     layer="framework",
     scope="env",
     per="environment",
-    arises=_has_numpy,
     remedy=_match_numpy,
     explains=("requirement-broken",),
 )

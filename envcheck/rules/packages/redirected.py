@@ -29,15 +29,10 @@ def _redirected(environment: Environment) -> list[Framework]:
     ]
 
 
-def _any_redirected(environment: Environment, _facts: Facts) -> bool:
-    return bool(_redirected(environment))
-
-
 @rule(
     layer="framework",
     scope="env",
     per="environment",
-    arises=_any_redirected,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
@@ -126,15 +121,10 @@ def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> It
         yield Fix(text=f"Remove the line that leads to {folder} from {led_by}")
 
 
-def _any_code(environment: Environment, _facts: Facts) -> bool:
-    return bool(environment.startup)
-
-
 @rule(
     layer="framework",
     scope="env",
     per="environment",
-    arises=_any_code,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
@@ -197,16 +187,10 @@ def _compared(compared: list[bool]) -> str:
     return " The frameworks were imported from where their files lie." if all(compared) else ""
 
 
-def _known_where(subject: FrameworkSubject, _facts: Facts) -> bool:
-    trial = subject.framework.trial
-    return trial is not None and trial.as_found is not None
-
-
 @rule(
     layer="framework",
     scope="env",
     per="framework",
-    arises=_known_where,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
 )
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
@@ -229,7 +213,7 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         Python, the import system: https://docs.python.org/3/reference/import.html
     """
     framework, trial = subject.framework, subject.framework.trial
-    if trial is None:
+    if trial is None or trial.as_found is None:
         return None
     where = (
         Evidence(what="imported", value=f"{trial.path} ({trial.version or 'version not known'})", source=trial.source),

@@ -52,11 +52,6 @@ _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 _OF_EXTRA = re.compile(r";.*\bextra\b")
 
 
-def _declares(subject: FrameworkSubject, _facts: Facts) -> bool:
-    complete = subject.environment.distributions_complete
-    return complete and (bool(_asked(subject)) or bool(_lines(subject)))
-
-
 def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
     """All that the metadata of its own distribution requires; nothing where conda looked after it."""
     found = subject.environment.distributions or ()
@@ -115,7 +110,7 @@ def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
     return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name)}
 
 
-@rule(layer="framework", scope="env", per="framework", arises=_declares)
+@rule(layer="framework", scope="env", per="framework")
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met.
 
@@ -141,10 +136,11 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         Dependency specifiers, PyPA:
             https://packaging.python.org/en/latest/specifications/dependency-specifiers/
     """
-    framework = subject.framework
+    framework, asked = subject.framework, _asked(subject)
+    if not subject.environment.distributions_complete or not (asked or _lines(subject)):
+        return None
     installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
-    asked = _asked(subject).items()
-    found = [each for name, lines in asked if (each := _broken(subject, name, lines, installed, facts))]
+    found = [each for name, lines in asked.items() if (each := _broken(subject, name, lines, installed, facts))]
     found += _broken_in_every_group(subject, installed, facts)
     gone = _gone(subject, facts)
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]

@@ -24,10 +24,6 @@ _HELD_TO_ONE_CUDA = ("torchvision", "torchaudio")
 """Those that compare their CUDA with PyTorch's when they are imported, and refuse another major."""
 
 
-def _is_family(subject: FrameworkSubject, _facts: Facts) -> bool:
-    return torch_of(subject) is not None and any(each.name in FAMILY for each in packages_of(subject))
-
-
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     """The family in one command: each release of the others requires its own PyTorch."""
     environment = facts.environment
@@ -43,7 +39,6 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     layer="framework",
     scope="env",
     per="framework",
-    arises=_is_family,
     remedy=_install_all_together,
     explains=("extension-built-for-other-torch", "extension-binary-missing", "requirement-broken"),
 )
@@ -74,9 +69,9 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         PyTorch, release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
     """
     torch = torch_of(subject)
-    if torch is None:
-        return None
     packages = [each for each in packages_of(subject) if each.name in FAMILY]
+    if torch is None or not packages:
+        return None
     wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts) or _other_cuda(each, torch))]
     if wrong:
         return not_made_for(torch, wrong, facts, "belongs to another PyTorch")

@@ -35,11 +35,7 @@ _ABSENCE = frozenset(
 """Rules that conclude from what is not there, or not whole."""
 
 
-def _is_hidden(environment: Environment, _facts: Facts) -> bool:
-    return bool(environment.unreadable)
-
-
-@rule(layer="framework", scope="env", per="environment", required=True, arises=_is_hidden)
+@rule(layer="framework", scope="env", per="environment", required=True)
 def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
     """Part of the Python environment cannot be read.
 
@@ -62,9 +58,11 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
             https://man7.org/linux/man-pages/man7/path_resolution.7.html
         Virtual environments, PEP 405: https://peps.python.org/pep-0405/
     """
+    if not environment.unreadable:
+        return None
     return _told(
         "Part of the Python environment cannot be read",
-        environment.unreadable or (),
+        environment.unreadable,
         "Restore what is gone or leads nowhere, or create the environment again",
     )
 
@@ -76,11 +74,7 @@ def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
     return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
 
 
-def _is_machine_hidden(snapshot: Snapshot, _facts: Facts) -> bool:
-    return bool(_of_the_machine(snapshot))
-
-
-@rule(layer="kernel", scope="env", always=True, required=True, arises=_is_machine_hidden)
+@rule(layer="kernel", scope="env", always=True, required=True)
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read.
 
@@ -100,9 +94,12 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         File permissions, path_resolution(7):
             https://man7.org/linux/man-pages/man7/path_resolution.7.html
     """
+    hidden = _of_the_machine(snapshot)
+    if not hidden:
+        return None
     return _told(
         "Part of the machine cannot be read",
-        _of_the_machine(snapshot),
+        hidden,
         "Restore what cannot be read; the system log tells about errors of a disk",
     )
 

@@ -61,15 +61,10 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
     return file.role == "error" and file.state is None and file.path.startswith("/") and bool(_REFUSED.search(error))
 
 
-def _any(environment: Environment, _facts: Facts) -> bool:
-    return any(culprit_of(framework) for framework in tried(environment))
-
-
 @rule(
     layer="framework",
     scope="env",
     per="environment",
-    arises=_any,
     explains=FOLLOWS_FROM_FILES,
     told_by=("damaged-distribution",),
 )

@@ -15,12 +15,7 @@ _LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 
-def _has_both(subject: FrameworkSubject, _facts: Facts) -> bool:
-    trial = subject.framework.trial
-    return trial is not None and bool(trial.libraries) and bool(_predicted(subject))
-
-
-@rule(layer="library", scope="env", per="framework", arises=_has_both)
+@rule(layer="library", scope="env", per="framework")
 def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework loads other libraries than its files predict.
 

@@ -17,16 +17,7 @@ _NEEDS = "needs"
 """The answer of a framework that names what a program must call first."""
 
 
-def _was_tried(subject: FrameworkSubject, _facts: Facts) -> bool:
-    return subject.framework.trial is not None
-
-
-def _was_imported(subject: FrameworkSubject, _facts: Facts) -> bool:
-    trial = subject.framework.trial
-    return trial is not None and trial.imported is True
-
-
-@rule(layer="framework", scope="env", per="framework", arises=_was_tried, symptom=True)
+@rule(layer="framework", scope="env", per="framework", symptom=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported.
 
@@ -48,7 +39,9 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
     framework, base = subject.framework, extended(subject)
-    trial, evidence = framework.trial or Trial(), tuple(what_it_printed(framework))
+    trial = framework.trial
+    if trial is None:
+        return None
     if trial.imported:
         return passed(f"{named(framework)} can be imported", decided_by="framework-ran")
     title = f"{named(framework)} cannot be imported"
@@ -64,7 +57,7 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         status="fail",
         title=title,
         message=message,
-        evidence=evidence,
+        evidence=tuple(what_it_printed(framework)),
         decided_by="framework-ran",
         fixes=next_steps(subject),
     )
@@ -75,7 +68,7 @@ def _only_lacks_a_driver(trial: Trial) -> bool:
     return line is not None and line.problem == "driver-not-installed"
 
 
-@rule(layer="framework", scope="env", per="framework", arises=_was_imported, symptom=True)
+@rule(layer="framework", scope="env", per="framework", symptom=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU.
 
@@ -103,8 +96,9 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         CUDA driver API, pointer attributes:
             https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
     """
-    framework = subject.framework
-    trial = framework.trial or Trial()
+    framework, trial = subject.framework, subject.framework.trial
+    if trial is None or trial.imported is not True:
+        return None
     if trial.ran_on_gpu is None:
         return _not_seen_at_work(subject, trial)
     if trial.ran_on_gpu and not trial.error:
