@@ -231,7 +231,7 @@ class Rule(msgspec.Struct, frozen=True):
 def rule(  # noqa: PLR0913
     *,
     layer: Layer,
-    scope: Scope,
+    scope: Scope = "env",
     per: Per = "machine",
     needs: tuple[str, ...] = (),
     explains: tuple[str, ...] = (),

@@ -272,11 +272,7 @@ def describe(subject: Subject) -> checks.Subject:
     """The subject as the report names it."""
     if isinstance(subject, Gpu):
         return checks.Subject(
-            kind="gpu",
-            key=subject.key,
-            index=subject.index,
-            uuid=subject.uuid,
-            pci_bus_id=subject.pci_bus_id,
+            kind="gpu", key=subject.key, index=subject.index, uuid=subject.uuid, pci_bus_id=subject.pci_bus_id
         )
     if isinstance(subject, Environment):
         return checks.Subject(kind="environment", key=subject.key, path=subject.prefix, environment=subject.key)

@@ -9,6 +9,8 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.snapshot import Environment, Framework, Gpu, Loaded
 
+TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
+"""Names of the rules about what came of a trial; what stops a framework explains their findings."""
 SAID_HERE = "said here by"
 """How the evidence begins that quotes a framework's own error."""
 SHOWN = 200

@@ -17,11 +17,7 @@ from envcheck.snapshot import Framework, Measurement
 EVERYTHING = ("cuda", "nccl", "loader", "python")
 """Readers that are no frameworks."""
 _WORDS = {"file": "a file", "folder": "a folder", "program": "a program"}
-_SERVES: dict[str, tuple[str, ...]] = {
-    "file": ("file", "program"),
-    "folder": ("folder",),
-    "program": ("program",),
-}
+_SERVES: dict[str, tuple[str, ...]] = {"file": ("file", "program"), "folder": ("folder",), "program": ("program",)}
 _MASK = "***"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,80}")
 

@@ -23,14 +23,7 @@ from envcheck.compat.question.package_needs import (
 )
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed, machine
-from envcheck.rules.fixes.commands import (
-    create_command,
-    fill_command,
-    in_user_site,
-    pip_command,
-    python_of,
-    uvs_prefix,
-)
+from envcheck.rules.fixes.commands import create_command, fill_command, in_user_site, pip_command, python_of, uvs_prefix
 from envcheck.rules.fixes.conda import conda_installs, is_condas
 from envcheck.snapshot import Environment
 

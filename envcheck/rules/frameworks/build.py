@@ -51,7 +51,6 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     needs=("framework.cpu_only",),
     arises=_gpu_is_here_or_wanted,
@@ -166,7 +165,6 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     needs=("framework.gpu_code",),
     arises=_cuda_build_on_gpus,
@@ -255,11 +253,7 @@ def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: Compute
 
 
 def _lacking(
-    subject: FrameworkSubject,
-    lacking: tuple[tuple[Gpu, Fit], ...],
-    total: int,
-    held: Evidence,
-    facts: Facts,
+    subject: FrameworkSubject, lacking: tuple[tuple[Gpu, Fit], ...], total: int, held: Evidence, facts: Facts
 ) -> Outcome:
     """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
     framework = subject.framework

@@ -39,13 +39,7 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    explains=("framework-cannot-use-gpu",),
-    remedy=other_compiler,
-)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A compiler that is used at run time does not know the GPU.
 
@@ -101,13 +95,7 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
     )
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    explains=("framework-cannot-use-gpu",),
-    remedy=other_compiler,
-)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A compiler that is needed at run time is not there.
 

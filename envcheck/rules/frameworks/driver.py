@@ -43,7 +43,6 @@ def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="driver",
-    scope="env",
     per="framework",
     needs=("framework.cuda",),
     arises=_starts_cuda_itself,
@@ -152,7 +151,6 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
 
 @rule(
     layer="driver",
-    scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
     arises=_leads_beside_a_driver,

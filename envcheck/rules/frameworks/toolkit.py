@@ -46,7 +46,7 @@ def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(layer="framework", scope="env", per="environment", arises=_compiles, remedy=_other_toolkit)
+@rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
 def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU.
 
@@ -83,7 +83,7 @@ def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     return None
 
 
-@rule(layer="framework", scope="env", per="environment", arises=_compiles, remedy=_other_toolkit)
+@rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
 def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
     """There is no CUDA toolkit, and something is to be compiled.
 
@@ -117,7 +117,6 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     arises=_compiles,
     remedy=_other_toolkit,

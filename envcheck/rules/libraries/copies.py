@@ -23,7 +23,7 @@ from envcheck.rules.facts.libraries import (
     version_at,
 )
 from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.libraries import bring_library, off_the_variable, see_loader
 from envcheck.rules.libraries.symbols import jitlink_fits, take_away
 from envcheck.snapshot import Framework, Library, Load
@@ -43,12 +43,10 @@ class _Taken(NamedTuple):
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     explains=(
-        "framework-import-fails",
-        "framework-cannot-use-gpu",
+        *TRIAL_RULES,
         "library-lacks-symbols",
         "loaded-library-differs",
         "cuda-library-too-old",
@@ -145,10 +143,9 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "library-lacks-symbols"),
+    explains=(*TRIAL_RULES, "library-lacks-symbols"),
     remedy=bring_library,
 )
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -214,10 +211,9 @@ def _least(subject: FrameworkSubject) -> dict[str, str]:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "gpu-init-failed", "driver-not-installed"),
+    explains=(*TRIAL_RULES, "gpu-init-failed", "driver-not-installed"),
     remedy=see_loader,
 )
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:

@@ -14,24 +14,10 @@ from envcheck.compat.relations.libraries import (
 )
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import (
-    asked,
-    followed,
-    held,
-    loads_of,
-    missing_because,
-    name_in,
-    others_of,
-    weight,
-)
-from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.facts.libraries import asked, followed, held, loads_of, missing_because, name_in, others_of, weight
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit, sentence
-from envcheck.rules.fixes.libraries import (
-    bring_cudnn,
-    install_libraries,
-    install_library_again,
-    off_the_variable,
-)
+from envcheck.rules.fixes.libraries import bring_cudnn, install_libraries, install_library_again, off_the_variable
 from envcheck.rules.libraries.missing import not_installed, of_damaged
 from envcheck.snapshot import Framework, Load
 
@@ -40,10 +26,9 @@ _NUMBERS = 3
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "cuda-library-missing"),
+    explains=(*TRIAL_RULES, "cuda-library-missing"),
     remedy=bring_cudnn,
     told_by=("damaged-distribution",),
 )
@@ -74,10 +59,9 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "cudnn-missing"),
+    explains=(*TRIAL_RULES, "cudnn-missing"),
     remedy=bring_cudnn,
     told_by=("damaged-distribution",),
 )
@@ -118,13 +102,7 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     )
 
 
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=bring_cudnn,
-)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The cuDNN here is older than the one that the framework was built with.
 
@@ -183,13 +161,7 @@ def _parts(framework: Framework) -> tuple[Load, ...]:
     return tuple(found.values())
 
 
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=bring_cudnn,
-)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded are of different releases.
 

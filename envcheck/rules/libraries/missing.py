@@ -25,7 +25,7 @@ from envcheck.rules.facts.libraries import (
 )
 from envcheck.rules.facts.library_names import LibraryName, serves
 from envcheck.rules.facts.machine import and_more, on_tegra, plural
-from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import add_folders, bring_library, install_framework_again, install_libraries
 from envcheck.rules.fixes.reinstall import reinstall
@@ -44,11 +44,10 @@ def _given_by_the_host(facts: Facts) -> Outcome | None:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=TRIAL_RULES,
     remedy=bring_library,
     told_by=("damaged-distribution",),
 )
@@ -151,11 +150,10 @@ def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=TRIAL_RULES,
     told_by=("damaged-distribution", "driver-library-unusable"),
     remedy=bring_library,
 )
@@ -291,18 +289,10 @@ def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=(
-        "framework-import-fails",
-        "framework-cannot-use-gpu",
-        "cuda-library-missing",
-        "library-not-found",
-        "cudnn-missing",
-        "nccl-missing",
-    ),
+    explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=bring_library,
     told_by=("damaged-distribution",),
 )

@@ -7,7 +7,7 @@ from envcheck.compat.relations.libraries import is_older
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.facts.frameworks import named
 from envcheck.rules.facts.libraries import asked, followed, loads_of, missing_because
-from envcheck.rules.facts.trials import imported
+from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.libraries import bring_nccl, install_library_again, off_the_variable
 from envcheck.rules.libraries.missing import not_installed
 from envcheck.snapshot import Snapshot
@@ -15,10 +15,9 @@ from envcheck.snapshot import Snapshot
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=TRIAL_RULES,
     remedy=bring_nccl,
     told_by=("damaged-distribution",),
 )
@@ -43,13 +42,7 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=bring_nccl,
-)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_nccl)
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with.
 
@@ -97,7 +90,7 @@ def _right_interface(_facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(layer="library", scope="env", arises=never, remedy=_right_interface)
+@rule(layer="library", arises=never, remedy=_right_interface)
 def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """NCCL finds no network interface to meet the other processes on.
 

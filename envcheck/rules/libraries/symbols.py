@@ -12,20 +12,13 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
 from envcheck.rules.facts.libraries import asked, folder_of, followed, loads_of, name_in, own_loads, weight
 from envcheck.rules.facts.machine import and_more
-from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit
 from envcheck.rules.fixes.libraries import install_library_again, off_the_variable, see_loader
 from envcheck.snapshot import Framework, Load
 
 
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=see_loader,
-)
+@rule(layer="library", per="framework", arises=followed, explains=TRIAL_RULES, remedy=see_loader)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library that is loaded lacks functions that the framework needs.
 
@@ -88,10 +81,9 @@ _LINKS = ("cusparse", "cusolver")
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "library-lacks-symbols"),
+    explains=(*TRIAL_RULES, "library-lacks-symbols"),
     remedy=see_loader,
 )
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:

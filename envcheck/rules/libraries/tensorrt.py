@@ -22,7 +22,6 @@ _NUMBERS = 4
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     explains=("framework-import-fails",),
@@ -54,13 +53,7 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-@rule(
-    layer="library",
-    scope="env",
-    per="environment",
-    explains=("framework-import-fails",),
-    remedy=bring_tensorrt,
-)
+@rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=bring_tensorrt)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT are of different releases.
 
@@ -155,7 +148,7 @@ def _build_again(_facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(layer="library", scope="env", arises=never, remedy=_build_again)
+@rule(layer="library", arises=never, remedy=_build_again)
 def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A TensorRT engine was built by another release, or for another GPU.
 

@@ -12,6 +12,7 @@ from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import cuda_of_wheel, fills_the_same_folder, wheel_of
+from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
 from envcheck.rules.packages.shipped import owner_of
@@ -20,11 +21,9 @@ from envcheck.snapshot import Distribution, Environment, Framework, Library
 
 @rule(
     layer="library",
-    scope="env",
     per="environment",
     explains=(
-        "framework-import-fails",
-        "framework-cannot-use-gpu",
+        *TRIAL_RULES,
         "cuda-major-mismatch",
         "nccl-version-mismatch",
         "cudnn-mixed-copies",

@@ -10,7 +10,7 @@ import msgspec
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.facts.frameworks import frameworks_in
-from envcheck.rules.facts.trials import imported
+from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.install import bring_pip, in_steps
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
@@ -35,9 +35,8 @@ class _Finding(msgspec.Struct, frozen=True):
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
-    explains=("requirement-broken", "extension-binary-missing", "framework-import-fails", "framework-cannot-use-gpu"),
+    explains=("requirement-broken", "extension-binary-missing", *TRIAL_RULES),
     explains_failing=FOLLOWS_FROM_FILES,
 )
 def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:

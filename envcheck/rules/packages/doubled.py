@@ -84,7 +84,6 @@ def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     arises=_two_onnxruntimes,
     remedy=_install_gpu_package,
@@ -173,7 +172,6 @@ def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     remedy=_keep_one,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),

@@ -19,12 +19,7 @@ from envcheck.snapshot import Environment
 _SHOWN = 8
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    explains_all=True,
-)
+@rule(layer="framework", per="environment", explains_all=True)
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined.
 
@@ -96,13 +91,7 @@ def _is_whole(environment: Environment, _facts: Facts) -> bool:
     return environment.problem is None
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    needs=("environment.frameworks.complete",),
-    arises=_is_whole,
-)
+@rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_whole)
 def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge.
 
@@ -164,13 +153,7 @@ def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
     return release_fits(facts.tables, name, version, "python", python, os, machine(facts))
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    needs=("framework.version", "environment.python"),
-    arises=_pythons_are_known,
-)
+@rule(layer="framework", per="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The Python version is none that the framework's release has wheels for.
 
@@ -206,7 +189,6 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
 )

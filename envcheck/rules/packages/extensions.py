@@ -31,7 +31,6 @@ def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     remedy=_match_or_compile,
     explains=("extension-binary-missing", "gpu-code-missing", "requirement-broken"),
@@ -76,7 +75,7 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     return passed(f"{named(framework)} finds all it asks for in torch {torch.version}", *evidence)
 
 
-@rule(layer="framework", scope="env", per="framework", remedy=_match_or_compile)
+@rule(layer="framework", per="framework", remedy=_match_or_compile)
 def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The compiled part of an extension is missing.
 

@@ -37,13 +37,7 @@ def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text="Choose what this GPU has: float16, another attention, another quantisation; or a newer GPU"),)
 
 
-@rule(
-    layer="gpu",
-    scope="env",
-    per="environment",
-    remedy=_use_what_it_has,
-    explains=("gpu-code-missing",),
-)
+@rule(layer="gpu", per="environment", remedy=_use_what_it_has, explains=("gpu-code-missing",))
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU.
 

@@ -38,7 +38,6 @@ def _install_together(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     remedy=_install_together,
     explains=(

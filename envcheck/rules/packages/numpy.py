@@ -52,13 +52,7 @@ def _one_bound(bounds: Iterable[str]) -> str:
     return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    remedy=_match_numpy,
-    explains=("requirement-broken",),
-)
+@rule(layer="framework", per="environment", remedy=_match_numpy, explains=("requirement-broken",))
 def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """A package was built for a different NumPy version.
 

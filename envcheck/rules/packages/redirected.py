@@ -31,7 +31,6 @@ def _redirected(environment: Environment) -> list[Framework]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
@@ -123,7 +122,6 @@ def way_back(led_by: str, folder: str, name: str, what: str, facts: Facts) -> It
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
@@ -187,12 +185,7 @@ def _compared(compared: list[bool]) -> str:
     return " The frameworks were imported from where their files lie." if all(compared) else ""
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
-)
+@rule(layer="framework", per="framework", explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"))
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework is imported from another place than its files let expect.
 

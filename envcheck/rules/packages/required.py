@@ -110,7 +110,7 @@ def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
     return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name)}
 
 
-@rule(layer="framework", scope="env", per="framework")
+@rule(layer="framework", per="framework")
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met.
 

@@ -9,14 +9,7 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.fixes.fits import Misfit, do_not_go_together
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
-from envcheck.rules.packages.beside_torch import (
-    FAMILY,
-    Package,
-    install_matching,
-    misfit,
-    packages_of,
-    torch_of,
-)
+from envcheck.rules.packages.beside_torch import FAMILY, Package, install_matching, misfit, packages_of, torch_of
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
@@ -37,7 +30,6 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     remedy=_install_all_together,
     explains=("extension-built-for-other-torch", "extension-binary-missing", "requirement-broken"),

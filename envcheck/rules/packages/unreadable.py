@@ -35,7 +35,7 @@ _ABSENCE = frozenset(
 """Rules that conclude from what is not there, or not whole."""
 
 
-@rule(layer="framework", scope="env", per="environment", required=True)
+@rule(layer="framework", per="environment", required=True)
 def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
     """Part of the Python environment cannot be read.
 
@@ -74,7 +74,7 @@ def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
     return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
 
 
-@rule(layer="kernel", scope="env", always=True, required=True)
+@rule(layer="kernel", always=True, required=True)
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read.
 

@@ -61,13 +61,7 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
     return file.role == "error" and file.state is None and file.path.startswith("/") and bool(_REFUSED.search(error))
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    explains=FOLLOWS_FROM_FILES,
-    told_by=("damaged-distribution",),
-)
+@rule(layer="framework", per="environment", explains=FOLLOWS_FROM_FILES, told_by=("damaged-distribution",))
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """A file that is not what was installed stops a framework.
 

@@ -15,7 +15,7 @@ _LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 
-@rule(layer="library", scope="env", per="framework")
+@rule(layer="library", per="framework")
 def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework loads other libraries than its files predict.
 

@@ -17,7 +17,7 @@ _NEEDS = "needs"
 """The answer of a framework that names what a program must call first."""
 
 
-@rule(layer="framework", scope="env", per="framework", symptom=True)
+@rule(layer="framework", per="framework", symptom=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported.
 
@@ -68,7 +68,7 @@ def _only_lacks_a_driver(trial: Trial) -> bool:
     return line is not None and line.problem == "driver-not-installed"
 
 
-@rule(layer="framework", scope="env", per="framework", symptom=True)
+@rule(layer="framework", per="framework", symptom=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU.
 
