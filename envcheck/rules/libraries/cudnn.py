@@ -36,16 +36,16 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """No cuDNN is installed.
 
     What it checks
-        Whether the cuDNN that a framework asks for, by its major version, is found as the loader and
-        the framework's own preloading search it. This is about systems without any copy of it.
+        That the loader, or the framework's own preloading, finds the cuDNN major version that the
+        framework needs. This rule is about systems without any cuDNN.
 
     Why it matters
         `import` fails with "libcudnn.so.9: cannot open shared object file", or TensorFlow, JAX and
         ONNX Runtime compute on the CPU. A CUDA toolkit does not bring cuDNN.
 
     How to fix
-        Install NVIDIA's wheel for the CUDA major of the framework (`nvidia-cudnn-…`, with the major
-        at the end) in the release that the framework asks for, or the system's package.
+        Install NVIDIA's wheel for the framework's CUDA major version (`nvidia-cudnn-cu…`) in the
+        release that the framework requires, or the system's package.
 
     Sources
         cuDNN, installation on Linux:
@@ -66,18 +66,18 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     told_by=("damaged-distribution",),
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """Only another major of cuDNN is here than the one that the framework asks for.
+    """The installed cuDNN has a different major version than the framework needs.
 
     What it checks
-        The major of the cuDNN that the framework asks for against the copies on this system.
+        That a cuDNN of the major version that the framework needs is installed.
 
     Why it matters
-        Each major has a name of its own (`libcudnn.so.8`, `libcudnn.so.9`): a newer one does not
-        serve a program that was built with an older one.
+        Each major version has its own file name (`libcudnn.so.8`, `libcudnn.so.9`). A program that
+        was built with one cannot use the other.
 
     How to fix
-        Install the major that the framework was built with, beside the other one if need be; or a
-        release of the framework for the major that is here. PyTorch moved to cuDNN 9 with 2.4,
+        Install the major version that the framework was built with (both can be installed), or a
+        release of the framework for the installed one. PyTorch moved to cuDNN 9 with 2.4,
         TensorFlow with 2.18, ONNX Runtime with 1.19, CTranslate2 with 4.5.
 
     Sources
@@ -92,11 +92,11 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     first, framework = found[0], subject.framework
     others, name = others_of(first, facts), name_in(first)
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
-    here = f", here is {' and '.join(versions)}" if versions else ""
+    here = f", found {' and '.join(versions)}" if versions else ""
     return Outcome(
         status=weight(subject, facts),
         title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}",
-        message=f"{first.needed_by} asks for {first.name}; on this system are only other majors of cuDNN.",
+        message=f"{first.needed_by} needs {first.name}; this system has other major versions of cuDNN only.",
         evidence=(*asked(found), *held(others), *of_damaged(found, subject, facts)),
         fixes=install_libraries([name] if name else [], subject, facts),
     )
@@ -104,21 +104,20 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
 @rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The cuDNN here is older than the one that the framework was built with.
+    """The installed cuDNN is older than the one that the framework was built with.
 
     What it checks
-        The cuDNN that the framework would be given against the one that it was built with, or, where
-        its files do not say, against what its release is documented to need. PyTorch, TensorFlow and
-        JAX ask for the same major and no older minor. TensorRT only prints a warning; of it, and of
-        others, an older one is no finding.
+        That cuDNN is at least as new as the one that the framework was built with; if its files do
+        not say, as its release is documented to need. PyTorch, TensorFlow and JAX need the same major
+        version and no older minor version. TensorRT and others accept an older one.
 
     Why it matters
         TensorFlow and JAX stop at the first convolution ("Loaded runtime CuDNN library: … but
         source was compiled with: …"), PyTorch when it is asked for cuDNN.
 
     How to fix
-        Install the cuDNN that the framework asks for. Where a newer one is installed already, an
-        older copy is found first, mostly by LD_LIBRARY_PATH.
+        Install the cuDNN that the framework requires. If a newer one is already installed, an older
+        copy is found first, usually because of LD_LIBRARY_PATH.
 
     Sources
         TensorFlow, tested build configurations: https://www.tensorflow.org/install/source#gpu
@@ -132,13 +131,13 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return None
     fit = _fit(framework, load.version or "", facts)
     if ran_on_gpu(framework) or fit.ok:
-        return passed(f"{framework.name} is given cuDNN {load.version}, as new as it needs")
+        return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")
     if not fit.bad:
-        title = f"Whether cuDNN {load.version} is new enough for {named(framework)}"
+        title = f"Not known whether cuDNN {load.version} is new enough for {named(framework)}"
         return Outcome(status="skipped", title=title, message=fit.reason)
     built = Evidence(what="built with cuDNN", value=framework.cudnn or "", source=framework.source_of("cudnn"))
     return does_not_fit(
-        f"{framework.name} is given cuDNN {load.version}, which does not serve it",
+        f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
         fit,
         evidence=(*asked([load]), *((built,) if framework.cudnn else ())),
         fixes=(*off_the_variable([load], facts), *install_library_again("cudnn", subject, facts)),
@@ -163,22 +162,21 @@ def _parts(framework: Framework) -> tuple[Load, ...]:
 
 @rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The parts of cuDNN that would be loaded are of different releases.
+    """The parts of cuDNN that would be loaded have different versions.
 
     What it checks
-        libcudnn opens its sub-libraries (`libcudnn_ops`, `libcudnn_cnn`, `libcudnn_graph` and others)
-        when they are needed. Each is searched as the loader would, and all must be of one release.
-        libcudnn itself only passes calls on: where it is older than they are, within a major version,
-        as the copy inside CTranslate2's wheel, they work together.
+        That libcudnn and the sub-libraries that it opens on demand (`libcudnn_ops`, `libcudnn_cnn`,
+        `libcudnn_graph` and others) have the same version. libcudnn itself only forwards calls: it may
+        be older than they are within a major version, like the copy in CTranslate2's wheel.
 
     Why it matters
         cuDNN refuses parts of another release: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, or
-        CUDNN_STATUS_NOT_INITIALIZED at the first convolution. It happens where one part is missing
-        from a wheel, or where a system's folder comes first for some of them.
+        CUDNN_STATUS_NOT_INITIALIZED at the first convolution. This happens when a wheel lacks a part,
+        or when a system folder comes first for some of them.
 
     How to fix
-        Install cuDNN's wheel again, so that it is whole; keep other copies off LD_LIBRARY_PATH, or
-        bring them to the same release.
+        Install cuDNN's wheel again. Keep other copies off LD_LIBRARY_PATH, or install the same
+        release of them.
 
     Sources
         cuDNN, its sub-libraries:
@@ -194,12 +192,12 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
     if not others or _is_older_front(first, others):
         release = (others or parts)[0].version
-        return passed(f"The parts of cuDNN that {framework.name} loads are of one release: {release}")
+        return passed(f"All cuDNN parts that {framework.name} loads are version {release}")
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
     return Outcome(
         status="warn" if ran_on_gpu(framework) else "fail",
         title=f"{named(framework)} would load parts of cuDNN {versions}",
-        message=sentence(f"{others[0].name} is of {others[0].version}, {first.name} of {first.version}"),
+        message=sentence(f"{others[0].name} is version {others[0].version}, {first.name} is version {first.version}"),
         evidence=asked([first, *others]),
         fixes=(*off_the_variable(others, facts), *install_library_again("cudnn", subject, facts)),
     )

@@ -1,4 +1,4 @@
-"""Packages that are built for one PyTorch, held against the PyTorch that they meet."""
+"""Packages that are built for one PyTorch, and whether they match the installed one."""
 
 from __future__ import annotations
 
@@ -75,20 +75,20 @@ def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
 def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit:
     record = package.framework or Framework(name=package.name)
     shown = Evidence(
-        what=f"symbols that {package.name} asks for and torch {torch.version} does not have",
+        what=f"symbols that {package.name} needs and torch {torch.version} lacks",
         value=" ".join(names[:_SHOWN]),
         source=record.source_of("unresolved"),
     )
     parts = (seen(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
-    reason = f"{package.title} asks for symbols that torch {torch.version} does not have: {_why(record, torch, names)}"
+    reason = f"{package.title} needs symbols that torch {torch.version} does not have: {_why(record, torch, names)}"
     return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), "fail")
 
 
 def _why(package: Framework, torch: Framework, names: tuple[str, ...]) -> str:
     if torch.cpu_only and not package.cpu_only and any("cuda" in name.lower() for name in names):
-        return "it is built for CUDA, and this PyTorch for the CPU alone"
+        return "it is built for CUDA, but this PyTorch for the CPU only"
     if any("cxx11" in name for name in names):
-        return "it was compiled with the other of the two C++ ABIs (_GLIBCXX_USE_CXX11_ABI)"
+        return "it was compiled with the other C++ ABI (_GLIBCXX_USE_CXX11_ABI)"
     return "it was compiled against another release, or another kind of build"
 
 
@@ -100,7 +100,7 @@ def _built(package: Package, torch: Framework) -> Misfit | None:
     own, met = parse_version(built), parse_version(torch.version or "")
     if own is None or met is None or own.numbers[:2] == met.numbers[:2]:
         return None
-    reason = f"{package.title} was built for torch {built}, and this is {torch.version}"
+    reason = f"{package.title} was built for torch {built}, but {torch.version} is installed"
     return Misfit(package.title, reason, (evidence, *_versions(package, torch)), _weight(package, "fail"))
 
 
@@ -139,7 +139,7 @@ def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None
     asks = f"torch {torch.version}" if asking is torch else package.title
     line = Evidence(what=f"{asks} requires", value=f"{asked}{bounds}", source="wheel metadata")
     worst = _worst(package, bounds, there)
-    reason = f"{asks} requires {asked}{bounds}, and this is {there}"
+    reason = f"{asks} requires {asked}{bounds}, but {there} is installed"
     return Misfit(package.title, reason, (line, *_versions(package, torch)), _weight(package, worst))
 
 
@@ -186,10 +186,10 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     else:
         bounds = release_for(facts.tables, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
     if "==" in bounds:
-        text = f"Install the {package.name} that belongs to torch {there.partition('+')[0]}"
+        text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch))
     public = package.version.partition("+")[0]
-    text = f"Build {package.name} anew, against the torch that is there (or take its build for torch {there})"
+    text = f"Build {package.name} again, against the installed torch (or use its build for torch {there})"
     how = How(build=("--no-build-isolation", "--no-cache-dir"), alone=True, again=True)
     return install(facts, (f"{package.name}=={public}",), text, how)
 

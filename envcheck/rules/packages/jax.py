@@ -1,4 +1,4 @@
-"""JAX, jaxlib and the CUDA plug-ins, which must be of one release."""
+"""JAX, jaxlib and the CUDA plug-ins, which must have the same release."""
 
 from __future__ import annotations
 
@@ -54,21 +54,20 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     """JAX's CUDA plug-in, jaxlib and jax do not belong together.
 
     What it checks
-        The versions of jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt against each other: by what
-        their metadata requires, else by what is known of the releases; whether plugin and pjrt, the two
-        halves of the CUDA plug-in, are both installed; and whether there are plug-ins for two major
-        versions of CUDA.
+        That jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt match, by their metadata or else by the
+        known releases; that both halves of the CUDA plug-in (plugin and pjrt) are installed; and that
+        there is no second plug-in for another CUDA major version.
 
     Why it matters
-        JAX leaves out a plug-in that was built for another jaxlib, and computes on the CPU after a
-        warning ("it is not compatible with the installed jaxlib version"), or fails at the first call
-        of a kernel. Without pjrt there is no CUDA backend; without the plugin there are no kernels. Of
-        two plug-ins only one can register itself as `cuda`.
+        JAX skips a plug-in that was built for another jaxlib and computes on the CPU after a warning
+        ("it is not compatible with the installed jaxlib version"), or fails at the first kernel call.
+        Without pjrt there is no CUDA backend; without the plugin there are no kernels. Only one of two
+        plug-ins can register as `cuda`.
 
     How to fix
-        Install them in one command, by the extra: `pip install -U "jax[cuda13]"`; where one half is
-        missing, install it in the version of the other; of two plug-ins remove the one for the CUDA
-        that is not used.
+        Install them in one command with the extra: `pip install -U "jax[cuda13]"`. If one half is
+        missing, install it in the version of the other. Of two plug-ins, remove the one for the unused
+        CUDA.
 
     Sources
         JAX, Installation: https://docs.jax.dev/en/latest/installation.html
@@ -82,11 +81,11 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     if not wrong:
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
-        return passed(f"{fit}", decided_by="declared") if known else None
+        return passed(f"JAX's packages match: {fit}", decided_by="declared") if known else None
     found = worst_first(wrong)
     works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in frameworks_in(environment))
     missing = " and ".join(map(requirement_name, halves.values()))
-    title = "Two CUDA plug-ins of JAX" if not any(_PAIR in each.reason for each in apart) else _APART
+    title = "Two CUDA plug-ins of JAX are installed" if not any(_PAIR in each.reason for each in apart) else _APART
     lines = tuple(halves.values())
     return do_not_go_together(
         found,
@@ -97,8 +96,8 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     )
 
 
-_PAIR = ", and this is "
-_APART = "JAX's packages do not belong together"
+_PAIR = ", installed: "
+_APART = "JAX's packages do not match"
 
 
 def _missing_halves(parts: dict[str, Distribution], environment: Environment, facts: Facts) -> dict[str, str]:
@@ -124,7 +123,7 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
 
 def _half_gone(half: Distribution, line: str) -> Misfit:
     needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
-    reason = f"{half.name} {half.version} works with {line} only, which is not installed: JAX {needs}"
+    reason = f"{half.name} {half.version} needs {line}, which is not installed: JAX {needs}"
     return Misfit(half.name, reason, (seen(half.name, half, "version"),), "fail")
 
 
@@ -152,7 +151,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         status = by_confidence(worst, fit)
         return Misfit(name, fit.reason, evidence, status, fit.sources)
     if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and _differ(part.version, there.version):
-        reason = f"{name} {part.version} is built for jaxlib of its own version{_PAIR}{there.version}"
+        reason = f"{name} {part.version} needs jaxlib in its own version{_PAIR}{there.version}"
         return Misfit(name, reason, evidence, "warn")
     return None
 
@@ -177,4 +176,4 @@ def _together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
     version = f"=={jax.version}" if jax and re.fullmatch(r"[0-9][0-9.]{1,30}", jax.version) else ""
     wanted = f"jax[cuda{majors[0]}]{version}" if majors else f"jax{version}"
     others = [name for name in parts if majors[1:] and re.fullmatch(rf"jax-cuda(?:{'|'.join(majors[1:])})-\w+", name)]
-    return install(facts, (wanted,), "Install jax, jaxlib and the plug-in of one release", remove=others)
+    return install(facts, (wanted,), "Install jax, jaxlib and the plug-in in the same release", remove=others)

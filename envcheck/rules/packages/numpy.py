@@ -1,4 +1,4 @@
-"""NumPy, whose C interface and whose functions differ between releases."""
+"""NumPy, whose C interface and functions differ between releases."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     if met.numbers[0] == 0 or any(admits(part, before) is False for part in least):
         return newer or (Fix(text=f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
     bounds = ",".join(filter(None, (asked, f"<{met.numbers[0]}")))
-    return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages were built for"))
+    return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages support"))
 
 
 def _one_bound(bounds: Iterable[str]) -> str:
@@ -57,20 +57,19 @@ def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None
     """A package was built for a different NumPy version.
 
     What it checks
-        NumPy's version against what the frameworks and their packages require in their metadata,
-        else against what is known of their releases: above all whether something that was compiled
-        with NumPy 1 meets NumPy 2.
+        That the frameworks and their packages support the installed NumPy, by their metadata or else
+        by the known releases. The most common case is a package built for NumPy 1 with NumPy 2.
 
     Why it matters
-        What was compiled with NumPy 1 cannot be used with NumPy 2 ("A module that was compiled using
-        NumPy 1.x cannot be run in NumPy 2", "_ARRAY_API not found"): the import fails, or PyTorch goes
-        on without NumPy ("Numpy is not available"). What was compiled with a newer NumPy than is there
-        says "numpy.dtype size changed" or "module compiled against API version". And functions that
-        a release removed are missed by older packages.
+        A package that was compiled with NumPy 1 does not work with NumPy 2 ("A module that was compiled
+        using NumPy 1.x cannot be run in NumPy 2", "_ARRAY_API not found"): the import fails, or PyTorch
+        continues without NumPy ("Numpy is not available"). One that was compiled with a newer NumPy
+        than the installed one reports "numpy.dtype size changed" or "module compiled against API
+        version". Older packages also miss functions that a release removed.
 
     How to fix
-        Install a NumPy that all of them admit (often `numpy<2`), or releases of the packages that
-        were made for this NumPy.
+        Install a NumPy that all of them support (often `numpy<2`), or releases of the packages for
+        this NumPy.
 
     Sources
         NumPy 2.0 migration guide: https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
@@ -117,7 +116,7 @@ def _misfit(record: Framework | Distribution, there: str, facts: Facts) -> Misfi
         if admits(bounds, there) is not False:
             return None
         line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
-        reason = f"{name} {version} requires numpy{bounds}, and this is {there}"
+        reason = f"{name} {version} requires numpy{bounds}, but {there} is installed"
         return Misfit(name, reason, (line,), _weight(name, bounds, there, framework), wanted=bounds)
     fit = release_fits(facts.tables, name, version, _NUMPY, there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:

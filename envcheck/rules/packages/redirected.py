@@ -1,4 +1,4 @@
-"""Redirection: what is imported is another copy than the one that is installed, or cannot be known from files."""
+"""Redirection: another copy is imported than the installed one, or files cannot tell which."""
 
 from __future__ import annotations
 
@@ -38,16 +38,15 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one.
 
     What it checks
-        Where `import` of each framework leads: whether PYTHONPATH, the user site or a `.pth` file puts
-        another copy before the installed one, and whether what is found is a whole package or some
-        folder of the same name.
+        That `import` of each framework finds the installed copy: PYTHONPATH, the user site or a `.pth`
+        file may put another copy first, and a folder of the same name may be no complete package.
 
     Why it matters
-        The copy that is imported was not chosen by the installer: versions, CUDA and extensions do not
-        belong together. Installing or upgrading the framework changes the copy that nobody imports.
+        The installer did not choose the imported copy: its version, CUDA and extensions do not match.
+        Installing or upgrading the framework changes a copy that nobody imports.
 
     How to fix
-        Take away what leads there: the entry of PYTHONPATH, the copy in the user site, the line of the
+        Remove what leads there: the entry in PYTHONPATH, the copy in the user site, the line in the
         `.pth` file, or the folder. Leave the installed package as it is.
 
     Sources
@@ -73,7 +72,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
 
 def _title(framework: Framework) -> str:
     if framework.led_by is None:
-        return f"The folder that `import {_imported(framework)}` takes is no whole package"
+        return f"The folder that `import {_imported(framework)}` finds is not a complete package"
     who = {_VARIABLE: _VARIABLE, _USER_SITE: "The user site"}.get(framework.led_by, framework.led_by.rpartition("/")[2])
     return f"{who} puts another {framework.name} before the installed one"
 
@@ -129,18 +128,17 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     """A .pth file changes Python's search path by code.
 
     What it checks
-        The lines of `.pth` files that begin with `import`, and the modules beside them that they
-        import: whether their text changes `sys.path`. It is read, not run. Lines of setuptools for
-        editable installations are followed and do not count.
+        That no line of a `.pth` file that begins with `import`, and no module beside it that it
+        imports, changes `sys.path`. The code is read, not run. Setuptools' lines for editable
+        installations are followed and do not count.
 
     Why it matters
-        Such a line runs at every start of the interpreter. What is imported afterwards cannot be known
-        from files: everything else that is said of this environment may be about a copy that is not
-        used.
+        Such a line runs at every start of the interpreter. Files cannot tell what is imported
+        afterwards: all other findings about this environment may be about an unused copy.
 
     How to fix
-        Remove the line, or the file, unless it is meant. With --deep the copies that are really
-        imported are compared with those that the files let expect.
+        Remove the line or the file, unless it is intended. --deep compares the copies that are really
+        imported with the expected ones.
 
     Sources
         Python, site: https://docs.python.org/3/library/site.html
@@ -157,7 +155,7 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
         message=" ".join(map(_told, lines[:_MOST])) + _compared(compared),
         evidence=tuple(seen(each.path, each, "line") for each in lines[:_MOST]),
         decided_by="declared",
-        fixes=tuple(Fix(text=f"Remove {each.path}, unless it is meant") for each in lines[:_MOST]),
+        fixes=tuple(Fix(text=f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
         frameworks=tuple(_led(environment)) or (file,),
     )
@@ -181,25 +179,24 @@ def _told(line: Startup) -> str:
 
 def _compared(compared: list[bool]) -> str:
     if not compared:
-        return " What will be imported cannot be known from files (--deep imports it)."
+        return " Files cannot tell what will be imported (--deep imports it)."
     return " The frameworks were imported from where their files lie." if all(compared) else ""
 
 
 @rule(layer="framework", per="framework", explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"))
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """A framework is imported from another place than its files let expect.
+    """A framework is imported from an unexpected place.
 
     What it checks
-        With --deep: whether the package that the trial imported is the one that following
-        Python's search path through the files leads to.
+        With --deep: that the package that was imported is the one to which Python's search path leads
+        according to the files.
 
     Why it matters
-        All that is judged by files is about the copy that was expected. What programs use is the
-        other one.
+        All findings from files are about the expected copy, but programs use the other one.
 
     How to fix
-        Find out what leads there: a line of code in a `.pth` file, `sitecustomize` or
-        `usercustomize`, or a wrapper around the interpreter. Remove it, unless it is meant.
+        Find out what leads there: code in a `.pth` file, `sitecustomize` or `usercustomize`, or a
+        wrapper around the interpreter. Remove it, unless it is intended.
 
     Sources
         Python, site: https://docs.python.org/3/library/site.html
@@ -219,11 +216,11 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
     if trial.as_found:
         return passed(f"{named(framework)} is imported from where its files lie", *where, decided_by="framework-ran")
     lines = subject.environment.startup or ()
-    led = f" {lines[0].path} changes the search path by code." if lines else ""
+    led = f" Code in {lines[0].path} changes the search path." if lines else ""
     return Outcome(
         status="fail" if failed(framework) else "warn",
-        title=f"Another {framework.name} is imported than its files let expect",
-        message=f"{trial.path} is imported; {framework.path} was expected and judged.{led}",
+        title=f"{framework.name} is imported from an unexpected place",
+        message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,
         decided_by="framework-ran",
         fixes=(_find_out(subject.environment),),
@@ -232,5 +229,5 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
 
 def _find_out(environment: Environment) -> Fix:
     python = environment.executable or "python"
-    text = "See what runs at the start of the interpreter, and remove what leads to the other copy"
+    text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Fix(text=text, command=(python, "-v", "-c", "pass"))

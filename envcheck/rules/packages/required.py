@@ -1,4 +1,4 @@
-"""What frameworks require of other packages, in their own metadata."""
+"""What frameworks require of other packages, by their own metadata."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class _Broken(NamedTuple):
     def told(self) -> str:
         by = f" (of {self.asked_by})" if self.asked_by else ""
         if self.there is None:
-            return f"{self.name}{self.bounds}{by}, and it is not there"
+            return f"{self.name}{self.bounds}{by}, which is not installed"
         version, led = self.there.version or "a copy of unknown version", self.there.led_by
-        where = f", imported from {_folder(self.there)} (by {led})" if led else ""
-        return f"{self.name}{self.bounds}{by}, and {version} is there{where}"
+        where = f"imported from {_folder(self.there)} (by {led})" if led else "installed"
+        return f"{self.name}{self.bounds}{by}, but {version} is {where}"
 
 
 def _folder(distribution: Distribution) -> str:
@@ -115,21 +115,21 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """A framework's own requirements are not met.
 
     What it checks
-        That what a framework requires in its metadata is installed (typing-extensions, sympy … of
-        PyTorch), in a release that it admits, and that what these packages require is of a release
-        that they admit. The copy that would be imported counts, which PYTHONPATH, the user site or a
-        `.pth` file may lead to. Extras are left out. NVIDIA's libraries, and the versions of
-        PyTorch's family, NumPy and JAX's parts, have rules of their own.
+        That the packages that a framework's metadata requires (typing-extensions, sympy … for PyTorch)
+        are installed in an accepted version, and that the installed requirements of these packages
+        are, too. The copy that would be imported counts; PYTHONPATH, the user site or a `.pth` file may
+        lead to it. Extras do not count. NVIDIA's libraries, PyTorch's family, NumPy and JAX's parts
+        have separate rules.
 
     Why it matters
-        What is not there cannot be imported, mostly already while the framework is. With other
-        versions it was neither built nor tested. It comes about by `--no-deps`, when something is
-        removed, or when another package is installed later, and the installer only warns.
+        A missing package cannot be imported, and often the framework cannot either. Other versions
+        were neither built against nor tested. The causes are `--no-deps`, a removed package, or a
+        package that was installed later while the installer only warned.
 
     How to fix
-        Install the version that is required, or all of them anew in one command, so that the
-        installer sees what contradicts itself; keep what cannot live together in two environments.
-        Where PYTHONPATH or the user site leads to another copy, leave that out.
+        Install the required version, or install everything in one command, so that the installer
+        sees all conflicts. Put packages that conflict into separate environments. If PYTHONPATH or
+        the user site leads to another copy, remove that entry.
 
     Sources
         pip, dependency resolution: https://pip.pypa.io/en/stable/topics/dependency-resolution/
@@ -146,7 +146,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
-        return passed(f"What {named(framework)} requires is there", decided_by="declared")
+        return passed(f"The requirements of {named(framework)} are installed", decided_by="declared")
     source = framework.source_of("requires")
     lines = (
         Evidence(
@@ -159,7 +159,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     there = (seen(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
     return Outcome(
         status=_weight(subject, gone, facts),
-        title=f"What {named(framework)} requires is not met",
+        title=f"Requirements of {named(framework)} are not met",
         message=f"{named(framework)} requires {'; '.join(each.told for each in broken[:_SHOWN])}.",
         evidence=(*lines, *there),
         decided_by="declared",

@@ -38,22 +38,20 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     """A package of PyTorch's family belongs to another release of PyTorch.
 
     What it checks
-        torchvision, torchaudio, torchtext, torch-tensorrt and Triton against the PyTorch beside them:
-        the symbols that their compiled parts ask for, what their files say that they were built for,
-        what their metadata (for Triton, PyTorch's) requires, else what is known of the release; for
-        torchvision and torchaudio also the major version of CUDA.
-        Where all symbols are there, and for Triton, it is a warning; where only the last number
-        differs, a remark.
+        That torchvision, torchaudio, torchtext, torch-tensorrt and Triton match the installed PyTorch:
+        by the symbols that their compiled parts need, by the build that their files name, by their
+        metadata (for Triton, PyTorch's), or else by the known releases. For torchvision and torchaudio
+        the CUDA major version must match, too. If all symbols are found, and for Triton, it is a
+        warning; if only the last part of the version differs, a note.
 
     Why it matters
-        Each release of PyTorch has its own release of these, compiled against it. With another one
-        the operations of torchvision are not registered ("operator torchvision::nms does not exist"),
-        symbols are undefined, or torch.compile fails in Triton. It comes about when one of them is
-        installed or updated alone, or when an index has no matching build.
+        Each release of PyTorch has its own releases of these packages, compiled against it. With
+        another one, torchvision's operations are not registered ("operator torchvision::nms does not
+        exist"), symbols are undefined, or torch.compile fails in Triton. It happens when one of them
+        is installed or updated alone, or when an index has no matching build.
 
     How to fix
-        Install the release that belongs to the PyTorch that is there, or all of them in one command,
-        from one index.
+        Install the release for the installed PyTorch, or all of them in one command from one index.
 
     Sources
         torchvision, which version for which PyTorch: https://github.com/pytorch/vision#installation

@@ -340,7 +340,7 @@ def test_requirements_that_are_met() -> None:
     assert status(REQUIREMENT, having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),))) == "pass"
 
 
-@pytest.mark.parametrize(("llvmlite", "text"), [("0.45.0", "0.45.0 is there"), (None, "it is not there")])
+@pytest.mark.parametrize(("llvmlite", "text"), [("0.45.0", "0.45.0 is installed"), (None, "which is not installed")])
 def test_requirements_that_are_not_met(llvmlite: str | None, text: str) -> None:
     there = (dist("llvmlite", llvmlite),) if llvmlite else ()
     check = check_of(REQUIREMENT, on(having(NUMBA, distributions=there)))
@@ -461,7 +461,7 @@ def test_what_is_required_and_not_installed_is_named() -> None:
     check = check_of(REQUIREMENT, on(torch_requiring("filelock", "pytorch-triton")))
     assert (check.status, check.message) == (
         "warn",
-        "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, and it is not there.",
+        "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, which is not installed.",
     )
     assert check.fixes[0].command[-1] == "typing-extensions>=4.10.0"
 
@@ -483,9 +483,9 @@ def requiring(*others: Distribution, **changes: Any) -> Environment:
     ("sympy", "mpmath", "markupsafe", "said"),
     [
         ("1.13.1", "1.3.0", "2.1", None),
-        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, and 1.14.0 is there"),
-        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), and 1.4.0 is there"),
-        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), and 1.1 is there"),
+        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, but 1.14.0 is installed"),
+        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), but 1.4.0 is installed"),
+        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), but 1.1 is installed"),
     ],
 )
 def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
@@ -498,7 +498,9 @@ def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markup
     assert status(REQUIREMENT, requiring(*of_conda)) is None
 
 
-@pytest.mark.parametrize(("version", "said"), [("1.12", "1.12 is there"), ("", "a copy of unknown version is there")])
+@pytest.mark.parametrize(
+    ("version", "said"), [("1.12", "1.12 is imported from"), ("", "a copy of unknown version is imported from")]
+)
 @pytest.mark.parametrize(("led_by", "word"), [("PYTHONPATH", "PYTHONPATH"), ("user site", "PYTHONNOUSERSITE=1")])
 def test_the_copy_that_is_imported_counts(version: str, said: str, led_by: str, word: str) -> None:
     first = dist("sympy", version, path="/x/sympy", led_by=led_by)
