@@ -41,15 +41,14 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
 
 @rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A compiler that is used at run time does not know the GPU.
+    """A run-time compiler does not support the GPU.
 
     What it checks
-        The release of each ptxas that Triton brings against the compute capability of the GPUs. What
-        NVRTC and other copies of ptxas say of GPUs and PTX that they do not know is read from error
-        lines.
+        That a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and other
+        copies of ptxas about unknown GPUs and PTX are read from error lines.
 
     Why it matters
-        Triton, `torch.compile`, XLA and CuPy compile when the program runs. A compiler that is older
+        Triton, `torch.compile`, XLA and CuPy compile while the program runs. A compiler that is older
         than the GPU stops with "Value 'sm_…' is not defined for option 'gpu-name'", "invalid value
         for --gpu-architecture" or "Unsupported .version".
 
@@ -76,10 +75,10 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         if any(fit.ok for fit in fits) or ran_on_gpu(framework):
             continue
         if not all(fit.bad for fit in fits):
-            title = f"Whether {named(framework)} can compile for {called(gpu)}"
+            title = f"Not known whether {named(framework)} can compile for {called(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
         return _does_not_know(framework, fits[0], called(gpu), facts)
-    return passed(f"{named(framework)} brings a ptxas that knows the GPU", seen("assemblers", framework, "built_for"))
+    return passed(f"{named(framework)} has a ptxas that supports the GPU", seen("assemblers", framework, "built_for"))
 
 
 def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Outcome:
@@ -97,13 +96,13 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
 
 @rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A compiler that is needed at run time is not there.
+    """A run-time compiler is missing.
 
     What it checks
-        Whether Triton brings its ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit; and what
-        it compiles the start of a kernel with, which is written in C: the compiler that CC names,
-        gcc or clang on PATH, and the headers of the environment's Python. That XLA, Numba and others
-        miss ptxas, libdevice or libNVVM is read from error lines.
+        That Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it can
+        compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on PATH,
+        and the headers of the environment's Python. Errors of XLA, Numba and others about a missing
+        ptxas, libdevice or libNVVM are read from error lines.
 
     Why it matters
         Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or
@@ -129,7 +128,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     if lacking and not ran_on_gpu(framework):
         return _cannot_compile_in_c(subject, lacking, facts)
     if _assemblers(framework):
-        return passed(f"{named(framework)} brings its own ptxas")
+        return passed(f"{named(framework)} has its own ptxas")
     toolkits = facts.snapshot.toolkits
     elsewhere = facts.variable(_PATH) or (toolkits and any(each.nvcc for each in toolkits.items))
     if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
@@ -138,7 +137,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     return Outcome(
         status="warn",
         title=f"{named(framework)} has no ptxas",
-        message="It brings none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
+        message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
         fixes=again,
     )
@@ -157,7 +156,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     return Outcome(
         status="note" if "torch" in names and "vllm" not in names else "warn",
         title=f"{named(framework)} finds no {what}",
-        message=f"What starts a kernel is written in C and compiled when the first one is called; there is no {what}.",
+        message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
         evidence=(seen("what it compiles with", framework, "compiles_with"),),
         fixes=in_steps((*unset, *brings)),
     )

@@ -93,18 +93,17 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     """The CPU and the GPU package of ONNX Runtime are installed over each other.
 
     What it checks
-        Whether onnxruntime-gpu and another distribution of ONNX Runtime (onnxruntime, -directml,
-        -openvino …) are installed in one environment, and of which one the files are that lie in
-        the folder `onnxruntime`, which they share.
+        That onnxruntime-gpu is not installed together with another distribution of ONNX Runtime
+        (onnxruntime, -directml, -openvino …). They share the folder `onnxruntime`.
 
     Why it matters
-        What was installed last overwrites the other; often that is the CPU package, brought along by
-        another package. Sessions then run on the CPU with no more than a warning ("Specified provider
+        The one that was installed last overwrites the other; often that is the CPU package, as a
+        requirement of another package. Sessions then run on the CPU with just a warning ("Specified provider
         'CUDAExecutionProvider' is not in available provider names"). Removing one breaks the other.
 
     How to fix
-        Remove all of them, then install onnxruntime-gpu alone. What brings the CPU package along
-        mostly works with the GPU package too; pip may go on to say that a requirement is missing.
+        Remove all of them, then install onnxruntime-gpu only. Packages that require the CPU package
+        usually work with the GPU package, too; pip may still report a missing requirement.
 
     Sources
         ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
@@ -119,11 +118,11 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     names = " and ".join(f"{each.name} {each.version}" for each in found)
     lost = framework is None or framework.cpu_only is not False
     status: Status = "note" if framework is not None and ran_on_gpu(framework) else "fail" if lost else "warn"
-    whose = f" The files that are there are of {framework.name}." if framework is not None and framework.path else ""
+    whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
     return Outcome(
         status=status,
         title="CPU and GPU packages of ONNX Runtime are installed over each other",
-        message=f"{names} fill one package folder; what was installed last wins.{whose}",
+        message=f"{names} share one package folder; the one that was installed last wins.{whose}",
         evidence=_evidence(found, framework),
         decided_by="declared",
         fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
@@ -180,13 +179,12 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     """Several packages of CuPy are installed over each other.
 
     What it checks
-        Whether more than one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is
-        installed in one environment.
+        That only one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is installed.
 
     Why it matters
-        They all fill the folder `cupy`. Files of two builds, for two versions of CUDA, then lie mixed:
-        what is imported may ask for libraries of the other, and removing one leaves a torso. CuPy
-        itself warns of it.
+        They all install into the folder `cupy`, which then mixes files of two builds for two CUDA
+        versions: the imported one may need the libraries of the other, and removing one leaves a
+        partial package. CuPy itself warns about it.
 
     How to fix
         Remove all of them, then install the one for the CUDA that is used.

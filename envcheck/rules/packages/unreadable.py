@@ -40,18 +40,17 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     """Part of the Python environment cannot be read.
 
     What it checks
-        That every file and folder of the environment that was looked at could be read: its folders of
-        packages, their records, the interpreter's folder and pyvenv.cfg. No permission, a link that
-        leads nowhere or in a circle, and an I/O error count; so does a folder of packages that is not
-        where Python looks for it.
+        That all files and folders of the environment can be read: the package folders, their records,
+        the interpreter's folder and pyvenv.cfg. Missing permissions, broken or circular links and I/O
+        errors count; so does a package folder that is not where Python looks for it.
 
     Why it matters
-        What cannot be read is not absent: another user's process, or this one after a change of the
-        permissions, may load it. Nothing is concluded from it here, and there is no verdict.
+        Unreadable does not mean absent: another user's process may load it. envcheck draws no
+        conclusion from it and gives no verdict.
 
     How to fix
-        Run envcheck as the user who runs the programs, or give this user permission to read. Where a
-        folder is gone or a link leads nowhere, restore it, or create the environment again.
+        Run envcheck as the user who runs the programs, or give this user permission to read. If a
+        folder is missing or a link is broken, restore it or create the environment again.
 
     Sources
         File permissions, path_resolution(7):
@@ -63,7 +62,7 @@ def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome |
     return _told(
         "Part of the Python environment cannot be read",
         environment.unreadable,
-        "Restore what is gone or leads nowhere, or create the environment again",
+        "Restore the missing folder or the broken link, or create the environment again",
     )
 
 
@@ -79,13 +78,13 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read.
 
     What it checks
-        That every file and folder that was looked at for the driver, the kernel module, the GPUs on the
-        bus, toolkits and libraries could be read. What the kernel shows to root alone does not count,
-        nor do the home folders of root and of the user.
+        That all files and folders of the driver, the kernel module, the GPUs on the bus, toolkits and
+        libraries can be read. Files that only root may read by design do not count, nor do the home
+        folders of root and of the user.
 
     Why it matters
-        What cannot be read is not absent: a driver, toolkit or setting that is hidden from this user
-        may be in force for another. Nothing is concluded from it here, and there is no verdict.
+        Unreadable does not mean absent: another user may use the hidden driver, toolkit or setting.
+        envcheck draws no conclusion from it and gives no verdict.
 
     How to fix
         Run envcheck as the user who runs the programs, or give this user permission to read.
@@ -100,7 +99,7 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     return _told(
         "Part of the machine cannot be read",
         hidden,
-        "Restore what cannot be read; the system log tells about errors of a disk",
+        "Restore what cannot be read; the system log shows disk errors",
     )
 
 

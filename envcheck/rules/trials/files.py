@@ -63,21 +63,21 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
 
 @rule(layer="framework", per="environment", explains=FOLLOWS_FROM_FILES, told_by=("damaged-distribution",))
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
-    """A file that is not what was installed stops a framework.
+    """A damaged or changed file stops a framework.
 
     What it checks
-        With --deep: the files that the error of a failed import or operation names, and those that
-        its traceback ends in. The RECORD of the package that installed a file tells its size and
-        hash. A file that is gone, cut off, changed or unreadable is named with its package; so is a
-        module that nothing installed has.
+        With --deep: that the files in the error and at the end of the traceback of a failed import or
+        operation are those that were installed. The RECORD of the package has their sizes and hashes.
+        Missing, truncated, changed and unreadable files are named with their package; so are modules
+        that no installed package provides.
 
     Why it matters
-        Such a file is the cause: other findings about the same framework follow from it, and
-        installing anything but its package does not help.
+        Such a file is the cause of other findings about the framework. Installing anything but its
+        package does not help.
 
     How to fix
-        Install exactly that package again, in the same version. A changed Python file may be
-        somebody's own edit: save it first.
+        Install exactly that package again, in the same version. Somebody may have edited a Python
+        file on purpose: save it first.
 
     Sources
         Recording installed projects, PyPA:
@@ -156,7 +156,7 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
     elif file.role == "module":
         yield from _install_module(_module(file).partition(".")[0], facts)
     else:
-        text = f"No package lists {file.path}: find out what put it there, and remove it or replace it"
+        text = f"No package lists {file.path}: find out where it comes from, and remove or replace it"
         yield Fix(text=text)
 
 

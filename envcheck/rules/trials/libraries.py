@@ -20,18 +20,17 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     """A framework loads other libraries than its files predict.
 
     What it checks
-        With --deep: for each of CUDA's libraries in the memory map of the process in which the
-        framework ran, whether it is the file that following its binaries, the loader's search and its
-        own preloading predicts.
+        With --deep: that each CUDA library in the memory map of the framework's process is the file
+        that its binaries, the loader's search and its own preloading predict.
 
     Why it matters
-        It is a remark. What was predicted is what the other checks judged; where the process holds
-        another file, their answers are about the wrong one. Something at run time chooses: another
-        package that was imported first, a variable, a .pth file, an importing program's own libraries.
+        The other checks are about the predicted files; if the process uses another one, they are about
+        the wrong file. Another package that was imported first, a variable, a .pth file or the
+        libraries of the importing program can cause it. This is a note, not a fault.
 
     How to fix
-        Nothing, if the file that is loaded is a fitting one. Else remove the copy that wins, or what
-        puts it first (LD_LIBRARY_PATH, LD_PRELOAD, a .pth file).
+        Nothing, if the loaded file fits. Otherwise remove that copy, or what puts it first
+        (LD_LIBRARY_PATH, LD_PRELOAD, a .pth file).
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -51,7 +50,7 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     return Outcome(
         status="note",
         title=f"{named(framework)} loaded another {names} than its files predict",
-        message="What was loaded is what counts: the search at run time was another than the one that was followed.",
+        message="The loaded files count: at run time the search differed from the predicted one.",
         evidence=tuple(
             part
             for library in differing

@@ -498,15 +498,13 @@ def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markup
     assert status(REQUIREMENT, requiring(*of_conda)) is None
 
 
-@pytest.mark.parametrize(
-    ("version", "said"), [("1.12", "1.12 is imported from"), ("", "a copy of unknown version is imported from")]
-)
+@pytest.mark.parametrize(("version", "said"), [("1.12", "1.12 is"), ("", "a copy of unknown version is")])
 @pytest.mark.parametrize(("led_by", "word"), [("PYTHONPATH", "PYTHONPATH"), ("user site", "PYTHONNOUSERSITE=1")])
 def test_the_copy_that_is_imported_counts(version: str, said: str, led_by: str, word: str) -> None:
     first = dist("sympy", version, path="/x/sympy", led_by=led_by)
     good, bad_one = dist("sympy", "1.13.1"), dist("sympy", "1.11")
     check = check_of(REQUIREMENT, on(requiring(first, good)))
-    assert (check.status, f"{said}, imported from /x (by {led_by})" in check.message) == ("warn", True)
+    assert (check.status, f"{said} imported from /x (by {led_by})" in check.message) == ("warn", True)
     assert [word in fix.command for fix in check.fixes] == [True]
     both = check_of(REQUIREMENT, on(requiring(first, bad_one))).fixes
     assert [(word in fix.command, fix.command[-1], fix.continues) for fix in both] == [

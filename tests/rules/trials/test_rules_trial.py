@@ -115,7 +115,7 @@ def test_a_later_operation_that_fails_is_a_failure_too() -> None:
     error = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED (in a convolution)"
     check = check_of("framework-cannot-use-gpu", tried(torch(trial=ran(error=error))))
     assert check.status == "fail"
-    assert "reaches the GPU, and fails there" in check.title
+    assert "reaches the GPU but fails there" in check.title
     assert check.message == error
 
 
