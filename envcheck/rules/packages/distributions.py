@@ -53,17 +53,16 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         of tests, caches and scripts do not count.
 
     Why it matters
-        What pip, uv, conda and the packages themselves believe to be installed comes from these
-        records. Two of one package mean that parts of two versions lie in one folder, or that one
-        version is believed to be there and another is; an unreadable one breaks `pip install`
-        and every program that asks for its version; and a library that is listed and gone will be
-        missed when it is loaded.
+        pip, uv, conda and the packages themselves rely on these records. Two records of one package
+        mean that one folder mixes two versions, or that another version is installed than recorded.
+        An unreadable record breaks `pip install` and every program that asks for the version. A
+        listed library that is missing fails when it is loaded.
 
     How to fix
         Install the damaged package again, in the same version, with the tool that installed it; no
-        other package needs to change. Where it is there twice, remove it until nothing of it is
-        left, then install it again. What an installation left behind can be
-        deleted; if nothing else of the package is there, install it again.
+        other package needs to change. If it is installed twice, remove it until nothing is left,
+        then install it again. Leftovers of an interrupted installation can be deleted; if nothing
+        else of the package is left, install it again.
 
     Sources
         Recording installed projects, PyPA:
@@ -87,7 +86,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     names = list(dict.fromkeys(finding.what for finding in serious or found))
     return Outcome(
         status="fail" if fatal else "warn" if serious else "note",
-        title=_title(names) if serious else "An installation that was broken off left something behind",
+        title=_title(names) if serious else "An interrupted installation left files behind",
         message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
         fixes=_all_of(environment, (), serious or found),

@@ -24,14 +24,13 @@ def environment_broken(environment: Environment, _facts: Facts) -> Outcome | Non
     """The Python environment is broken, or cannot be examined.
 
     What it checks
-        Whether what is judged is an environment at all, and a whole one: its interpreter is there,
-        the Python that it was made from still exists, and its files can be read. Nothing of it is
-        started.
+        That the judged environment is complete: its interpreter exists, the Python that it was made
+        from exists, and its files can be read. Nothing of it is started.
 
     Why it matters
         A virtual environment is a folder of links to the Python that made it. When that Python is
-        removed or updated, nothing in the environment runs any more. And what cannot be read cannot
-        be judged: a report about it would be a report about nothing.
+        removed or updated, nothing in the environment runs any more. An environment that cannot be
+        read cannot be judged.
 
     How to fix
         A virtual environment that lost its Python: link it to another Python of the same minor version,
@@ -96,15 +95,15 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge.
 
     What it checks
-        Whether a framework that envcheck knows is installed in the environment that is judged, and
-        if not, whether another environment that was found has one. It is a remark, not a fault.
+        That the judged environment has a framework that envcheck knows; otherwise, whether another
+        environment has one. It is a note, not a fault.
 
     Why it matters
-        The verdict then says nothing about frameworks: the one that matters may lie in another
-        environment than the one that was chosen.
+        Without one, the verdict says nothing about frameworks: the one that matters may be in another
+        environment.
 
     How to fix
-        Activate the environment that is meant, or name its interpreter: `envcheck check --python
+        Activate the right environment, or name its interpreter: `envcheck check --python
         PATH`.
 
     Sources
@@ -155,18 +154,18 @@ def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
 
 @rule(layer="framework", per="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The Python version is none that the framework's release has wheels for.
+    """The framework's release has no wheels for this Python version.
 
     What it checks
-        The environment's Python against the versions for which the installed release of PyTorch,
-        TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI.
+        That the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI
+        for the environment's Python.
 
     Why it matters
-        A build made elsewhere, or carried over from another Python, may work or fail on import; its
-        companions (torchvision, triton, extensions) will have no wheels for that Python either.
+        A custom build, or one that was copied from another Python, may work or fail on import.
+        Related packages (torchvision, triton, extensions) have no wheels for that Python either.
 
     How to fix
-        Make an environment with a Python that the release supports, or install a release that
+        Create an environment with a Python that the release supports, or install a release that
         supports this Python.
 
     Sources
@@ -196,19 +195,19 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     """An installed package does not admit the environment's Python.
 
     What it checks
-        `Requires-Python` in the metadata of the frameworks and of the packages that they require
-        against the version of the environment's Python. A framework for a newer Python is a failure,
-        everything else a warning.
+        That the frameworks and the packages that they require support the environment's Python, by
+        `Requires-Python` in their metadata. A framework for a newer Python is a failure, everything
+        else a warning.
 
     Why it matters
-        An installer would have refused the package. It comes about when an environment is copied to
-        another Python, or when PYTHONPATH or a `.pth` file leads to packages of another one: code for
-        a newer Python is a syntax error here, and compiled modules of another Python are not found.
+        An installer would have refused the package. It happens when an environment is copied to
+        another Python, or when PYTHONPATH or a `.pth` file leads to packages of another Python: code
+        for a newer Python is a syntax error, and compiled modules of another Python are not found.
 
     How to fix
-        Of packages for a newer Python, remove them and install them again with this one: the installer
-        then chooses releases that admit it. Where this Python is too new, create an environment with
-        an older one.
+        Remove packages for a newer Python and install them again with this one: the installer then
+        chooses releases that support it. If this Python is too new, create an environment with an
+        older one.
 
     Sources
         Core metadata, Requires-Python, PyPA:
@@ -222,13 +221,13 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
         return None
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
-        return passed(f"The frameworks and what they require admit Python {python}", decided_by="declared")
+        return passed(f"The frameworks and their requirements support Python {python}", decided_by="declared")
     frameworks = {each.name for each in frameworks_in(environment) if leads(each, facts.tables) and not imported(each)}
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
     names = [each.name for each in refusing]
     said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
-    text = f"Remove what does not admit Python {python}, and install releases that do"
+    text = f"Remove packages that do not support Python {python}, and install releases that do"
     anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
     again = install(facts, names, text, How(owner=names[0]), remove=names)
     return Outcome(

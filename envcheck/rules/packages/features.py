@@ -34,7 +34,7 @@ def _packages(environment: Environment) -> Iterator[Framework | Distribution]:
 
 
 def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Choose what this GPU has: float16, another attention, another quantisation; or a newer GPU"),)
+    return (Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),)
 
 
 @rule(layer="gpu", per="environment", remedy=_use_what_it_has, explains=("gpu-code-missing",))
@@ -42,17 +42,17 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
     """A package or number format needs a newer GPU.
 
     What it checks
-        The compute capability of the GPUs against the least one that is documented for flash-attn,
-        xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. In text and trials: lines
-        that say so, of bfloat16, FP8, FlashAttention and others.
+        That the GPUs have the minimum compute capability that is documented for flash-attn, xFormers,
+        bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about bfloat16, FP8,
+        FlashAttention and others are read from text and tests.
 
     Why it matters
         Some kernels use instructions that older GPUs do not have: bfloat16 from compute capability 8.0
         on, FP8 from 8.9 on, FlashAttention-2 from 8.0 on. No build and no driver adds them.
 
     How to fix
-        Choose what the GPU has: float16 in place of bfloat16, another attention (PyTorch's own,
-        xFormers), another quantisation. Or use a newer GPU.
+        Choose what the GPU supports: float16 instead of bfloat16, another attention (PyTorch's own,
+        xFormers), another quantization. Or use a newer GPU.
 
     Sources
         CUDA, features by compute capability:
@@ -79,7 +79,7 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
         ),
         confidence=row.confidence,
         sources=facts.tables.cite(row),
-        fixes=(Fix(text=f"Use what this GPU has: switch {record.name} off in the program, or take {change}"),),
+        fixes=(Fix(text=f"Switch {record.name} off in the program, or use {change}"),),
     )
 
 
@@ -89,7 +89,7 @@ def _supported(environment: Environment, facts: Facts) -> Outcome | None:
     if not records or not all(_rows(each, facts) for each in records):
         return None
     names = ", ".join(dict.fromkeys(each.name for each in records))
-    return passed(f"{names} can be used on the GPUs here")
+    return passed(f"The GPUs support {names}")
 
 
 def _rows(record: Framework | Distribution, facts: Facts) -> tuple[ReleaseRow, ...]:
