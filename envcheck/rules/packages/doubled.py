@@ -98,8 +98,9 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
 
     Why it matters
         The one that was installed last overwrites the other; often that is the CPU package, as a
-        requirement of another package. Sessions then run on the CPU with just a warning ("Specified provider
-        'CUDAExecutionProvider' is not in available provider names"). Removing one breaks the other.
+        requirement of another package. Sessions then run on the CPU with just a warning
+        ("Specified provider 'CUDAExecutionProvider' is not in available provider names"). Removing one
+        breaks the other.
 
     How to fix
         Remove all of them, then install onnxruntime-gpu only. Packages that require the CPU package
