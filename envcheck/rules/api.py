@@ -179,7 +179,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule's declaration; as a decorator it takes the function that judges a subject."""
 
     layer: Layer
-    scope: Scope
+    scope: Scope = "env"
     per: Per = "machine"
     required: bool = False
     """Whether the verdict is unknown while this rule cannot be decided."""

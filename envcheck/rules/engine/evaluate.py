@@ -19,7 +19,7 @@ from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
-from envcheck.rules.facts.frameworks import gives_the_gpu, importance, leads, of, place_of
+from envcheck.rules.facts.frameworks import frameworks_in, gives_the_gpu, importance, leads, place_of
 from envcheck.rules.facts.measurements import measured_as
 from envcheck.rules.facts.needs import lookup, refused, unanswered
 from envcheck.rules.messages.observed import Met, problems_met
@@ -157,7 +157,7 @@ def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> 
         return None
     environment, framework = said.subject.environment, said.subject.framework
     family = {framework.name, framework.extends}
-    family |= {each.name for each in of(environment) if each.extends in family - {None}}
+    family |= {each.name for each in frameworks_in(environment) if each.extends in family - {None}}
     keys = {f"{environment.key}:{name}" for name in family}
     text = " ".join(line.value for line in said.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
@@ -272,11 +272,7 @@ def describe(subject: Subject) -> checks.Subject:
     """The subject as the report names it."""
     if isinstance(subject, Gpu):
         return checks.Subject(
-            kind="gpu",
-            key=subject.key,
-            index=subject.index,
-            uuid=subject.uuid,
-            pci_bus_id=subject.pci_bus_id,
+            kind="gpu", key=subject.key, index=subject.index, uuid=subject.uuid, pci_bus_id=subject.pci_bus_id
         )
     if isinstance(subject, Environment):
         return checks.Subject(kind="environment", key=subject.key, path=subject.prefix, environment=subject.key)

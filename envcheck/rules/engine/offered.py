@@ -20,6 +20,7 @@ from envcheck.rules.engine.apart import newer_releases, two_environments
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.packages.redirected import way_back
 from envcheck.snapshot import Distribution, Environment, Snapshot
@@ -222,7 +223,7 @@ def _with_risk(tried: Tried) -> Way:
     said = [*_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
     unknown = [name for name in tried.judged.after.unknown if name in _installed_by(tried.way)]
     if unknown:
-        said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{_more(unknown)}")
+        said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
     last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
     risk = "; ".join(filter(None, (tried.way[last].risk, *said)))
     return tuple(
@@ -238,12 +239,8 @@ def _installed_by(way: Way) -> set[str]:
 def _moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
     changed = [f"{name} {before} to {_release(after)}" for name, before, after in moved if before and before != after]
     added = [name for name, before, _ in moved if not before]
-    said = [f"changes {', '.join(changed[:_NAMED])}{_more(changed)}"] if changed else []
-    return [*said, *([f"adds {', '.join(added[:_NAMED])}{_more(added)}"] if added else [])]
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    said = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
+    return [*said, *([f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else [])]
 
 
 def _release(version: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.compat.tables import Machine, RoleRow, Tables, is_named
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.snapshot import Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CodeTarget
 
 _COMPILES = ("jax", "cupy", "amd-cupy")
@@ -65,13 +65,26 @@ def compiles_its_code(framework: Framework) -> bool:
 
 def extended(subject: FrameworkSubject) -> Framework | None:
     """The framework that it is an extension of, where that is in its environment."""
-    name = subject.framework.extends
-    return next((each for each in of(subject.environment) if each.name == name), None) if name else None
+    return framework_named(subject.framework.extends, subject.environment)
 
 
-def of(environment: Environment) -> tuple[Framework, ...]:
+def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
     """The frameworks of an environment."""
-    return environment.frameworks.items if environment.frameworks else ()
+    return environment.frameworks.items if environment and environment.frameworks else ()
+
+
+def framework_named(name: str | None, environment: Environment | None) -> Framework | None:
+    return next((each for each in frameworks_in(environment) if each.name == name), None)
+
+
+def distributions_in(environment: Environment | None) -> tuple[Distribution, ...]:
+    """The installed packages of an environment, as far as their metadata was read."""
+    return (environment.distributions if environment else None) or ()
+
+
+def installed(environment: Environment | None, name: str) -> Distribution | None:
+    """The distribution of that normalised name."""
+    return next((each for each in distributions_in(environment) if each.name == name), None)
 
 
 def module_of(framework: Framework) -> str:
@@ -85,7 +98,7 @@ def others_on_cuda(subject: FrameworkSubject, tables: Tables) -> tuple[Framework
     own = (subject.framework.name, subject.framework.extends)
     return tuple(
         each
-        for each in of(subject.environment)
+        for each in frameworks_in(subject.environment)
         if each.name not in own and leads(each, tables) and each.cpu_only is False and not each.hip
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Status
 from envcheck.compat.relations.libraries import cuda_majors
@@ -133,6 +134,10 @@ def others_of(load: Load, facts: Facts) -> tuple[Library, ...]:
     """Copies of another major of a library that is missing."""
     name = name_in(load)
     return tuple(library for library in copies(facts) if name and _other_major(library, name))[:_SHOWN]
+
+
+def folder_of(path: str | None) -> str:
+    return str(PurePosixPath(path or "").parent)
 
 
 def copies(facts: Facts) -> tuple[Library, ...]:

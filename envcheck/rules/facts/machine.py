@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
-from envcheck.checks import DecidedBy
+from envcheck.checks import LONGEST_TITLE, DecidedBy
 from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
 from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Doubt, Facts, Outcome
@@ -109,7 +109,19 @@ def counted(gpus: Iterable[Gpu]) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {noun if count == 1 else several}"
+
+
+def and_more(names: Sized, shown: int = 1) -> str:
+    """How many names are left out after the first ``shown``: `` and 3 more``."""
+    return f" and {len(names) - shown} more" if len(names) > shown else ""
+
+
+def title_of_first(title: str, found: Sized) -> str:
+    """The title for the first of several findings, with the number of the others."""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return title[: LONGEST_TITLE - len(more)] + more
 
 
 _DRIVER_SOURCES = ("nvml", "cuda")

@@ -51,7 +51,6 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     needs=("framework.cpu_only",),
     arises=_gpu_is_here_or_wanted,
@@ -63,19 +62,18 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework was installed as a build for the CPU only.
 
     What it checks
-        On a system with an NVIDIA GPU: whether the framework's files say that it was built without
-        CUDA (torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
-        package), or for ROCm; whether JAX has a CUDA plug-in, and ONNX Runtime a provider for CUDA.
-        Where a pasted text lists no GPUs: the same, if the text shows that CUDA is wanted (a driver,
-        CUDA's libraries among the packages, an error that speaks of CUDA).
-        Where no GPU is in sight, a CPU build is a note.
-        A CPU build of PyTorch fails. So does one of another framework that is there alone. Beside a
-        framework that is built for CUDA it is a warning, and for ONNX Runtime, which many packages
-        bring along for the CPU on purpose, a note.
+        That on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or ROCm
+        (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
+        package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text without
+        GPUs is treated alike if it shows that CUDA is wanted (a driver, CUDA libraries among the
+        packages, an error about CUDA). Without any GPU, a CPU build is a note.
+        A CPU build of PyTorch is a failure, and so is one of another framework if it is the only one.
+        Next to a framework that is built for CUDA it is a warning; for ONNX Runtime, which many
+        packages require for the CPU on purpose, a note.
 
     Why it matters
-        Such a build never uses the GPU, and mostly does not complain: it computes on the CPU. It is
-        what an index without CUDA builds, a resolver's choice, or another platform's default gives.
+        Such a build never uses the GPU and usually does not complain: it computes on the CPU. Causes
+        are an index without CUDA builds, a resolver's choice, or another platform's default.
 
     How to fix
         Install the CUDA build over it: PyTorch from its own index, for a CUDA version that the driver
@@ -141,8 +139,8 @@ def _without_cuda(framework: Framework) -> str:
         return f"{named(framework)} has no CUDA plug-in here."
     if framework.providers is not None:
         if "CUDA" in framework.providers:
-            return f"{named(framework)} is a build for the CPU; the provider for CUDA beside it is another package's."
-        return f"{named(framework)} has no provider for CUDA here, only: {', '.join(framework.providers)}."
+            return f"{named(framework)} is a CPU build; the CUDA provider next to it belongs to another package."
+        return f"{named(framework)} has no CUDA provider, only: {', '.join(framework.providers)}."
     return f"{named(framework)} was built without CUDA."
 
 
@@ -166,7 +164,6 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     needs=("framework.gpu_code",),
     arises=_cuda_build_on_gpus,
@@ -175,14 +172,14 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     remedy=install_other_release,
 )
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework's build holds no code for the GPU.
+    """A framework's build has no code for the GPU.
 
     What it checks
-        What the build was compiled for (the list inside its library, the GPU code in its binaries, else
-        what is known of the release) against the compute capability of every GPU that programs here
-        can reach. Native code runs on its own compute capability and on higher minor ones of the same
-        major; PTX runs on anything newer, after the driver has compiled it. For an extension, and for
-        a framework that compiles most of its code when it is needed (JAX, CuPy), it is a warning.
+        That the build has code for every GPU that programs can reach, by the list inside its library,
+        the GPU code in its binaries, or else the known release. Native code runs on its own compute
+        capability and on higher minor versions of the same major one; PTX runs on anything newer,
+        after the driver has compiled it. For extensions, and for frameworks that compile most of
+        their code at run time (JAX, CuPy), it is a warning.
 
     Why it matters
         Without code for the GPU the first operation fails with "no kernel image is available for
@@ -201,9 +198,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not known:
         text = "the compute capability of the GPUs is not known"
         missing = (Missing(fact="gpu.compute_capability"),)
-        return Outcome(
-            status="unknown", title="Whether it holds code for the GPU is not known", message=text, missing=missing
-        )
+        return Outcome(status="unknown", title=_NOT_KNOWN, message=text, missing=missing)
     proven = gpus_it_ran_on(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
     lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
@@ -227,7 +222,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-_NOT_KNOWN = "Whether it holds code for the GPU is not known"
+_NOT_KNOWN = "Not known whether it has code for the GPU"
 
 
 def _base_lacks_it_too(
@@ -255,11 +250,7 @@ def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: Compute
 
 
 def _lacking(
-    subject: FrameworkSubject,
-    lacking: tuple[tuple[Gpu, Fit], ...],
-    total: int,
-    held: Evidence,
-    facts: Facts,
+    subject: FrameworkSubject, lacking: tuple[tuple[Gpu, Fit], ...], total: int, held: Evidence, facts: Facts
 ) -> Outcome:
     """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
     framework = subject.framework

@@ -43,7 +43,6 @@ def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="driver",
-    scope="env",
     per="framework",
     needs=("framework.cuda",),
     arises=_starts_cuda_itself,
@@ -55,15 +54,13 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is too old for the CUDA version that a framework was built with.
 
     What it checks
-        The driver's release against the least one that NVIDIA states for the CUDA version of the
-        framework's build; for all but long outdated versions that is the least of the CUDA major
-        version. Where a GPU's code is only there as PTX, the driver must also be as new as the
-        toolkit that wrote it. A CUDA toolkit on the machine does not matter here: wheels bring
-        their own libraries.
+        That the driver is at least the minimum that NVIDIA states for the framework's CUDA version;
+        except for very old versions, that is the minimum of the CUDA major version. If the build has
+        only PTX for a GPU, the driver must also be as new as the toolkit that wrote it. An installed
+        CUDA toolkit does not matter: wheels contain their own libraries.
 
     Why it matters
-        The CUDA runtime in the framework refuses to start on an older driver; the framework then
-        sees no GPU.
+        The framework's CUDA runtime does not start on an older driver, and the framework finds no GPU.
 
     How to fix
         Install the framework's build for a CUDA version that the driver runs (no root needed), or
@@ -81,7 +78,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     evidence = (
         seen(f"CUDA of {framework.name}", framework, "cuda"),
         _release_evidence(driver, facts),
-        *((seen("CUDA that the driver speaks", driver, "cuda"),) if driver.cuda else ()),
+        *((seen("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
     )
     title = f"Driver {number} runs CUDA {cuda} of {named(framework)}"
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
@@ -93,7 +90,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not fit.bad and not leads(framework, facts.tables):
         return None
     if not fit.bad:
-        return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
+        return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
     title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework, facts)
     return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
@@ -102,8 +99,8 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
     """Skipped where there is no driver; unknown where one could not be read, or its release is none."""
     if release_text(facts) is not None:
-        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a version that can be read"
-        return Outcome(status="unknown", title="Whether the driver fits is not known", message=text)
+        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a readable version"
+        return Outcome(status="unknown", title="Not known whether the driver is new enough", message=text)
     title = "Not compared with a driver"
     if driver.installed is False:
         missing = (Missing(fact="driver.release"),)
@@ -125,7 +122,7 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
     """Where no driver runs, the libraries on disk stand for it."""
     if driver.release or facts.own_gpus:
         return ""
-    text = " No driver is running here: its library on disk was taken."
+    text = " No driver is running: the version of its library on disk was used."
     return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
 
 
@@ -152,28 +149,25 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
 
 @rule(
     layer="driver",
-    scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
     arises=_leads_beside_a_driver,
     yields_to=("driver-too-old",),
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The driver is older than a framework's CUDA version, and runs it all the same.
+    """The driver is older than a framework's CUDA version but runs it.
 
     What it checks
-        Whether the CUDA version that the driver speaks is older than the framework's, within the
-        same major version. It is a remark, not a fault.
+        That the driver supports the framework's CUDA minor version. It is a note, not a fault.
 
     Why it matters
-        Minor-version compatibility makes such a pair work. What it leaves out: PTX written by the
-        newer toolkit cannot be compiled by the older driver (code that is generated at run time,
-        GPUs without native code in the build), and features that need the newer driver fail with
-        an error of their own. XLA compiles more slowly.
+        Minor-version compatibility makes such a pair work, with limits: the older driver cannot
+        compile PTX of the newer toolkit (code that is generated at run time, GPUs without native code
+        in the build), features that need the newer driver fail, and XLA compiles more slowly.
 
     How to fix
-        Nothing needs to be done. To be rid of the limits, update the driver, or install the build
-        for a CUDA version that the driver speaks.
+        Nothing needs to be done. To remove the limits, update the driver, or install a build for a
+        CUDA version that the driver supports.
 
     Sources
         Minor-version compatibility:
@@ -189,9 +183,9 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     return Outcome(
         status="note",
         title=f"Driver {number} is older than CUDA {cuda} of {framework.name}, which works",
-        message=f"It speaks CUDA {speaks(facts)}; minor-version compatibility covers the rest, PTX excepted.",
+        message=f"It supports CUDA {speaks(facts)}; minor-version compatibility covers the rest except PTX.",
         evidence=(
             seen(f"CUDA of {framework.name}", framework, "cuda"),
-            Evidence(what="CUDA that the driver speaks", value=str(speaks(facts)), source="driver"),
+            Evidence(what="CUDA that the driver supports", value=str(speaks(facts)), source="driver"),
         ),
     )

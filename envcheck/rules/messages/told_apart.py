@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.compat.tables import Tables
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot
@@ -103,7 +104,7 @@ def _majors(snapshot: Snapshot, tables: Tables) -> Iterator[int]:
     for distribution in _distributions(snapshot):
         yield from _major(cuda_of_wheel(distribution))
     for environment in _environments(snapshot):
-        for framework in environment.frameworks.items if environment.frameworks else ():
+        for framework in frameworks_in(environment):
             yield from _major(framework.cuda)
 
 

@@ -11,7 +11,7 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.driver import release_text
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
 from envcheck.snapshot import Environment, Platform, Snapshot
 
@@ -99,7 +99,7 @@ def _in_environment(environment: Environment) -> Iterator[Present]:
 
 
 def _frameworks(environment: Environment) -> Iterator[Present]:
-    for framework in of(environment):
+    for framework in frameworks_in(environment):
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():
             if version:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from packaging.utils import canonicalize_name
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.names import rows_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import of
-from envcheck.rules.facts.releases import rows_named
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.frameworks.cuda_wanted import signs
 from envcheck.snapshot import Distribution, Environment, Framework
 
@@ -95,7 +95,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
 
 def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
     """What uses GPUs, each once."""
-    items: list[Framework | Distribution] = [*of(environment), *(environment.distributions or ())]
+    items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     met: set[str] = set()
     for item in items:
         name = canonicalize_name(item.name)
@@ -106,7 +106,7 @@ def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
     name = canonicalize_name(item.name)
-    return [row for row in rows_named(facts.tables, _SAME_AS.get(name, name)) if row.cuda and row.os]
+    return [row for row in rows_of(facts.tables, _SAME_AS.get(name, name)) if row.cuda and row.os]
 
 
 def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from envcheck.checks import Status
 from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
     Fault,
@@ -132,7 +132,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def _missing_path(variable: SetVariable, facts: Facts) -> Fault | None:
     """A path that does not exist, unless it stops a framework, whose rule reports it."""
     row = variable.row
-    frameworks = of(facts.environment) if facts.environment else ()
+    frameworks = frameworks_in(facts.environment) if facts.environment else ()
     if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
         return None
     found = fault(variable, facts)

@@ -115,7 +115,7 @@ def test_a_later_operation_that_fails_is_a_failure_too() -> None:
     error = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED (in a convolution)"
     check = check_of("framework-cannot-use-gpu", tried(torch(trial=ran(error=error))))
     assert check.status == "fail"
-    assert "reaches the GPU, and fails there" in check.title
+    assert "reaches the GPU but fails there" in check.title
     assert check.message == error
 
 
@@ -310,7 +310,7 @@ def in_map(path: str, version: str | None = "9.1.0") -> tuple[Loaded, ...]:
 
 def test_the_library_that_was_predicted_is_the_one_in_the_map() -> None:
     check = check_of("loaded-library-differs", tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(LIBRARY)))))
-    assert (check.status, check.title) == ("pass", "torch 2.5.1+cu124 loaded 1 library where its files predict them")
+    assert (check.status, check.title) == ("pass", "torch 2.5.1+cu124 loaded 1 library from where its files predict")
 
 
 def test_another_library_in_the_map_is_a_note_with_both_paths() -> None:
