@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import msgspec
 
 from envcheck.checks import ASSUMED, ASSUMPTION, Check, Evidence, Status, Subject
-from envcheck.compat.tables import Tables
+from envcheck.compat.matrix import Matrix
 from envcheck.components import Component
 from envcheck.errors import UsageError
 from envcheck.snapshot import (
@@ -185,14 +185,14 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
 _ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
 
 
-def held_together(tables: Tables, assumed: Sequence[Component]) -> tuple[Check, ...]:
+def held_together(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:
     """One check where both are stated; none where they do not fit, which a rule says better."""
     asked = [component for component in assumed if component.name in _ASKED]
     if not {"gpu", "driver"} <= {component.name for component in asked}:
         return ()
     from envcheck.compat.question.asking import ask  # noqa: PLC0415 - few assume anything
 
-    answer = ask(tables, asked)
+    answer = ask(matrix, asked)
     if answer.verdict == "incompatible":
         return ()
     known = answer.verdict == "compatible"

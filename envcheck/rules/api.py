@@ -28,8 +28,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
-from envcheck.compat.tables import Os, Tables
+from envcheck.compat.tables import Os
 from envcheck.enrich.complete import driver_os
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
 
@@ -44,7 +45,7 @@ class Facts(msgspec.Struct, frozen=True):
     """All that a rule may look at besides its subject."""
 
     snapshot: Snapshot
-    tables: Tables
+    tables: Matrix
     about: tuple[str, ...] = ()
     """Names of the frameworks that a remedy is for; empty for rules."""
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.compat.load import tables
-from envcheck.compat.names import canonical, known_versions
+from envcheck.compat.load import load_matrix
+from envcheck.compat.names import canonical
 from envcheck.compat.question.asking import ask
 from envcheck.compat.question.decision import decide
 from envcheck.compat.question.reading import gpu_of
@@ -16,7 +16,7 @@ from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 from tests.thorough import examples
 
-MATRIX = tables()
+MATRIX = load_matrix()
 FIXED = ("os", "machine")
 
 DRIVERS = sorted(
@@ -37,7 +37,7 @@ def component(name: str, values: list[str]) -> st.SearchStrategy[Component]:
 
 
 def versions(name: str) -> list[str]:
-    found = [str(version) for version in known_versions(MATRIX, name)]
+    found = [str(version) for version in MATRIX.known_versions(name)]
     return [*found, *(text.rpartition(".")[0] for text in found if text.count(".") > 1)] or ["1.0"]
 
 

@@ -11,7 +11,7 @@ from envcheck.cli.asking import baseline, overlays
 from envcheck.cli.page import deliver
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import quantities
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
@@ -59,7 +59,7 @@ def _request(options: Namespace) -> Request:
 
 
 def _quantities(names: Sequence[str] | None) -> tuple[str, ...]:
-    known = quantities(tables())
+    known = quantities(load_matrix())
     for name in names or ():
         if name not in known:
             raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")

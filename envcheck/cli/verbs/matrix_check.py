@@ -9,7 +9,7 @@ from argparse import Namespace
 
 from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.question.asking import ask
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.components import parse_components
@@ -27,7 +27,7 @@ def run(options: Namespace) -> int:
     """Print the answer; the exit status is its verdict. Raises UsageError for what is no question."""
     folders = overlays(options)
     components = [component for text in options.components for component in parse_components(text)]
-    answer = ask(tables(folders), components)
+    answer = ask(load_matrix(folders), components)
     if options.format == "json":
         from envcheck.report import fit_json
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.question.lookup import Page, look_up
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
@@ -18,7 +18,7 @@ def run(options: Namespace) -> int:
     """Print what is known; the exit status says whether anything is. Raises UsageError for what names none."""
     folders = overlays(options)
     component = _one_component(options.component)
-    found = look_up(tables(folders), component)
+    found = look_up(load_matrix(folders), component)
     if options.format == "json":
         from envcheck.report import fit_json
 

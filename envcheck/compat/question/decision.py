@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from envcheck.compat.names import PLATFORM, canonical, known_versions, named_versions
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import PLATFORM, canonical
 from envcheck.compat.question.candidates import TORCH
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.judging import ENGINE, judge
@@ -18,7 +19,6 @@ from envcheck.compat.question.question import Judgement, Question, listed, overa
 from envcheck.compat.question.reading import read_question
 from envcheck.compat.relations.fit import Fit, FitVerdict
 from envcheck.compat.specifier import Version
-from envcheck.compat.tables import Tables
 from envcheck.components import Bound, Component
 
 _COMPLETE = ("cuda", "nvcc", TORCH)
@@ -58,7 +58,7 @@ class _Tried(NamedTuple):
 
 
 def choose(
-    tables: Tables,
+    matrix: Matrix,
     components: Sequence[Component],
     question: Question,
     judgements: Sequence[Judgement],
@@ -67,11 +67,11 @@ def choose(
     """Members that fit, or the proof that none does; None where it stays open, or takes more work than ``most``."""
     doubts = [set(judgement.about) for judgement in judgements if judgement.fit.verdict == "unknown"]
     doubtful = set().union(*doubts)
-    families = [family for family in _families(tables, components, question) if family.name in doubtful]
+    families = [family for family in _families(matrix, components, question) if family.name in doubtful]
     if not families or not all(doubt & {family.name for family in families} for doubt in doubts):
         return None
     families.sort(key=lambda family: (len(family.members), family.name))
-    search = _Search(tables, most)
+    search = _Search(matrix, most)
     found = search.run(_Tried(tuple(components), [], {}), families)
     if found is not None:
         return Choice(found.components, (_fitting(components, families, found), *found.judgements), found.members)
@@ -83,11 +83,11 @@ def choose(
 class _Search:
     """Puts one member after the other in the place of each family, and goes on only with what may still fit."""
 
-    def __init__(self, tables: Tables, most: int) -> None:
+    def __init__(self, matrix: Matrix, most: int) -> None:
         self.open = False
         """Whether anything was left undecided, or untried."""
         self.refused: list[_Tried] = []
-        self._tables = tables
+        self._tables = matrix
         self._left = most
 
     def run(self, base: _Tried, families: Sequence[_Family]) -> _Tried | None:
@@ -119,16 +119,16 @@ class _Search:
         return _Tried(tuple(changed), judgements, {**base.members, family.name: member})
 
 
-def work(tables: Tables, components: Sequence[Component], question: Question) -> int:
+def work(matrix: Matrix, components: Sequence[Component], question: Question) -> int:
     """What it costs to judge a question once."""
-    return _work(list(_families(tables, components, question)))
+    return _work(list(_families(matrix, components, question)))
 
 
 def _work(families: Sequence[_Family]) -> int:
     return _ONE_TRIAL + sum(len(family.members) for family in families)
 
 
-def _families(tables: Tables, components: Sequence[Component], question: Question) -> Iterator[_Family]:
+def _families(matrix: Matrix, components: Sequence[Component], question: Question) -> Iterator[_Family]:
     for place, component in enumerate(components):
         name = canonical(component.name)
         if component.exact is None or (ENGINE in question.versions and name in _ONE_FOR_ALL):
@@ -136,18 +136,18 @@ def _families(tables: Tables, components: Sequence[Component], question: Questio
         if name in ("cuda", "nvcc"):
             members = tuple(str(version) for version in reversed(question.cuda if name == "cuda" else question.nvcc))
         else:
-            members = _members(tables, name, question.versions.get(name, ()))
+            members = _members(matrix, name, question.versions.get(name, ()))
         if len(members) > 1:
             yield _Family(place, name, members)
 
 
-def _members(tables: Tables, name: str, versions: Sequence[Version]) -> tuple[str, ...]:
+def _members(matrix: Matrix, name: str, versions: Sequence[Version]) -> tuple[str, ...]:
     """The releases, or narrower families, that rows name, newest first; none for what is a release itself."""
     family = versions[0] if len(versions) == 1 and versions[0].family else None
     if family is None:
         return ()
     start, local = family.numbers, f"+{family.local}" if family.local else ""
-    named = known_versions(tables, name) if name in _COMPLETE else named_versions(tables, name)
+    named = matrix.known_versions(name) if name in _COMPLETE else matrix.named_versions(name)
     found = [one for one in reversed(named) if one.numbers[: len(start)] == start and len(one.numbers) > len(start)]
     return tuple(f"{one}{local}" for one in found)
 
@@ -192,27 +192,27 @@ class Decision(NamedTuple):
         return overall(judgement.fit for judgement in self.judgements)
 
 
-def decide(tables: Tables, components: Sequence[Component], most: int = MOST_WORK) -> Decision:
+def decide(matrix: Matrix, components: Sequence[Component], most: int = MOST_WORK) -> Decision:
     """Judge a question; raise UsageError for what no question can be made of.
 
     ``most`` is what may be spent on trying members of families.
     """
-    decision = _narrowed(tables, components, most)
+    decision = _narrowed(matrix, components, most)
     if decision.verdict != "compatible":
         return decision
-    left_out, objections = _without_one(tables, decision.question, components, most)
+    left_out, objections = _without_one(matrix, decision.question, components, most)
     doubts = [Judgement(about, _doubt(fit, left_out)) for about, fit in objections]
     return decision._replace(judgements=(*decision.judgements, *doubts), objections=objections)
 
 
-def _narrowed(tables: Tables, components: Sequence[Component], most: int) -> Decision:
-    question = read_question(tables, components)
-    judgements = tuple(judge(tables, question))
+def _narrowed(matrix: Matrix, components: Sequence[Component], most: int) -> Decision:
+    question = read_question(matrix, components)
+    judgements = tuple(judge(matrix, question))
     decision = Decision(question, judgements, _objections(judgements))
-    choice = choose(tables, components, question, judgements, most) if decision.verdict == "unknown" else None
+    choice = choose(matrix, components, question, judgements, most) if decision.verdict == "unknown" else None
     if choice is None:
         return decision
-    narrowed = read_question(tables, choice.components)
+    narrowed = read_question(matrix, choice.components)
     return Decision(narrowed, choice.judgements, _objections(choice.judgements), choice.members)
 
 
@@ -221,7 +221,7 @@ def _objections(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
 
 
 def _without_one(
-    tables: Tables, question: Question, components: Sequence[Component], most: int
+    matrix: Matrix, question: Question, components: Sequence[Component], most: int
 ) -> tuple[str, tuple[Judgement, ...]]:
     """A component without which the rest does not fit: naming it chose another build than the one that is meant.
 
@@ -232,7 +232,7 @@ def _without_one(
     platform = [Component("os", (Bound("==", question.os),)), Component("machine", (Bound("==", question.machine),))]
     named = [component for component in components if canonical(component.name) not in PLATFORM]
     for place in range(len(named) if len(named) > 2 else 0):
-        objections = _narrowed(tables, [*named[:place], *named[place + 1 :], *platform], most).objections
+        objections = _narrowed(matrix, [*named[:place], *named[place + 1 :], *platform], most).objections
         if objections:
             return str(named[place]), objections
     return "", ()

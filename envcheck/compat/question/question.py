@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Version
-from envcheck.compat.tables import GpuRow, Machine, Os, ReleaseRow, Row, Tables
+from envcheck.compat.tables import GpuRow, Machine, Os, ReleaseRow, Row
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
@@ -77,9 +78,9 @@ def soften(fit: Fit) -> Fit:
     return msgspec.structs.replace(fit, verdict="unknown", reason=reason)
 
 
-def retell(tables: Tables, fit: Fit, reason: str, *rows: Row | None) -> Fit:
+def retell(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
     """``fit`` in other words: as sure as it and as ``rows``, and citing both."""
-    own = conclude(tables, fit.verdict, reason, *rows, change=fit.nearest_change)
+    own = conclude(matrix, fit.verdict, reason, *rows, change=fit.nearest_change)
     return msgspec.structs.replace(
         own,
         rows=tuple(dict.fromkeys((*own.rows, *fit.rows))),

@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.compat.tables import Row, Tables
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import Row
 from envcheck.sources import Confidence, Source
 
 FitVerdict: TypeAlias = Literal["compatible", "incompatible", "unknown"]
@@ -37,14 +38,14 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
         return self.verdict == "incompatible"
 
 
-def conclude(tables: Tables, verdict: FitVerdict, reason: str, *rows: Row | None, change: str = "") -> Fit:
+def conclude(matrix: Matrix, verdict: FitVerdict, reason: str, *rows: Row | None, change: str = "") -> Fit:
     """A Fit that cites the rows that decided, and is as trustworthy as the weakest of them."""
     cited = [row for row in rows if row is not None]
     return Fit(
         verdict=verdict,
         reason=reason,
         rows=tuple(dict.fromkeys(row.id for row in cited)),
-        sources=tables.cite(*cited),
+        sources=matrix.cite(*cited),
         nearest_change=change,
         confidence=min((row.confidence for row in cited), key=WEAKEST_FIRST.index, default="high"),
     )

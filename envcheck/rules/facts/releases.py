@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.compat.tables import ReleaseRow, Tables
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import ReleaseRow
 
 
-def rows_named(tables: Tables, name: str) -> list[ReleaseRow]:
+def rows_named(tables: Matrix, name: str) -> list[ReleaseRow]:
     """The rows of a component, in the order of the matrix (oldest release first)."""
     return [row for row in tables.releases if row.name == name]
