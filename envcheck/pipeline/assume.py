@@ -190,7 +190,7 @@ def held_together(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, 
     asked = [component for component in assumed if component.name in _ASKED]
     if not {"gpu", "driver"} <= {component.name for component in asked}:
         return ()
-    from envcheck.compat.question.asking import ask  # noqa: PLC0415 - few assume anything
+    from envcheck.compat.question.answer import ask  # noqa: PLC0415 - few assume anything
 
     answer = ask(matrix, asked)
     if answer.verdict == "incompatible":

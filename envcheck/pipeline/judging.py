@@ -33,7 +33,7 @@ def get_ready(request: Request) -> None:
     _ = known.gpus_by_name, known.component_names
     import_module("packaging.requirements")  # rules parse what distributions require
     if request.assume:
-        import_module("envcheck.compat.question.asking")  # whether what is assumed fits together
+        import_module("envcheck.compat.question.answer")  # whether what is assumed fits together
 
 
 def judge(

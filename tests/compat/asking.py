@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.compat.question.question import Answer
 from envcheck.components import parse_components
 

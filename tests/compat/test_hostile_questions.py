@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 

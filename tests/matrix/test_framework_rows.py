@@ -11,7 +11,7 @@ import pytest
 
 from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, TorchRow
 from envcheck.components import parse_components

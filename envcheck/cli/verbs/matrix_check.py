@@ -10,7 +10,7 @@ from argparse import Namespace
 from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.components import parse_components
 from envcheck.exitcode import ExitCode

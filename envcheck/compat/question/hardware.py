@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.question.question import AskedGpu, BranchHead, Judgement, Question, agree, retell
+from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, retell
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minor_compatible, speaks_at_least
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
@@ -57,22 +57,24 @@ def _oldest(row: ReleaseRow) -> CudaVersion:
 NAME = "cuda-compat"
 
 
-def compat_fits(matrix: Matrix, question: Question, package: CudaVersion) -> Iterator[Judgement]:
+def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:
     """The package beside the system, the GPUs and the driver that were named. (What it needs, its rows say.)"""
     if question.os != "linux":
         verdict: FitVerdict = "unknown" if question.os == "wsl" else "incompatible"
         reason = f"the package of forward compatibility is for Linux, not for {question.os}"
-        yield Judgement((NAME, "os"), conclude(matrix, verdict, reason, *_citable(matrix), change="os linux"))
+        yield conclude(question.matrix, verdict, reason, *_citable(question.matrix), change="os linux").concerning(
+            NAME, "os"
+        )
     for gpu in question.gpus:
-        yield Judgement((NAME, "gpu"), _on_gpu(matrix, package, gpu))
+        yield _on_gpu(question.matrix, package, gpu).concerning(NAME, "gpu")
     if question.drivers:
-        fits = [(str(driver), _over(matrix, package, driver)) for driver in question.drivers]
-        yield Judgement((NAME, "driver"), agree(fits, question.labels["driver"]))
+        fits = [(str(driver), _over(question.matrix, package, driver)) for driver in question.drivers]
+        yield agree(fits, question.labels["driver"]).concerning(NAME, "driver")
 
 
-def replaces_driver(matrix: Matrix, question: Question, package: CudaVersion) -> bool:
+def replaces_driver(question: Question, package: CudaVersion) -> bool:
     """Whether programs find the package's libcuda in place of the driver's."""
-    return all(not judgement.fit.bad for judgement in compat_fits(matrix, question, package)) or not question.drivers
+    return all(not fit.bad for fit in compat_fits(question, package)) or not question.drivers
 
 
 def compat_runs(matrix: Matrix, package: CudaVersion, cuda: CudaVersion) -> Fit:
@@ -150,39 +152,39 @@ def _citable(matrix: Matrix) -> list[Row]:
 T = TypeVar("T")
 
 
-def judge_hardware(matrix: Matrix, question: Question) -> Iterator[Judgement]:
+def hardware_fits(question: Question) -> Iterator[Fit]:
     """Every relation among the hardware, the driver and CUDA that were named."""
     for gpu in question.gpus:
-        yield from _judge_gpu(matrix, question, gpu)
+        yield from _gpu_fits(question, gpu)
     if question.compat:
-        yield from compat_fits(matrix, question, question.compat)
+        yield from compat_fits(question, question.compat)
     for name, members in (("cuda", question.cuda), ("nvcc", question.nvcc)):
         runner = runner_of(question)
         if members and runner:
             versions = question.versions[name] if len(members) == 1 else ()
             release = versions[0].numbers if versions else ()
-            fits = [(str(cuda), runs(matrix, question, cuda, release)) for cuda in members]
-            yield Judgement((runner, name), agree(fits, question.labels[name]))
+            fits = [(str(cuda), runs(question, cuda, release)) for cuda in members]
+            yield agree(fits, question.labels[name]).concerning(runner, name)
 
 
-def _judge_gpu(matrix: Matrix, question: Question, gpu: AskedGpu) -> Iterator[Judgement]:
-    labels = question.labels
+def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
+    matrix, labels = question.matrix, question.labels
     if question.drivers:
         fit = _each(
             question.drivers,
             lambda driver: driver_drives(matrix, gpu.capability, driver, question.os, model=gpu.model),
             labels["driver"],
         )
-        yield Judgement(("driver", "gpu"), fit)
+        yield fit.concerning("driver", "gpu")
     if question.flavour:
         module = module_drives(matrix, gpu.capability, question.flavour, model=gpu.model)
-        yield Judgement(("kernel-module", "gpu"), module)
+        yield module.concerning("kernel-module", "gpu")
     if question.cuda:
         serves = _each(question.cuda, lambda cuda: _served(matrix, gpu.capability, cuda), labels["cuda"])
-        yield Judgement(("cuda", "gpu"), serves)
+        yield serves.concerning("cuda", "gpu")
     if question.nvcc:
         compiles = _each(question.nvcc, lambda cuda: cuda_targets(matrix, gpu.capability, cuda), labels["nvcc"])
-        yield Judgement(("nvcc", "gpu"), compiles)
+        yield compiles.concerning("nvcc", "gpu")
 
 
 def _served(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
@@ -199,22 +201,22 @@ def runner_of(question: Question) -> str | None:
     return "driver" if question.drivers else None
 
 
-def runs(matrix: Matrix, question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> Fit:
+def runs(question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> Fit:
     """Whether what was named runs programs built with ``cuda`` (with this release of it); it must be named."""
-    if question.compat and replaces_driver(matrix, question, question.compat):
-        return compat_runs(matrix, question.compat, cuda)
+    if question.compat and replaces_driver(question, question.compat):
+        return compat_runs(question.matrix, question.compat, cuda)
     return _each(
         question.drivers,
-        lambda driver: driver_runs_cuda(matrix, driver, cuda, question.os, release=release),
+        lambda driver: driver_runs_cuda(question.matrix, driver, cuda, question.os, release=release),
         question.labels.get("driver", ""),
     )
 
 
-def speaks(matrix: Matrix, question: Question) -> tuple[CudaVersion | None, ...]:
+def speaks(question: Question) -> tuple[CudaVersion | None, ...]:
     """The CUDA that each named driver, or the package, speaks: whose PTX it compiles."""
-    if question.compat and replaces_driver(matrix, question, question.compat):
+    if question.compat and replaces_driver(question, question.compat):
         return (question.compat,)
-    return tuple(speaks_at_least(matrix, driver, question.os) for driver in question.drivers)
+    return tuple(speaks_at_least(question.matrix, driver, question.os) for driver in question.drivers)
 
 
 def _each(members: Sequence[T], ask: Callable[[T], Fit], what: str) -> Fit:

@@ -40,10 +40,10 @@ def release_rows(
     parsed = parse_version(version, scheme(canonical(name)))
     if parsed is None:
         return ()
-    question = Question({}, os=os, machine=machine)
-    found = release_candidates(matrix, question, canonical(name), parsed)
+    question = Question(matrix, {}, os=os, machine=machine)
+    found = release_candidates(question, canonical(name), parsed)
     if not found and parsed.local:
-        found = release_candidates(matrix, question, canonical(name), parsed._replace(local=""))
+        found = release_candidates(question, canonical(name), parsed._replace(local=""))
     return found[0].rows if found else ()
 
 

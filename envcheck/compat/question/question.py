@@ -21,14 +21,6 @@ from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 _FEW = 2
 
 
-class Judgement(NamedTuple):
-    """A Fit, and the names of the components that it is about."""
-
-    about: tuple[str, ...]
-    """Two or more for a relation; one where a component itself is not known."""
-    fit: Fit
-
-
 def overall(fits: Iterable[Fit]) -> FitVerdict:
     """Incompatible if any is, else unknown if any is or there is none, else compatible."""
     verdicts = {fit.verdict for fit in fits}
@@ -138,6 +130,7 @@ class Implied(NamedTuple):
 class Question(NamedTuple):
     """Everything that was named. A component that stands for several versions has several members, ascending."""
 
+    matrix: Matrix
     labels: Mapping[str, str]
     """By canonical name, the component as it was written; in the order of writing."""
     os: Os = "linux"
@@ -159,7 +152,7 @@ class Question(NamedTuple):
     """What comes with what was named, where it is not named itself."""
     torch_cuda: Implied | None = None
     """The CUDA of PyTorch's build, where PyTorch is named and only one is meant."""
-    problems: tuple[Judgement, ...] = ()
+    problems: tuple[Fit, ...] = ()
     """What was named and is not known."""
     assumed: Mapping[str, str] = MappingProxyType({})
 

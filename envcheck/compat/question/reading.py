@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.names import SYSTEMS, canonical, scheme
-from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, Judgement, Question
+from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, Question
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
@@ -215,7 +215,7 @@ class _Draft:
         self.fields: dict[str, Any] = {}
         self.versions: dict[str, Any] = {}
         self.gpus: list[AskedGpu] = []
-        self.problems: list[Judgement] = []
+        self.problems: list[Fit] = []
         self.assumed: dict[str, str] = {}
 
     @property
@@ -224,7 +224,7 @@ class _Draft:
         return found
 
     def unknown(self, name: str, reason: str) -> None:
-        self.problems.append(Judgement((name,), Fit(verdict="unknown", reason=reason)))
+        self.problems.append(Fit(verdict="unknown", reason=reason).concerning(name))
 
     def finish(self, labels: dict[str, str]) -> Question:
         if "os" not in self.fields:
@@ -232,6 +232,7 @@ class _Draft:
         if "machine" not in self.fields:
             self.fields["machine"] = self.assumed["machine"] = self._machine(labels)
         return Question(
+            matrix=self.matrix,
             labels=labels,
             gpus=tuple(self.gpus),
             versions=self.versions,

@@ -12,7 +12,7 @@ from envcheck.compat.names import HARDWARE, SYSTEMS, canonical
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
-from envcheck.compat.question.question import AskedGpu, Judgement, Question, agree, listed, readable, retell
+from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, retell
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
@@ -94,29 +94,31 @@ def _overlap(text: str, other_text: str) -> bool:
 # One build of a component against the GPUs that were named: by its documents, and by the code that it holds.
 
 
-def judge_device(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Whether the build runs on each GPU; nothing where its row says nothing of GPUs."""
     for gpu in question.gpus:
-        fit = _documented(matrix, candidate, row, gpu)
+        fit = _documented(question.matrix, candidate, row, gpu)
         if fit is None or (fit.ok and not _bounded(row)):
-            fit = _by_code(matrix, question, candidate, row, gpu) or fit
-            fit = (fit if fit and fit.bad else None) or stack_refuses(matrix, candidate, row, gpu) or fit
+            fit = _by_code(question, candidate, row, gpu) or fit
+            fit = (fit if fit and fit.bad else None) or stack_refuses(question.matrix, candidate, row, gpu) or fit
         if fit is not None:
-            yield Judgement((candidate.name, "gpu"), fit)
+            yield fit.concerning(candidate.name, "gpu")
 
 
-def judge_system(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def system_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Whether the build runs on a Jetson that was named by its system software alone."""
     targets = read_targets(row.targets)
     for system in question.systems:
         capabilities = [one for text in system.row.capabilities if (one := ComputeCapability.parse(text))]
         if question.gpus or candidate.name in SYSTEMS or not targets or not capabilities:
             continue
-        serving = [one for one in capabilities if any(runs_natively(matrix, target, one) for target in targets)]
+        serving = [
+            one for one in capabilities if any(runs_natively(question.matrix, target, one) for target in targets)
+        ]
         listing = listed([one.sm for one in serving or capabilities])
         verdict: FitVerdict = "compatible" if serving else "incompatible"
         reason = f"{candidate.label} holds {'' if serving else 'no '}native code for {listing} of {system.label}"
-        yield Judgement((candidate.name, system.by), conclude(matrix, verdict, reason, row, system.row))
+        yield conclude(question.matrix, verdict, reason, row, system.row).concerning(candidate.name, system.by)
 
 
 def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
@@ -149,27 +151,27 @@ def _newer_than_toolkit(matrix: Matrix, row: ReleaseRow, gpu: AskedGpu) -> bool:
     return cuda is not None and cuda_targets(matrix, gpu.capability, cuda).nearest_change.startswith("CUDA >=")
 
 
-def _by_code(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the GPU code that it holds says. Where no driver is named, one that compiles its PTX is no constraint."""
     targets = read_targets(row.targets)
     if not targets or candidate.cuda:
         return None
     cuda = CudaVersion.parse(row.cuda)
-    spoken: Sequence[CudaVersion | None] = speaks(matrix, question) or (cuda,)
+    spoken: Sequence[CudaVersion | None] = speaks(question) or (cuda,)
     fits = [
-        (str(version), code_runs_on(matrix, targets, gpu.capability, driver_speaks=version, built_with=cuda))
+        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_speaks=version, built_with=cuda))
         for version in spoken
     ]
     fit = agree(fits, question.labels.get("driver", ""))
     if fit.bad and _supported_below(row, gpu, targets):
         return None
-    if fit.ok and not question.drivers and not question.compat and not _native(matrix, targets, gpu):
+    if fit.ok and not question.drivers and not question.compat and not _native(question.matrix, targets, gpu):
         reason = (
             f"{candidate.label} has only PTX for {gpu.label}, for a driver that speaks CUDA {cuda} or newer to compile"
         )
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
-    return retell(matrix, fit, reason, row)
+    return retell(question.matrix, fit, reason, row)
 
 
 def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
@@ -191,37 +193,36 @@ _SETS = SYSTEMS | {"cuda", "deepstream"}
 """Software that is one set of versions: another version of what it brings is not known to work."""
 
 
-def judge_needs(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Every need whose component is named (or comes with one that is), and everything brought that is named too."""
     for key, spec in row.needs.items():
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row speaks of a build for another CUDA
         if key in _DRIVERS:
-            yield from _driver(matrix, question, candidate, row, key)
+            yield from _driver(question, candidate, row, key)
         elif key == "cuda":
-            yield from _cuda(matrix, question, candidate, row)
+            yield from _cuda(question, candidate, row)
         else:
-            yield from _version(matrix, question, candidate, row, canonical(key), spec)
+            yield from _version(question, candidate, row, canonical(key), spec)
     for key, version in row.bundles.items():
         name = canonical(key)
         if name in question.versions and name not in map(canonical, row.needs):
-            yield Judgement((candidate.name, name), _brought(matrix, question, candidate, row, name, version))
+            yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
 
 
-def _version(
-    matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str
-) -> Iterator[Judgement]:
+def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str) -> Iterator[Fit]:
     if name in question.versions:
         fits = [
-            (str(version), _need(matrix, candidate, row, name, spec, version)) for version in question.versions[name]
+            (str(version), _need(question.matrix, candidate, row, name, spec, version))
+            for version in question.versions[name]
         ]
-        yield Judgement((candidate.name, name), agree(fits, question.labels.get(name, name)))
+        yield agree(fits, question.labels.get(name, name)).concerning(candidate.name, name)
     elif name in question.implied:
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
-            fit = _need(matrix, candidate, row, name, spec, implied.version)
+            fit = _need(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
-            yield Judgement((candidate.name, implied.by), retell(matrix, fit, reason, row, implied.row))
+            yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
 
 def _need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
@@ -233,17 +234,17 @@ def _need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, name: str, spec
     return conclude(matrix, verdict, f"{candidate.label} needs {wanted}; {which}", row, change=wanted)
 
 
-def _driver(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow, key: str) -> Iterator[Judgement]:
+def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str) -> Iterator[Fit]:
     windows = _DRIVERS[key]
     if not question.drivers or windows not in (None, question.windows_driver):
         return
-    fits = [(str(driver), _driver_need(matrix, candidate, row, key, driver)) for driver in question.drivers]
+    fits = [(str(driver), _driver_need(question.matrix, candidate, row, key, driver)) for driver in question.drivers]
     fit = agree(fits, question.labels["driver"])
-    replaced = question.compat is not None and replaces_driver(matrix, question, question.compat)
+    replaced = question.compat is not None and replaces_driver(question, question.compat)
     if fit.bad and candidate.name != FORWARD and replaced:
         reason = f"{fit.reason}; whether cuda-compat makes up for it is not documented"
-        fit = conclude(matrix, "unknown", reason, row)
-    yield Judgement((candidate.name, "driver"), fit)
+        fit = conclude(question.matrix, "unknown", reason, row)
+    yield fit.concerning(candidate.name, "driver")
 
 
 def _driver_need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
@@ -255,63 +256,63 @@ def _driver_need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, key: str
     return conclude(matrix, verdict, f"{candidate.label} needs {wanted}; this is {driver}", row, change=wanted)
 
 
-def _cuda(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """CUDA is the one that is named, else nvcc's, else PyTorch's for what runs within it, else any that is admitted."""
     spec = row.needs["cuda"]
     if "cuda" in question.versions:
-        yield from _version(matrix, question, candidate, row, "cuda", spec)
+        yield from _version(question, candidate, row, "cuda", spec)
     elif "nvcc" in question.versions:
-        yield from _version(matrix, question, candidate, row, "nvcc", spec)
+        yield from _version(question, candidate, row, "nvcc", spec)
     elif "cuda" in question.implied and (question.implied["cuda"].by != "torch" or "torch" in row.needs):
-        yield from _version(matrix, question, candidate, row, "cuda", spec)
+        yield from _version(question, candidate, row, "cuda", spec)
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
-        fit = _any_runs(matrix, question, candidate, row)
+        fit = _any_runs(question, candidate, row)
         if fit:
-            yield Judgement((candidate.name, runner), fit)
+            yield fit.concerning(candidate.name, runner)
 
 
-def _any_runs(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
+def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
     """Whether the driver runs any CUDA that the row admits; None when the matrix knows none of them."""
-    admitted = matrix.admitted_toolkits(parse_specifier(row.needs["cuda"]))
+    admitted = question.matrix.admitted_toolkits(parse_specifier(row.needs["cuda"]))
     fits: list[Fit] = []
     for cuda in admitted:
-        fits.append(runs(matrix, question, cuda))
+        fits.append(runs(question, cuda))
         if fits[-1].ok:
             break
     if not fits:
         return None
     best = min(fits, key=lambda fit: ("compatible", "unknown", "incompatible").index(fit.verdict))
     reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
-    return retell(matrix, best, reason, row)
+    return retell(question.matrix, best, reason, row)
 
 
-def _brought(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
+def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
     """A copy of its own does no harm to another one; system software is not known to work with another one."""
     label = question.labels.get(name, name)
     spec = parse_specifier(version)
     covers = {spec.cover(member) for member in question.versions[name]}
     if covers & {"all", "some"}:
-        return conclude(matrix, "compatible", f"{candidate.label} comes with {name} {version}", row)
+        return conclude(question.matrix, "compatible", f"{candidate.label} comes with {name} {version}", row)
     reason = f"{candidate.label} comes with {name} {version} of its own"
     if candidate.name in _SETS:
-        return conclude(matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
-    return conclude(matrix, "compatible", f"{reason}; {label} beside it does no harm", row)
+        return conclude(question.matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
+    return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does no harm", row)
 
 
 # One build of a component against everything else that was named.
 
 
-def judge_candidate(matrix: Matrix, question: Question, candidate: Candidate) -> list[Judgement]:
+def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     """Everything that the rows of a candidate say about what was named."""
-    found = [judgement for row in candidate.rows for judgement in _judge_row(matrix, question, candidate, row)]
+    found = [fit for row in candidate.rows for fit in _row_fits(question, candidate, row)]
     runner = runner_of(question)
     if candidate.cuda and runner:
-        found.append(Judgement((candidate.name, runner), _run(matrix, question, candidate, candidate.cuda)))
-    return found + _beside_torch(matrix, question, candidate)
+        found.append(_run(question, candidate, candidate.cuda).concerning(candidate.name, runner))
+    return found + _beside_torch(question, candidate)
 
 
-def _beside_torch(matrix: Matrix, question: Question, candidate: Candidate) -> list[Judgement]:
+def _beside_torch(question: Question, candidate: Candidate) -> list[Fit]:
     """A build by its tag and PyTorch's, which it is loaded into: code for two majors of CUDA does not mix."""
     torch = question.torch_cuda
     rows = [row for row in candidate.rows if TORCH in row.needs]
@@ -320,21 +321,21 @@ def _beside_torch(matrix: Matrix, question: Question, candidate: Candidate) -> l
     same = candidate.cuda.major == torch.version.numbers[0]
     verdict: FitVerdict = "compatible" if same else "incompatible"
     reason = f"{candidate.label} and {torch.label} are built with {'one major' if same else 'different majors'} of CUDA"
-    return [Judgement((candidate.name, TORCH), conclude(matrix, verdict, reason, *rows, torch.row))]
+    return [conclude(question.matrix, verdict, reason, *rows, torch.row).concerning(candidate.name, TORCH)]
 
 
-def _judge_row(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
-    yield from _on_system(matrix, question, candidate, row)
+def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
+    yield from _on_system(question, candidate, row)
     if row.cuda == "":
-        yield from _without_gpu(matrix, question, candidate, row)
+        yield from _without_gpu(question, candidate, row)
     else:
-        yield from _built_with(matrix, question, candidate, row)
-        yield from judge_device(matrix, question, candidate, row)
-        yield from judge_system(matrix, question, candidate, row)
-    yield from judge_needs(matrix, question, candidate, row)
+        yield from _built_with(question, candidate, row)
+        yield from device_fits(question, candidate, row)
+        yield from system_fits(question, candidate, row)
+    yield from need_fits(question, candidate, row)
 
 
-def _on_system(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """The system, where a row says which; one that is right and was not named goes without saying."""
     parts = (
         ("os", question.os, row.os, of_os(row, question)),
@@ -343,50 +344,48 @@ def _on_system(matrix: Matrix, question: Question, candidate: Candidate, row: Re
     for name, here, there, right in parts:
         only = listed(there)
         if right and there and name in question.labels:
-            fit = conclude(matrix, "compatible", f"{candidate.label} is for {only}", row)
-            yield Judgement((candidate.name, name), fit)
+            fit = conclude(question.matrix, "compatible", f"{candidate.label} is for {only}", row)
+            yield fit.concerning(candidate.name, name)
         if not right:
             reason = f"{candidate.label} is for {only}, not for {here}"
-            fit = conclude(matrix, "incompatible", reason, row, change=f"{name} {only}")
-            yield Judgement((candidate.name, name), fit)
+            fit = conclude(question.matrix, "incompatible", reason, row, change=f"{name} {only}")
+            yield fit.concerning(candidate.name, name)
 
 
-def _without_gpu(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _without_gpu(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     for name in question.labels:
         if name in HARDWARE or name == "cuda":
             reason = f"{candidate.label} is built without support for NVIDIA GPUs{f' ({row.note})' if row.note else ''}"
-            yield Judgement((candidate.name, name), conclude(matrix, "incompatible", reason, row))
+            yield conclude(question.matrix, "incompatible", reason, row).concerning(candidate.name, name)
 
 
-def _built_with(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _built_with(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     cuda = None if candidate.cuda else CudaVersion.parse(row.cuda)
     if cuda is None:
         return
     runner = runner_of(question)
     if runner:
-        yield Judgement((candidate.name, runner), _run(matrix, question, candidate, cuda, row))
+        yield _run(question, candidate, cuda, row).concerning(candidate.name, runner)
     if question.cuda and "cuda" not in row.needs:
-        yield Judgement((candidate.name, "cuda"), _named_cuda(matrix, question, candidate, row, cuda))
+        yield _named_cuda(question, candidate, row, cuda).concerning(candidate.name, "cuda")
 
 
-def _run(
-    matrix: Matrix, question: Question, candidate: Candidate, cuda: CudaVersion, row: ReleaseRow | None = None
-) -> Fit:
+def _run(question: Question, candidate: Candidate, cuda: CudaVersion, row: ReleaseRow | None = None) -> Fit:
     """Whether what runs CUDA programs here runs this build."""
-    fit = runs(matrix, question, cuda)
+    fit = runs(question, cuda)
     reason = f"{candidate.label} is built with CUDA {cuda}: {fit.reason}"
-    return retell(matrix, fit, reason, row)
+    return retell(question.matrix, fit, reason, row)
 
 
-def _named_cuda(matrix: Matrix, question: Question, candidate: Candidate, row: ReleaseRow, cuda: CudaVersion) -> Fit:
+def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda: CudaVersion) -> Fit:
     """The CUDA that was named and the one that a build was made with, where the row does not say what may be beside."""
     if cuda in question.cuda:
-        return conclude(matrix, "compatible", f"{candidate.label} is built with CUDA {cuda}", row)
+        return conclude(question.matrix, "compatible", f"{candidate.label} is built with CUDA {cuda}", row)
     majors = {member.major for member in question.cuda}
     label = question.labels["cuda"]
     if majors == {cuda.major} and minor_compatible(cuda):
         reason = f"{candidate.label} is built with CUDA {cuda}, of the same major as {label}"
-        return conclude(matrix, "compatible", reason, row)
+        return conclude(question.matrix, "compatible", reason, row)
     reason = f"{candidate.label} is built with CUDA {cuda}, not for {label}"
     verdict: FitVerdict = "incompatible" if row.build else "unknown"
-    return conclude(matrix, verdict, reason, row, change=f"CUDA {cuda}")
+    return conclude(question.matrix, verdict, reason, row, change=f"CUDA {cuda}")

@@ -28,6 +28,8 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest change that would make them fit: ``driver >= 525.60.13``."""
     confidence: Confidence = "high"
     """The weakest of the rows that decided; a weak one never makes a fail."""
+    about: tuple[str, ...] = ()
+    """In a question, the components concerned: two or more for a relation, one for an unknown component."""
 
     @property
     def ok(self) -> bool:
@@ -36,6 +38,9 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def bad(self) -> bool:
         return self.verdict == "incompatible"
+
+    def concerning(self, *names: str) -> Fit:
+        return msgspec.structs.replace(self, about=names)
 
 
 def conclude(matrix: Matrix, verdict: FitVerdict, reason: str, *rows: Row | None, change: str = "") -> Fit:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from envcheck.compat.load import load_matrix
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.components import parse_components
 from envcheck.errors import EnvcheckError
 

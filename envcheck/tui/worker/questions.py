@@ -12,7 +12,7 @@ import msgspec
 from envcheck.checks import Report
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import quantities
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.compat.relations.driver_cuda import branch_that_speaks
 from envcheck.components import parse_components
 from envcheck.diff import diff
