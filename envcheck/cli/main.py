@@ -87,13 +87,13 @@ def _run(argv: Sequence[str]) -> int:
     argv = argv or ["tui" if _application_here() else "check"]
     if not _examines(argv):
         return _run_verb(argv)
-    from envcheck.collect import early
+    from envcheck.collect import prestart
 
-    early.begin()
+    prestart.begin()
     try:
         return _run_verb(argv)
     finally:
-        early.end()
+        prestart.end()
 
 
 def _examines(argv: Sequence[str]) -> bool:
@@ -111,16 +111,18 @@ def _run_verb(argv: Sequence[str]) -> int:
         return _version()
     verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
     if verb == "check" and not options.saved and not options.scope:
-        _tell_early(options)
+        _send_request(options)
     return run_verb(verb, options)
 
 
-def _tell_early(options: Namespace) -> None:
-    from envcheck.collect import early
+def _send_request(options: Namespace) -> None:
+    from envcheck.collect import prestart
     from envcheck.collect.request import probe_request, working_folder
 
     python = options.python or ()
-    early.tell(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs))
+    prestart.send_request(
+        probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs)
+    )
 
 
 def _version() -> int:

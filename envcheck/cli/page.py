@@ -6,12 +6,15 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from envcheck.checks import Report
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS, Options, render
 from envcheck.text.output import Target, write_whole
 from envcheck.text.streams import tell
+
+if TYPE_CHECKING:
+    from envcheck.checks import Report
 
 
 def page(options: Namespace) -> Options:
