@@ -122,7 +122,7 @@ def test_software_can_be_assumed_where_there_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("driver>=550", "an assumption is exact"),
+        ("driver>=550", "give an exact version"),
         ("gpus==many", "a number of GPUs"),
         ("gpus==99999", "a number of GPUs"),
         ("os==beos", "linux, windows or macos"),

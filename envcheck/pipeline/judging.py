@@ -1,4 +1,4 @@
-"""Complete the facts, hold every rule against them, and conclude: facts in, Report out."""
+"""Complete the facts, apply every rule to them, and conclude: facts in, Report out."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_request(request: Request) -> None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
     asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
     if not request.require and not any(rule.is_put_in(request.scopes) for rule in asked):
-        raise UsageError("no rule is left to be put: what --only names, --skip or --scope takes away; drop one of them")
+        raise UsageError("--skip or --scope removes every rule that --only selects; drop one of them")
 
 
 def _chosen_rules(request: Request) -> list[Rule]:

@@ -1,4 +1,4 @@
-"""``--require``: hold stated bounds against what was found; each becomes one check named ``requirement-not-met``."""
+"""``--require``: compare stated bounds with the facts; each becomes a check of the rule ``requirement-not-met``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NODE = frozenset({"gpu", "gpus", "driver", "cuda"})
 
 
 def require(snapshot: Snapshot, matrix: Matrix, components: Sequence[Component]) -> tuple[Check, ...]:
-    """One check for each component: pass, fail, or unknown when nobody knows what is there."""
+    """One check for each component: pass, fail, or unknown when the fact is not known."""
     facts = Facts(snapshot, matrix)
     return tuple(_check(component, facts) for component in components)
 
@@ -38,7 +38,7 @@ def _check(component: Component, facts: Facts) -> Check:
     found, source, missing = _found(component.name, facts)
     if found is None:
         status: Status = "unknown"
-        message = f"{component} is required, and what is here is not known"
+        message = f"{component} is required, but the installed version is not known"
     else:
         held = all(_holds(bound, value, facts) for bound in component.bounds for value in found) and bool(found)
         status = "pass" if held else "fail"

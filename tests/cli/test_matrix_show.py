@@ -85,7 +85,7 @@ def test_every_component_has_a_page() -> None:
 def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
     assert told.status == 3
-    assert told.out == f"The matrix knows nothing of {component}.\n"
+    assert told.out == f"The matrix knows nothing about {component}.\n"
     as_json = envcheck("matrix", "show", component, "--json", cwd=tmp_path)
     assert as_json.status == 3
     assert json.loads(as_json.out)["facts"] == []

@@ -1,4 +1,4 @@
-"""``envcheck bench``: measure the GPUs and their links, and judge the figures."""
+"""``envcheck bench``: measure the GPUs and their links, and rate the figures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from envcheck.text.streams import say
 
 
 def run(options: Namespace) -> int:
-    """Print the figures and keep them where that was asked for; the exit status is the report's."""
+    """Print the figures, and save them on request; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     if options.save_baseline:
         writable(options.save_baseline, "--save-baseline")

@@ -1,6 +1,6 @@
 """``envcheck matrix check``: whether named components fit together, without a machine.
 
-It is called in loops, and should not cost more than it must: the renderer that is not wanted is not imported.
+Scripts call it in loops, so it imports only the renderer that it needs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STATUS: dict[FitVerdict, ExitCode] = {
 
 
 def run(options: Namespace) -> int:
-    """Print the answer; the exit status is its verdict. Raises UsageError for what is no question."""
+    """Print the answer; the exit status is its verdict. Raises UsageError for an invalid question."""
     folders = overlays(options)
     components = [component for text in options.components for component in parse_components(text)]
     answer = ask(load_matrix(folders), components)

@@ -72,11 +72,10 @@ def _loads(matrix: Matrix, engine: Version, runtime: Version, where: str) -> Fit
     return conclude(matrix, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
 
 
-# What is compiled where it is installed, against PyTorch, whose tools refuse an nvcc of another major of CUDA.
+# Packages that are compiled against PyTorch during installation. PyTorch's tools refuse an nvcc of another CUDA major.
 #
-# Such a package is one whose rows need both ``nvcc`` and ``torch``. Rows of ``torch-extension``, by releases of
-# PyTorch, say for which that holds. PyTorch itself runs without nvcc: where nothing is compiled, another major settles
-# nothing.
+# The rows of such a package need both ``nvcc`` and ``torch``. Rows of ``torch-extension`` say for which releases of
+# PyTorch that holds. PyTorch itself runs without nvcc: where nothing is compiled, another major decides nothing.
 
 
 EXTENSION = "torch-extension"

@@ -320,7 +320,8 @@ def _beside_torch(question: Question, candidate: Candidate) -> list[Fit]:
         return []
     same = candidate.cuda.major == torch.version.numbers[0]
     verdict: FitVerdict = "compatible" if same else "incompatible"
-    reason = f"{candidate.label} and {torch.label} are built with {'one major' if same else 'different majors'} of CUDA"
+    majors = "the same major version" if same else "different major versions"
+    reason = f"{candidate.label} and {torch.label} are built with {majors} of CUDA"
     return [conclude(question.matrix, verdict, reason, *rows, torch.row).concerning(candidate.name, TORCH)]
 
 
@@ -384,7 +385,7 @@ def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda:
     majors = {member.major for member in question.cuda}
     label = question.labels["cuda"]
     if majors == {cuda.major} and minor_compatible(cuda):
-        reason = f"{candidate.label} is built with CUDA {cuda}, of the same major as {label}"
+        reason = f"{candidate.label} is built with CUDA {cuda}, which has the same major version as {label}"
         return conclude(question.matrix, "compatible", reason, row)
     reason = f"{candidate.label} is built with CUDA {cuda}, not for {label}"
     verdict: FitVerdict = "incompatible" if row.build else "unknown"

@@ -79,7 +79,7 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
     reason = f"{framework} was built with cuDNN {built_with}, this is {found}"
     if here.numbers[0] != built.numbers[0]:
         change = f"cuDNN {built.numbers[0]}"
-        return conclude(matrix, "incompatible", f"{reason}, of another major", change=change)
+        return conclude(matrix, "incompatible", f"{reason}, which has another major version", change=change)
     if here.numbers[:2] >= built.numbers[:2] or len(here.numbers) < 2:
         return conclude(matrix, "compatible", reason)
     if framework.startswith(_REFUSES):
