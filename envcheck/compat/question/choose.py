@@ -70,7 +70,7 @@ def evaluate(matrix: Matrix, components: Sequence[Component], most: int = MOST_W
     if result.verdict != "compatible":
         return result
     left_out, objections = _without_one(result.question, components, most)
-    reason = f"were it not for {left_out}, another build would be meant, which does not fit"
+    reason = f"without {left_out} the question means another build, which does not fit"
     doubts = [summary("unknown", f"{reason}: {fit.reason}", [fit]).concerning(*fit.about) for fit in objections]
     return result._replace(fits=(*result.fits, *doubts), objections=objections)
 

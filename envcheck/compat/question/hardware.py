@@ -61,7 +61,7 @@ def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:
     """The package beside the system, the GPUs and the driver that were named. (What it needs, its rows say.)"""
     if question.os != "linux":
         verdict: FitVerdict = "unknown" if question.os == "wsl" else "incompatible"
-        reason = f"the package of forward compatibility is for Linux, not for {question.os}"
+        reason = f"the forward-compatibility package is for Linux, not for {question.os}"
         yield conclude(question.matrix, verdict, reason, *_citable(question.matrix), change="os linux").concerning(
             NAME, "os"
         )
@@ -132,10 +132,10 @@ def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
     own = speaks_at_least(matrix, driver)
     rows = _citable(matrix)
     if own is None:
-        reason = f"the CUDA that driver {driver} speaks is not known; an older cuda-compat must not be laid over it"
+        reason = f"the CUDA that driver {driver} speaks is not known; an older cuda-compat must not replace its libcuda"
         return conclude(matrix, "unknown", reason, *rows)
     if own > package:
-        reason = f"driver {driver} speaks CUDA {own}; cuda-compat {package} is older, and must not take its place"
+        reason = f"driver {driver} speaks CUDA {own}; cuda-compat {package} is older, and must not replace it"
         return conclude(matrix, "incompatible", reason, *rows, change="no cuda-compat")
     return conclude(matrix, "compatible", f"cuda-compat {package} is no older than driver {driver}", *rows)
 

@@ -40,7 +40,7 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
         return fits[-1]
     groups = (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown"))
     parts = [f"{word} {_listed(members, verdict)}" for word, verdict in groups if verdict in verdicts]
-    return summary("unknown", f"{what} leaves it open: {'; '.join(parts)}", fits)
+    return summary("unknown", f"{what} is ambiguous: {'; '.join(parts)}", fits)
 
 
 def summary(verdict: FitVerdict, reason: str, fits: Iterable[Fit]) -> Fit:
@@ -162,7 +162,7 @@ class Question(NamedTuple):
         return self.os in ("windows", "wsl")
 
 
-# How versions and specifiers are told to people.
+# Versions and specifiers in words.
 
 
 _BRANCH = re.compile(r">=([0-9]+),<([0-9]+)")
@@ -176,9 +176,7 @@ def readable(name: str, spec: str) -> str:
 def unknown_release(question: Question, name: str, version: Version) -> str:
     """That the matrix does not know a release, as it was written."""
     written = question.labels[name] if len(question.versions[name]) == 1 else f"{name} {version}"
-    return f"the matrix does not know {written}" + (
-        "; it knows releases, not what precedes them" if version.pre else ""
-    )
+    return f"the matrix does not know {written}" + ("; it knows releases, no pre-releases" if version.pre else "")
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
@@ -214,8 +212,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     verdict: FitVerdict
     reasons: tuple[Reason, ...] = ()
-    """Everything that was judged; what decided comes first."""
+    """What each relation says; what decided comes first."""
     suggestions: tuple[str, ...] = ()
     """Changes of one component with which the answer is ``compatible``, and what is known to work instead."""
     assumed: dict[str, str] = {}
-    """What was taken for granted because nobody said: ``{"os": "linux"}``."""
+    """What was assumed because it was not named: ``{"os": "linux"}``."""

@@ -201,9 +201,9 @@ def _check(named: Sequence[tuple[str, Component]]) -> None:
     seen: set[str] = set()
     for name, component in named:
         if any(bound.operator == "!=" for bound in component.bounds):
-            raise UsageError(f"{str(component)!r}: write what is there, {component.name}==VERSION; != says what is not")
+            raise UsageError(f"{str(component)!r}: name a version with {component.name}==VERSION; != names none")
         if name in seen and name != "gpu":
-            raise UsageError(f"{str(component)!r}: {name} is named twice; ask two questions")
+            raise UsageError(f"{str(component)!r}: {name} is named twice; ask two separate questions")
         seen.add(name)
 
 
@@ -258,7 +258,7 @@ def _read_os(draft: _Draft, name: str, component: Component) -> None:
     base = release[1] if release else text
     os = _OS.get(base) or ("linux" if release or base == "ubuntu" else None)
     if os is None:
-        draft.unknown(name, f"{component}: the systems are {', '.join(get_args(Os))}")
+        draft.unknown(name, f"{component}: known systems are {', '.join(get_args(Os))}")
         return
     draft.fields["os"] = os
     version = parse_version(release[2], scheme(base)) if release else None
@@ -269,7 +269,7 @@ def _read_os(draft: _Draft, name: str, component: Component) -> None:
 def _read_machine(draft: _Draft, name: str, component: Component) -> None:
     machine = _MACHINES.get((component.exact or "").lower().replace("x86-64", "x86_64"))
     if machine is None:
-        draft.unknown(name, f"{component}: the machines are {', '.join(get_args(Machine))}")
+        draft.unknown(name, f"{component}: known machines are {', '.join(get_args(Machine))}")
         return
     draft.fields["machine"] = machine
 
@@ -285,7 +285,7 @@ def _read_flavour(draft: _Draft, name: str, component: Component) -> None:
 def _read_driver(draft: _Draft, name: str, component: Component) -> None:
     members, assumed = driver_members(draft.matrix, component, draft.os)
     if not members:
-        draft.unknown(name, f"{component} names no driver release such as 550.54.14")
+        draft.unknown(name, f"{component} is no driver release such as 550.54.14")
         return
     draft.fields["drivers"] = members
     if assumed:
@@ -313,7 +313,7 @@ def _read_compat(draft: _Draft, name: str, component: Component) -> None:
 def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
     gpu = gpu_of(draft.matrix, component)
     if gpu is None:
-        draft.unknown(name, f"{component}: the matrix knows no such GPU; write its marketing name or sm_NN")
+        draft.unknown(name, f"{component}: this GPU is not in the matrix; write its marketing name or sm_NN")
         return
     draft.gpus.append(gpu)
 
@@ -326,7 +326,7 @@ def _read_version(draft: _Draft, name: str, component: Component) -> None:
         return
     members = version_members(draft.matrix, name, component)
     if not members:
-        draft.unknown(name, f"{component} names no version that the matrix could know")
+        draft.unknown(name, f"{component} is no version that the matrix could know")
         return
     draft.versions[name] = members
 

@@ -230,7 +230,7 @@ def _need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, name: str, spec
     wanted = readable(name, spec)
     if verdict == "compatible":
         return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
-    which = f"some {name} {version} are, others are not" if verdict == "unknown" else f"this is {version}"
+    which = f"some releases of {name} {version} match, others do not" if verdict == "unknown" else f"this is {version}"
     return conclude(matrix, verdict, f"{candidate.label} needs {wanted}; {which}", row, change=wanted)
 
 
@@ -242,7 +242,7 @@ def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str)
     fit = agree(fits, question.labels["driver"])
     replaced = question.compat is not None and replaces_driver(question, question.compat)
     if fit.bad and candidate.name != FORWARD and replaced:
-        reason = f"{fit.reason}; whether cuda-compat makes up for it is not documented"
+        reason = f"{fit.reason}; whether cuda-compat compensates for it is not documented"
         fit = conclude(question.matrix, "unknown", reason, row)
     yield fit.concerning(candidate.name, "driver")
 
@@ -297,7 +297,7 @@ def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: st
     reason = f"{candidate.label} comes with {name} {version} of its own"
     if candidate.name in _SETS:
         return conclude(question.matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
-    return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does no harm", row)
+    return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 
 
 # One build of a component against everything else that was named.
