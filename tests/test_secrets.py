@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.cli.main import main
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import SecretRow
 from envcheck.redact.secrets import MASK, masked, masked_value
 from envcheck.snapshot import Snapshot, Variables
@@ -152,7 +152,7 @@ def test_what_diagnoses_stays(text: str) -> None:
 _LETTERS = {"letters": "aB3", "capitals": "AB3", "word": "a-B3", "dotted": "aB3.", "base64": "aB3+"}
 
 
-@every(tables().secrets)
+@every(load_matrix().secrets)
 def test_every_key_of_the_matrix(row: SecretRow) -> None:
     for start in row.starts:
         key = start + (_LETTERS[row.of] * 200)[: row.least] + "aB3"

@@ -93,9 +93,9 @@ def _domain(name: str) -> str:
 
 def _public(report: Report) -> frozenset[str]:
     """Domains of the pages that the matrix and rules cite: where anybody's packages and documentation are from."""
-    from envcheck.compat.load import tables  # noqa: PLC0415 - judging brings it anyway
+    from envcheck.compat.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
 
-    addresses = [source.address for source in tables().sources.values()]
+    addresses = [source.address for source in load_matrix().sources.values()]
     if not report.overlays:  # whose pages may be anybody's own
         addresses += [source.address for check in report.checks for source in check.sources]
     hosts = (address.partition("://")[2].partition("/")[0] for address in addresses)

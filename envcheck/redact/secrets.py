@@ -269,6 +269,6 @@ def _keys() -> re.Pattern[str]:
 
 
 def _rows() -> tuple[SecretRow, ...]:
-    from envcheck.compat.load import tables  # noqa: PLC0415 - judging brings it anyway
+    from envcheck.compat.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
 
-    return tables().secrets
+    return load_matrix().secrets

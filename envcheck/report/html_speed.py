@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Check, Report, Status
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.report.markup import Markup, chip, tag
 from envcheck.report.subject import gpu_name, gpus_of
@@ -38,7 +38,7 @@ def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[s
     measured = figures_of(gpu, report.measurements)
     if not measured:
         return None
-    expected = {id(found): expectation(tables(), gpu, found) for found in measured}
+    expected = {id(found): expectation(load_matrix(), gpu, found) for found in measured}
     bars = [
         _figure(found, known, band, checks.get((gpu.key, measured_as(found))))
         for found in measured

@@ -28,9 +28,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
-from envcheck.compat.load import tables
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
-from envcheck.compat.tables import ErrorRow, Os, Tables
+from envcheck.compat.tables import ErrorRow, Os
 from envcheck.enrich.complete import driver_os
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
 
@@ -45,7 +45,7 @@ class Facts(msgspec.Struct, frozen=True):
     """Everything a rule may read besides its subject."""
 
     snapshot: Snapshot
-    tables: Tables
+    tables: Matrix
     about: tuple[str, ...] = ()
     """Names of the frameworks that a remedy is for; empty while rules judge."""
 
@@ -222,7 +222,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def says(self) -> tuple[ErrorRow, ...]:
         """The rows of the matrix with the error lines, codes and kernel events that name this problem."""
-        return tuple(row for row in tables().errors if row.problem == self.name)
+        return tuple(row for row in load_matrix().errors if row.problem == self.name)
 
     @property
     def documentation(self) -> str:

@@ -23,7 +23,7 @@ from textual.screen import Screen
 from textual.widgets import OptionList
 
 from envcheck.errors import EnvcheckError
-from envcheck.pipeline.ahead import Ahead
+from envcheck.pipeline.warm_up import WarmUp
 from envcheck.report import Options
 from envcheck.report.essentials import made_at
 from envcheck.report.pen import Pen
@@ -93,8 +93,8 @@ class EnvcheckApp(App["Report"]):
         self.report: Report | None = saved
         self.problem = ""
         """Why there is no report; empty while there may still be one."""
-        self._later = Ahead(*(partial(import_module, f"envcheck.tui.{name}") for name in _LATER))
-        self._binding = Ahead(partial(import_module, "pynvml"))  # of NVML; its import takes longer than a key may
+        self._later = WarmUp(*(partial(import_module, f"envcheck.tui.{name}") for name in _LATER))
+        self._binding = WarmUp(partial(import_module, "pynvml"))  # of NVML; its import takes longer than a key may
         self._saved = saved is not None
         self._page_options = options
         self._ticks, self._pressed = 0, 0.0
@@ -158,9 +158,9 @@ class EnvcheckApp(App["Report"]):
         self.tabs.show(report, may_watch=may_watch)
         self._say()
         self._learn_rules()
-        self._later.begin()
+        self._later.start()
         if may_watch:
-            self._binding.begin()
+            self._binding.start()
         gc.freeze()  # else each search for garbage goes through all of it: some 50 ms in which no key is answered
 
     @work(exclusive=True, group="rules", exit_on_error=False)

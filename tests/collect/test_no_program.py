@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import early
+from envcheck.collect import prestart
 from envcheck.collect.starting import own_variables
 from probes.kit import harmless
 
@@ -124,13 +124,13 @@ def test_a_child_that_is_stopped_holds_nothing_past_its_deadline(probes: Any, ki
 
 def test_a_child_that_was_stopped_while_it_waits_is_ended() -> None:
     """The one that is started before anybody has work for it."""
-    early.begin()
-    (waiting,) = early._waiting
+    prestart.begin()
+    (waiting,) = prestart._waiting
     os.kill(waiting.started.process.pid, signal.SIGSTOP)
     started = time.monotonic()
-    early.end()
+    prestart.end()
     assert time.monotonic() - started < 5
-    assert early._waiting == []
+    assert prestart._waiting == []
 
 
 def test_the_run_ends_in_time_although_a_child_never_begins(probes: Any) -> None:

@@ -12,7 +12,7 @@ from envcheck.text.streams import tell
 
 
 def run(options: Namespace) -> int:
-    """Print what was asked for; raise UsageError where no rule has the name."""
+    """Print the page or the list; raise UsageError for an unknown rule."""
     if options.name is None:
         tell(rule_list(all_rules()))
         return ExitCode.OK

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Check, Fix
-from envcheck.compat.names import rows_of
 from envcheck.compat.question.package_needs import runs_on
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.rules.api import Facts
@@ -50,7 +49,7 @@ def newer_releases(facts: Facts, check: Check, others: Sequence[str]) -> Iterato
     environment = facts.environment
     for framework in _concerned(facts, check, others):
         there = parse_version(framework.version or "")
-        rows = [row for row in rows_of(facts.tables, framework.name) if row.name == framework.name and not row.build]
+        rows = [row for row in facts.tables.rows_of(framework.name) if row.name == framework.name and not row.build]
         newest = [
             row
             for row in reversed(rows)

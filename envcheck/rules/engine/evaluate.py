@@ -15,7 +15,7 @@ import msgspec
 from envcheck import checks
 from envcheck.checks import Check, Layer, Scope, Source, shortened
 from envcheck.compat.families import row_of
-from envcheck.compat.tables import Tables
+from envcheck.compat.matrix import Matrix
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
@@ -34,7 +34,7 @@ _REMEDIED = "torch"
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
 
-def evaluate(snapshot: Snapshot, tables: Tables, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
+def evaluate(snapshot: Snapshot, tables: Matrix, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
     """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes."""
     facts = Facts(snapshot, tables)
     chosen = [rule for rule in rules if rule.is_in_scope(scopes)]
@@ -259,7 +259,7 @@ def _with_a_page(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[So
     return cited if readable else (*cited, *own)
 
 
-def framework_importance(snapshot: Snapshot, tables: Tables) -> dict[str, int]:
+def framework_importance(snapshot: Snapshot, tables: Matrix) -> dict[str, int]:
     """How much people came for each framework of the judged environment, by the key of its subject."""
     environment = Facts(snapshot, tables).environment
     if environment is None or environment.frameworks is None:

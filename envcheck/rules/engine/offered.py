@@ -13,8 +13,8 @@ from typing import NamedTuple
 import msgspec
 
 from envcheck.checks import Changes, Check, Fix, Scope, ways
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, normalised, read_requirement, requirement_name
-from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.apart import newer_releases, two_environments
 from envcheck.rules.engine.cause import primary
@@ -68,7 +68,7 @@ class Tried(NamedTuple):
         return not (self.remains or self.worse or self.judged.after.impossible)
 
 
-def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Tables, rules: Iterable[Rule]) -> tuple[Check, ...]:
+def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
     """The checks with the fixes that hold, by all ``rules`` about environments, whichever were asked for."""
     page = _Page(snapshot, tables, tuple(rules))
     root = primary(checks)
@@ -81,7 +81,7 @@ def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Tables, rules: It
 class _Page:
     """The findings of one report, in the order in which they are followed."""
 
-    def __init__(self, snapshot: Snapshot, tables: Tables, rules: Sequence[Rule]) -> None:
+    def __init__(self, snapshot: Snapshot, tables: Matrix, rules: Sequence[Rule]) -> None:
         self._snapshot = untried(snapshot)
         self._tables = tables
         self._rules = rules

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from envcheck.checks import Changes
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
     admits,
     held,
@@ -22,7 +23,6 @@ from envcheck.compat.question.package_needs import (
     requirement_name,
     same_package,
 )
-from envcheck.compat.tables import Tables
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
 from envcheck.rules.api import Facts
@@ -51,7 +51,7 @@ class Simulated(NamedTuple):
     """Requirements that no release can meet."""
 
 
-def simulate(snapshot: Snapshot, steps: Sequence[Changes], tables: Tables) -> Simulated:
+def simulate(snapshot: Snapshot, steps: Sequence[Changes], tables: Matrix) -> Simulated:
     """``snapshot`` (complete and joined) after these steps."""
     facts = Facts(snapshot, tables)
     environment = facts.environment

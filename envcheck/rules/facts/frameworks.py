@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from envcheck.compat.tables import Machine, RoleRow, Tables, is_named
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import Machine, RoleRow, is_named
 from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CodeTarget
@@ -30,7 +31,7 @@ def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
     return not subject.framework.cpu_only and not subject.framework.hip
 
 
-def leads(framework: Framework, tables: Tables) -> bool:
+def leads(framework: Framework, tables: Matrix) -> bool:
     """Whether programs are written against it: no extension, no compiler, no engine for finished models.
 
     What holds up such a framework holds up its environment.
@@ -39,7 +40,7 @@ def leads(framework: Framework, tables: Tables) -> bool:
     return framework.extends is None and row is not None and row.role in ("framework", "library")
 
 
-def importance(framework: Framework, tables: Tables) -> int:
+def importance(framework: Framework, tables: Matrix) -> int:
     """What people installed an environment for, from 0: frameworks and engines, then libraries, then the rest."""
     row = _role(framework, tables)
     if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
@@ -47,13 +48,13 @@ def importance(framework: Framework, tables: Tables) -> int:
     return 1 if row.role == "library" else 0
 
 
-def place_of(framework: Framework, tables: Tables) -> int:
+def place_of(framework: Framework, tables: Matrix) -> int:
     """Where its role stands in the matrix: of frameworks of one weight, the first is the one that most came for."""
     row = _role(framework, tables)
     return tables.roles.index(row) if row is not None else len(tables.roles)
 
 
-def _role(framework: Framework, tables: Tables) -> RoleRow | None:
+def _role(framework: Framework, tables: Matrix) -> RoleRow | None:
     rows = (row for row in tables.roles if is_named(framework.name, row.names))
     return next(rows, None)
 
@@ -93,7 +94,7 @@ def module_of(framework: Framework) -> str:
     return name if name.isidentifier() else framework.name.partition("-")[0]
 
 
-def others_on_cuda(subject: FrameworkSubject, tables: Tables) -> tuple[Framework, ...]:
+def others_on_cuda(subject: FrameworkSubject, tables: Matrix) -> tuple[Framework, ...]:
     """Other frameworks of its environment that are built for CUDA; what it extends is no other one."""
     own = (subject.framework.name, subject.framework.extends)
     return tuple(

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sized
 
 from envcheck.checks import LONGEST_TITLE, DecidedBy
-from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
 from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Doubt, Facts, Outcome
 from envcheck.snapshot import ApiResult, DeviceNode, Driver, Gpu, Record
@@ -90,8 +89,8 @@ def cuda_answers(facts: Facts) -> bool:
 
 def model_of(gpu: Gpu, facts: Facts) -> GpuRow | None:
     """What the matrix knows of the GPU's model."""
-    by_name = find_gpu(facts.tables, gpu.name) if gpu.name else None
-    return by_name or (find_gpu_by_pci_id(facts.tables, gpu.pci_device_id) if gpu.pci_device_id else None)
+    by_name = facts.tables.find_gpu(gpu.name) if gpu.name else None
+    return by_name or (facts.tables.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def called(gpu: Gpu) -> str:

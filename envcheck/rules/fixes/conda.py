@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Changes, Fix
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import normalised, read_requirement
-from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts
 from envcheck.rules.fixes.commands import CHANNEL, conda_command
 from envcheck.snapshot import Distribution, Environment
@@ -45,7 +45,7 @@ def conda_installs(
     return (Fix(text=words, command=command, risk=told, changes=changes),)
 
 
-def _specs(line: str, tables: Tables) -> list[str]:
+def _specs(line: str, tables: Matrix) -> list[str]:
     """A requirement of PyPI as conda's specifications."""
     asked = read_requirement(line)
     if asked is None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
-from envcheck.compat.tables import Tables
 from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
@@ -23,7 +23,7 @@ _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _STATED = ", as stated"
 
 
-def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Tables) -> ErrorLine:
+def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Matrix) -> ErrorLine:
     """The line as what it names on a machine like this."""
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, tables))
@@ -34,7 +34,7 @@ def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Tables) -
     return line
 
 
-def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Tables) -> str:
+def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Matrix) -> str:
     wanted = _wanted(text)
     if wanted is None:
         return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
@@ -71,7 +71,7 @@ def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
     return bool(found) and not any(same_major(version, wanted.number) for version in found)
 
 
-def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Tables) -> bool:
+def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Matrix) -> bool:
     """Whether CUDA is there, and none of a major that has this library."""
     majors = cuda_majors(tables, wanted.family, wanted.number)
     there = frozenset(_majors(snapshot, tables))
@@ -90,7 +90,7 @@ def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
     return bool(known) and not any(f"{version}.".startswith(f"{wanted.number}.") for version in known)
 
 
-def _majors(snapshot: Snapshot, tables: Tables) -> Iterator[int]:
+def _majors(snapshot: Snapshot, tables: Matrix) -> Iterator[int]:
     """The CUDA majors of toolkits, of copies of its libraries, and of the packages that hold them."""
     for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
         yield from _major(toolkit.version)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.families import row_of
-from envcheck.compat.names import rows_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
@@ -85,7 +84,7 @@ def covering(name: str, version: str | None, facts: Facts) -> ReleaseRow | None:
     number = parse_version(version or "")
     if number is None:
         return None
-    rows = [row for row in rows_of(facts.tables, name) if parse_specifier(row.versions).cover(number) != "none"]
+    rows = [row for row in facts.tables.rows_of(name) if parse_specifier(row.versions).cover(number) != "none"]
     return next(
         (row for row in rows if parse_specifier(row.versions).cover(number) == "all"), rows[-1] if rows else None
     )
@@ -284,7 +283,7 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
 
 def _only_in_jetpack(facts: Facts) -> frozenset[int]:
     """TensorRT major versions that only old JetPacks, with a fixed CUDA, included."""
-    rows = rows_of(facts.tables, "jetpack")
+    rows = facts.tables.rows_of("jetpack")
     then, later = (
         {bundled_major(row, "tensorrt") for row in rows if has_fixed_cuda(row) is one} for one in (True, False)
     )

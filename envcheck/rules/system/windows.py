@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from packaging.utils import canonicalize_name
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.names import rows_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
@@ -106,7 +105,7 @@ def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
     name = canonicalize_name(item.name)
-    return [row for row in rows_of(facts.tables, _SAME_AS.get(name, name)) if row.cuda and row.os]
+    return [row for row in facts.tables.rows_of(_SAME_AS.get(name, name)) if row.cuda and row.os]
 
 
 def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:

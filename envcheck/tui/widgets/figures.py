@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.rules.facts.measurements import (
     called_among,
@@ -62,7 +62,7 @@ class Figures:
             return self._rest(text, f"{'-':>{_VALUE}}  {measured.missing or 'not measured'}", "dim")
         text.append(f"{quantity(measured.value, measured.unit):>{_VALUE}}  ", "bold")
         check = self._checks.get((gpu.key, measured_as(measured)))
-        found = expectation(tables(self._report.overlays), gpu, measured)
+        found = expectation(load_matrix(self._report.overlays), gpu, measured)
         if isinstance(found, str):
             self._rest(text, _against(measured, self._earlier) or f"not judged: {found.partition(':')[0]}", "dim")
         else:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from envcheck.compat.load import tables
-from envcheck.compat.question.asking import ask
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.answer import ask
 from envcheck.components import parse_components
 from envcheck.errors import EnvcheckError
 
@@ -35,7 +35,7 @@ class Grid:
 
 def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
     """The grid of ``package`` (``torch``, ``torch==2.4.0+cu121``); None where the matrix has no releases of it."""
-    found = tables(tuple(overlays))
+    found = load_matrix(tuple(overlays))
     name, _, build = package.partition("==")
     name, version = name.strip().lower(), build.partition("+")[0].strip()
     if name == "torch":
@@ -57,7 +57,7 @@ def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = (
 
 def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
     """What there is a grid of."""
-    found = tables(tuple(overlays))
+    found = load_matrix(tuple(overlays))
     return "torch", *sorted({found_row.name for found_row in found.releases if _single(found_row)})
 
 
@@ -110,7 +110,7 @@ def _by_number(text: str) -> list[int]:
 def _cell(stated: Sequence[str], overlays: Sequence[str]) -> Cell:
     try:
         components = tuple(one for text in stated for one in parse_components(text))
-        verdict = ask(tables(tuple(overlays)), components).verdict
+        verdict = ask(load_matrix(tuple(overlays)), components).verdict
     except EnvcheckError:
         return "?"
     return _CELLS.get(verdict, "?")

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from envcheck.checks import Report
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import quantities
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.compat.relations.driver_cuda import branch_that_speaks
 from envcheck.components import parse_components
 from envcheck.diff import diff
@@ -47,7 +47,7 @@ def _answer_or_error(name: str, arguments: tuple[object, ...]) -> object:
 
 def suggested(overlays: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """What can be asked about, by the name of the field."""
-    known = tables(tuple(overlays))
+    known = load_matrix(tuple(overlays))
     builds = [f"torch=={row.version}" for row in known.torch[::-1]]
     return {"gpu": [row.name for row in known.gpus], "package": [*builds, *grids.names(overlays)]}
 
@@ -57,7 +57,7 @@ def known_of(report: bytes) -> Mapping[str, str]:
     found = msgspec.json.decode(report, type=Report)
     if found.snapshot is None:
         return {}
-    facts = Facts(found.snapshot, tables(found.overlays))
+    facts = Facts(found.snapshot, load_matrix(found.overlays))
     gpu = next(iter(facts.usable_gpus), None)
     environment = facts.environment
     frameworks = environment.frameworks.items if environment and environment.frameworks else ()
@@ -83,7 +83,7 @@ def _driver(facts: Facts) -> str:
 def fits(stated: Sequence[str], overlays: Sequence[str], options: Options) -> list[Line]:
     """Whether these components fit, as the page of ``matrix check``; raise UsageError."""
     components = tuple(component for text in stated for component in parse_components(text))
-    answer = ask(tables(tuple(overlays)), components)
+    answer = ask(load_matrix(tuple(overlays)), components)
     return answer_lines(answer, Pen(options), overlays)
 
 
@@ -123,7 +123,7 @@ def redacted(report: bytes, homes: Sequence[str]) -> bytes:
 
 def named(wanted: Sequence[str]) -> None:
     """Raise UsageError for a quantity that is not measured."""
-    known = quantities(tables())
+    known = quantities(load_matrix())
     for name in wanted:
         if name not in known:
             raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")

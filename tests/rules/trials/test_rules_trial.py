@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from envcheck.checks import Check
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.enrich.loads import observed_loads
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.trials import failed, gpus_it_ran_on, imported, loaded, ran_on_gpu
@@ -344,7 +344,7 @@ def test_what_a_plugin_would_be_given_counts_for_its_framework() -> None:
 
 def test_facts_about_a_trial() -> None:
     framework = torch(trial=ran(libraries=in_map(LIBRARY)))
-    facts = Facts(machine(h200(0), h200(1), h200(2, compute_capability="8.0")), tables())
+    facts = Facts(machine(h200(0), h200(1), h200(2, compute_capability="8.0")), load_matrix())
     assert ran_on_gpu(framework) is True
     assert ran_on_gpu(torch()) is None
     assert imported(framework) is True

@@ -14,7 +14,7 @@ import pytest
 
 from envcheck import bundle
 from envcheck.cli import main
-from envcheck.collect import early
+from envcheck.collect import prestart
 from envcheck.collect.catalog import all_probes
 from envcheck.collect.child import Launch
 from envcheck.collect.gather import gather
@@ -34,7 +34,7 @@ REQUEST: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def none_waits() -> Iterator[None]:
     yield
-    early.end()
+    prestart.end()
 
 
 def ended(started: Started) -> tuple[int, bytes]:
@@ -46,14 +46,14 @@ def ended(started: Started) -> tuple[int, bytes]:
         return code, noise.read()
 
 
-@pytest.mark.parametrize("tell", [early.tell, lambda _request: None])
+@pytest.mark.parametrize("tell", [prestart.send_request, lambda _request: None])
 def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], None]) -> None:
-    early.begin()
+    prestart.begin()
     tell(REQUEST)
-    (waiting,) = early._waiting
+    (waiting,) = prestart._waiting
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gather(specs, REQUEST, scopes=("node", "container", "env"))
-    assert not early._waiting
+    assert not prestart._waiting
     assert waiting.started.process.returncode == 0
     environments = parts[0].environments
     assert environments is not None
@@ -63,30 +63,30 @@ def test_a_check_takes_the_child_that_waits(tell: Callable[[dict[str, Any]], Non
 
 def test_its_probe_is_the_first_of_those_that_run_together() -> None:
     specs = [spec for spec in all_probes() if spec.kind == "file" and not spec.early and "node" not in spec.scopes]
-    assert specs[0].name == early.PROBE
+    assert specs[0].name == prestart.PROBE
 
 
 def test_another_folder_or_another_first_probe_is_not_for_it() -> None:
-    early.begin()
-    assert early.take("/elsewhere", early.PROBE, REQUEST) is None
-    assert early.take(PROBES, "libraries", REQUEST) is None
-    taken = early.take(PROBES, early.PROBE, REQUEST)
+    prestart.begin()
+    assert prestart.take("/elsewhere", prestart.PROBE, REQUEST) is None
+    assert prestart.take(PROBES, "libraries", REQUEST) is None
+    taken = prestart.take(PROBES, prestart.PROBE, REQUEST)
     assert taken is not None
-    assert early.take(PROBES, early.PROBE, REQUEST) is None
+    assert prestart.take(PROBES, prestart.PROBE, REQUEST) is None
     assert ended(taken) == (0, b"")
 
 
 def test_one_that_was_asked_another_request_is_not_taken() -> None:
-    early.begin()
-    early.tell({**REQUEST, "cwd": "/elsewhere"})
-    assert early.take(PROBES, early.PROBE, REQUEST) is None
-    assert early._waiting
+    prestart.begin()
+    prestart.send_request({**REQUEST, "cwd": "/elsewhere"})
+    assert prestart.take(PROBES, prestart.PROBE, REQUEST) is None
+    assert prestart._waiting
 
 
 def test_an_order_longer_than_a_pipe_arrives() -> None:
     request = {**REQUEST, "variables": {"LONG": "x" * 200_000, "NO_UTF_8": "\udcff"}}
-    early.begin()
-    early.tell(request)
+    prestart.begin()
+    prestart.send_request(request)
     specs = [spec for spec in all_probes() if spec.name in ("environments", "libraries")]
     parts = gather(specs, request, scopes=("node", "container", "env"))
     assert [part.runs[0].status for part in parts] == ["ok", "ok"]
@@ -94,24 +94,24 @@ def test_an_order_longer_than_a_pipe_arrives() -> None:
 
 def test_a_check_asks_what_it_told_the_early_child(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     taken: list[Started | None] = []
-    take = early.take
+    take = prestart.take
 
     def noted(*order: Any) -> Started | None:
         taken.append(take(*order))
         return taken[-1]
 
-    monkeypatch.setattr(early, "take", noted)
+    monkeypatch.setattr(prestart, "take", noted)
     monkeypatch.chdir(tmp_path)
     for options in ((), ("--python", sys.executable, "--timeout", "60"), ("--all-envs",)):
         main.main(["check", "--format", "summary", "-q", *options])
         (child,) = [child for child in taken if child]
-        assert child.told == early.PROBE
+        assert child.sent_probe == prestart.PROBE
         taken.clear()
 
 
 def test_telling_none_is_no_fault() -> None:
-    early.tell(REQUEST)
-    assert not early._waiting
+    prestart.send_request(REQUEST)
+    assert not prestart._waiting
 
 
 def test_a_child_in_another_environment_is_not_one_of_these() -> None:
@@ -131,21 +131,21 @@ def test_probes_that_cannot_be_imported_ahead_do_not_end_it(tmp_path: Path) -> N
 
 
 def test_one_that_nobody_needs_is_ended() -> None:
-    early.begin()
-    (waiting,) = early._waiting
-    early.end()
-    assert not early._waiting
+    prestart.begin()
+    (waiting,) = prestart._waiting
+    prestart.end()
+    assert not prestart._waiting
     assert waiting.started.process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("arguments", [("--only", "no-such-rule"), ("--assume", "gpu==H100", "-q"), ()])
 def test_none_waits_after_a_check(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     main.main(["check", "--format", "summary", *arguments])
-    assert not early._waiting
+    assert not prestart._waiting
     capsys.readouterr()
 
 
 def test_where_no_child_can_be_started_none_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    early.begin()
-    assert not early._waiting
+    prestart.begin()
+    assert not prestart._waiting
