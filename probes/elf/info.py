@@ -7,7 +7,7 @@ import stat
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..kit.reading import refused
+from ..kit.tree import refused
 from .library import Elf, ElfError, open_elf
 from .refused import why_refused
 from .tables import ET_EXEC, PT_INTERP, File, read_segments, text

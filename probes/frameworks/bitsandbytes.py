@@ -64,7 +64,7 @@ def _libraries(here: Here) -> dict[Number, str]:
 
 def _named(site: Site) -> Number | None:
     """The CUDA that the variable names."""
-    said = str((site.request.get("variables") or {}).get(_VARIABLE, ""))
+    said = str(site.tree.variables.get(_VARIABLE, ""))
     return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
 
 

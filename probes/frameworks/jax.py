@@ -47,7 +47,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
-    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.request, _holding_xla(site, jaxlib)))
+    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, _holding_xla(site, jaxlib)))
     _add_own_cuda(facts, jaxlib)
     wrong = problems(here, said, "version.py", ("version.py",))
     if jax and jaxlib is None:

@@ -67,7 +67,7 @@ def _compilers(here: Here) -> list[Ask]:
 
 def _bindings(here: Here) -> list[list[str]]:
     """NVIDIA's bindings as each extra for a CUDA asks for them, where the import refuses to do without."""
-    off = str(here.site.request["variables"].get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
+    off = str(here.site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
     if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
         return []
     groups: dict[str, list[str]] = {}

@@ -44,7 +44,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     _add_declared_cuda(facts, here)
     parts = _parts(here, folder)
-    facts.add(f"file {folder}", unknown_flags=unknown_flags(site.request, parts))
+    facts.add(f"file {folder}", unknown_flags=unknown_flags(site.tree, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
     asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
     if facts.known("gpu_code") and parts:  # the build names it; to list it anew in a gigabyte would take long

@@ -24,8 +24,7 @@ from ..elf.library import constants
 from ..installations.package import Here, contradictions, locate, problems
 from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
-from ..kit.paths import is_file, printable, real
-from ..kit.reading import below
+from ..kit.paths import printable
 from ..owners.requirements import pinned, requirement_name
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     here = locate(site, "torch", names)
     if here is None:
         return []
-    file = read_version_file(site.request, here.path) if here.path else VersionFile()
+    file = read_version_file(site.tree, here.path) if here.path else VersionFile()
     facts = here.gather("torch")
     _add_build(facts, here, file)
     _add_declared(facts, here)
@@ -75,7 +74,7 @@ def _add_targets(facts: Gathered, here: Here, file: VersionFile) -> None:
     if here.path is None or not file.cuda:
         return
     library = f"{here.path}/lib/libtorch_python.so"
-    texts = set(_texts(constants(here.site.request, library) or b""))
+    texts = set(_texts(constants(here.site.tree, library) or b""))
     lists = {text for text in texts if " " in text} or texts
     if len(lists) == 1:
         facts.add(f"elf {library}", gpu_code=lists.pop().split())
@@ -97,10 +96,9 @@ def _texts(data: bytes) -> Iterator[str]:
 def _add_targets_of_code(facts: Gathered, here: Here, library: str) -> None:
     from ..gpu_code.targets import gpu_targets
 
-    request = here.site.request
-    if is_file(request, library):
-        inside = library if request.get("root", "/") == "/" else real(request, library)
-        found = gpu_targets(below(request, inside))
+    tree = here.site.tree
+    if tree.is_file(library):
+        found = gpu_targets(tree.place(library))
         facts.add(f"elf {library}", gpu_code=list(found.targets) if found.complete and found.targets else None)
 
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..kit.paths import is_file, name_of, printable, real
-from ..kit.reading import below, read_text
+from ..kit.paths import name_of, printable
 from ..owners.requirements import that_matter
 from ..owners.shipped import gone
 from ..python.distributions import CondaBuild, conda_build
@@ -71,7 +70,7 @@ class Here(NamedTuple):
         """Paths of the regular files of a folder of the package whose whole name fits the pattern, by name."""
         fits, base = re.compile(pattern), self._place(folder)
         paths = [f"{base}/{name}" for name in sorted(self.names(folder)) if fits.fullmatch(name)]
-        return [path for path in paths[:FILES] if is_file(self.site.request, path)]
+        return [path for path in paths[:FILES] if self.site.tree.is_file(path)]
 
     def gather(self, name: str, extends: str | None = None) -> Gathered:
         """Nothing yet, about the framework of that name."""
@@ -103,10 +102,7 @@ def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
 
 def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:
     """The text of a regular file below the request's root, at most ``limit`` bytes of it."""
-    request = site.request
-    if not is_file(request, path):
-        return None
-    return read_text(request, path if request.get("root", "/") == "/" else real(request, path), limit)
+    return site.tree.read_text(path, limit)
 
 
 def folder_of(wheel: Record) -> str:
@@ -152,7 +148,7 @@ def _lost(here: Here) -> list[str]:
     package, wheel = here.package, here.wheel
     if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
         return []
-    files = gone(here.site.request, wheel["path"], name_of(package.path))
+    files = gone(here.site.tree, wheel["path"], name_of(package.path))
     shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if files else []
@@ -205,11 +201,10 @@ def owners(here: Here, path: str) -> list[dict[str, Any]]:
 
 
 def _size(site: Site, path: str) -> int | None:
-    if not is_file(site.request, path):
+    if not site.tree.is_file(path):
         return None
-    inside = path if site.request.get("root", "/") == "/" else real(site.request, path)
     try:
-        return os.stat(below(site.request, inside)).st_size
+        return os.stat(site.tree.place(path)).st_size
     except OSError:
         return None
 

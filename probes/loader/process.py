@@ -12,8 +12,6 @@ from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..kit.reading import below
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -211,7 +209,7 @@ class Search:
     def __init__(self, system: System, program: Image | None) -> None:
         self._system = system
         self._program = program
-        self._cwd = system.request.get("cwd", "/")
+        self._cwd = system.tree.cwd
         self._tries = 0
         self._subfolders: dict[str, tuple[str, ...]] = {}
         self._doubtful: set[str] = set()
@@ -342,14 +340,14 @@ class Search:
         return self._subfolders[folder]
 
     def _there(self, folder: str) -> Iterator[str]:
-        request, system = self._system.request, self._system
+        tree, system = self._system.tree, self._system
         inside = system.paths.folder(folder)
-        if inside is None or not os.path.isdir(below(request, inside)):
+        if inside is None or not tree.is_folder(inside):
             return
-        if os.path.isdir(below(request, f"{inside}/glibc-hwcaps")):
+        if tree.is_folder(f"{inside}/glibc-hwcaps"):
             if not system.knows_processor:
                 self._doubtful.add(folder)
             yield from (f"{folder}/glibc-hwcaps/{level}" for level in system.levels)
-        if any(os.path.isdir(below(request, f"{inside}/{name}")) for name in system.legacy if "/" not in name):
+        if any(tree.is_folder(f"{inside}/{name}") for name in system.legacy if "/" not in name):
             yield from (f"{folder}/{name}" for name in system.legacy)
         yield folder

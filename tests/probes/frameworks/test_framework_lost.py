@@ -8,6 +8,7 @@ import pytest
 
 from probes.elf.info import Head, Identity, head_of
 from probes.installations.parts import Ask, examined
+from probes.kit.tree import Tree as View
 from probes.loader.process import Image, Process, Request
 from probes.loader.script import Event
 from probes.loader.setup import System
@@ -83,7 +84,7 @@ def test_a_library_for_another_processor_is_refused_and_not_looked_for(tmp_path:
     tree.file(place, bytes(foreign))
     part = f"{SITE}/fw/_C.so"
     tree.file(part, tiny_elf(["libcudart.so.12"], runpath="$ORIGIN/../nvidia/cuda_runtime/lib"))
-    site = Site(tree.request(), "/env", (SITE,), 0, ())
+    site = Site(tree.view(), "/env", (SITE,), 0, ())
     (load,) = examined(site, [part], asks=[Ask(("libcudart.so.12",))])["loads"]
     assert (load["path"], load["refused"]) == (place, "it is for aarch64, 64 bit")
     assert "unfound" not in load
@@ -120,7 +121,7 @@ def _undefined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(tree: Path, *requests: Request, images: tuple[str, ...]) -> list[str] | None:
-    process = Process(System({"root": str(tree)}, None, None, None), None)
+    process = Process(System(View({"root": str(tree)}), None, None, None), None)
     process.images = [image(path) for path in images]
     return unresolved(process, [Event(list(requests), optional=False)])
 

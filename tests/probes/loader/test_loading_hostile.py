@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from probes.elf.info import head_of
 from probes.installations.parts import Ask, Preload, examined
+from probes.kit.tree import Tree as View
 from probes.loader.report import told_of, version_in
 from probes.python.site import Site
 from tests.probes.tiny_elf import tiny_elf
@@ -49,9 +50,9 @@ class Tree:
         return path
 
     def examine(self, *parts: str, variables: dict[str, str] | None = None, **steps: Any) -> dict[str, Any]:
-        request = {"root": str(self.root), "cwd": "/", "variables": variables or {}}
+        view = View({"root": str(self.root), "variables": variables or {}})
         start = time.monotonic()
-        found = examined(Site(request, "/env", (SITE,), 0, ()), list(parts), **steps)
+        found = examined(Site(view, "/env", (SITE,), 0, ()), list(parts), **steps)
         assert time.monotonic() - start < SECONDS
         return found
 

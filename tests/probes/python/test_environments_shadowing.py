@@ -28,7 +28,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def first(tree: Tree, name: str, **variables: str) -> dict[str, Any]:
-    record = examined(tree.request(python=["/opt/py"], variables=variables))[0]
+    record = examined(tree.view(python=["/opt/py"], variables=variables))[0]
     return next(item for item in record["distributions"] if item["name"] == name)
 
 
