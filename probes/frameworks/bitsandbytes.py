@@ -20,6 +20,9 @@ from ..installations.torch_files import torch_of
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("bitsandbytes",)
+DISTRIBUTIONS = ("bitsandbytes",)
+
 _LIBRARY = re.compile(r"libbitsandbytes_cuda(\d{2})(\d)\.so")
 _NEAREST = "def _find_cuda_libs"
 _VARIABLE = "BNB_CUDA_VERSION"

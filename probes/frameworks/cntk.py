@@ -16,6 +16,9 @@ from ..installations.text import version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("cntk",)
+DISTRIBUTIONS = ("cntk-gpu", "cntk")
+
 _BUNDLED = {
     "cuda": re.compile(r"libcudart\.so\.(\d{1,2}\.\d{1,2})"),
     "cudnn": re.compile(r"libcudnn\.so\.(\d{1,2}(?:\.\d{1,2}){0,2})"),

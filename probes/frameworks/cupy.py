@@ -25,6 +25,9 @@ from ..loader.steps import Ask, Preload
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
 
+IMPORTS = ("cupy",)
+DISTRIBUTIONS = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
+
 _WHEEL = ".data/_wheel.json"
 _NAME = re.compile(r"cupy-cuda(\d{2,3})x?")
 _FORK = re.compile(r"cupy-(?:cuda\w+|rocm-[\w-]+)|amd-cupy|cupy")

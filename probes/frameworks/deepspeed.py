@@ -18,6 +18,9 @@ from ..installations.text import assigned, cuda_version, mapping, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("deepspeed",)
+DISTRIBUTIONS = ("deepspeed",)
+
 _INFO = "git_version_info_installed.py"
 _OP = re.compile(r"[a-z][a-z0-9_]{1,40}")
 _FOLDERS = 60

@@ -17,6 +17,9 @@ from ..installations.text import assigned, label, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("flash_attn", "flash_attn_3")
+DISTRIBUTIONS = ("flash-attn", "flash-attn-3")
+
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Those of the two that are there."""

@@ -25,6 +25,10 @@ from ..python.site import Lack
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
 
+IMPORTS = ("jax", "jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin")
+DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt")
+ORDER = 1
+
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
 _LABEL = re.compile(r"\+cuda(\d{2})(?:\.cudnn(\d)(\d+))?")

@@ -23,6 +23,9 @@ from ..owners.requirements import extra_of, requirement_name
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("numba", "numba_cuda")
+DISTRIBUTIONS = ("numba", "numba-cuda")
+
 _VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
 _COMPILERS = ("nvvm", "nvrtc", "nvJitLink", "cudart")

@@ -24,6 +24,21 @@ from ..python.site import Gathered
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("onnxruntime",)
+DISTRIBUTIONS = (
+    "onnxruntime-gpu",
+    "onnxruntime",
+    "onnxruntime-directml",
+    "onnxruntime-openvino",
+    "onnxruntime-training",
+    "onnxruntime-rocm",
+    "onnxruntime-migraphx",
+    "onnxruntime-qnn",
+    "ort-nightly",
+    "ort-nightly-gpu",
+)
+ORDER = 1
+
 _INFO = "capi/build_and_package_info.py"
 _STATE = r"onnxruntime_pybind11_state\b.*\.so"
 _PROVIDER = re.compile(r"libonnxruntime_providers_([a-z0-9_]{2,30})\.so")

@@ -21,6 +21,9 @@ from ..loader.steps import Ask
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
 
+IMPORTS = ("paddle",)
+DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")
+
 _POST = ".post"
 _CUBLAS = ("libcublas.so",)
 _CUDNN = ("libcudnn.so", "/usr/local/cuda/lib64/libcudnn.so")

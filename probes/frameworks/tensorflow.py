@@ -23,6 +23,23 @@ from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
 
+IMPORTS = ("tensorflow", "tensorflow_core")
+DISTRIBUTIONS = (
+    "tensorflow",
+    "tensorflow-cpu",
+    "tf-nightly",
+    "tf-nightly-cpu",
+    "tensorflow-gpu",
+    "tf-nightly-gpu",
+    "intel-tensorflow",
+    "intel-tensorflow-avx512",
+    "tensorflow-intel",
+    "tensorflow-cpu-aws",
+    "tensorflow-rocm",
+    "tensorflow-base",
+)
+ORDER = 1
+
 _INFO = "python/platform/build_info.py"
 _FRAMEWORK = r"libtensorflow_framework\.so(?:\.\d+)?"
 _EXTRAS = frozenset({"and-cuda", "cuda", None})

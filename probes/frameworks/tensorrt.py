@@ -22,6 +22,24 @@ from ..owners.requirements import cuda_major
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
 
+IMPORTS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
+DISTRIBUTIONS = (
+    "tensorrt",
+    "tensorrt-cu11",
+    "tensorrt-cu12",
+    "tensorrt-cu13",
+    "nvidia-tensorrt",
+    "tensorrt-lean",
+    "tensorrt-lean-cu11",
+    "tensorrt-lean-cu12",
+    "tensorrt-lean-cu13",
+    "tensorrt-dispatch",
+    "tensorrt-dispatch-cu11",
+    "tensorrt-dispatch-cu12",
+    "tensorrt-dispatch-cu13",
+)
+ORDER = 1
+
 _KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
 _LIBRARY = {"tensorrt": "nvinfer", "tensorrt_lean": "nvinfer_lean", "tensorrt_dispatch": "nvinfer_dispatch"}

@@ -30,6 +30,10 @@ from ..owners.requirements import pinned, requirement_name
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
 
+IMPORTS = ("torch",)
+DISTRIBUTIONS = ("torch", "pytorch")
+ORDER = 0
+
 _TARGETS = re.compile(rb"(?:sm|compute)_\d{2,3}[a-z]?(?: (?:sm|compute)_\d{2,3}[a-z]?)*(?=\0)")
 _DECLARED = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
 

@@ -19,6 +19,9 @@ from ..owners.requirements import pinned
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
 
+IMPORTS = ("torchvision", "torchaudio")
+DISTRIBUTIONS = ("torchvision", "torchaudio")
+
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Those of the two that are there."""

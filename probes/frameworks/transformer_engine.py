@@ -17,6 +17,9 @@ from ..installations.parts import add_torch_extension, cuda_by_loads
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("transformer_engine",)
+DISTRIBUTIONS = ("transformer-engine", "transformer-engine-cu12", "transformer-engine-cu13", "transformer-engine-torch")
+
 _CORE = re.compile(r"transformer-engine-cu(\d{2})")
 _BINDINGS = r"transformer_engine_torch\b.*\.so"
 

@@ -22,6 +22,10 @@ from ..installations.text import assigned, cuda_version, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("triton",)
+DISTRIBUTIONS = ("triton", "pytorch-triton", "triton-nightly")
+ORDER = 1
+
 _FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
 _BUILDERS = ("runtime/build.py", "common/build.py", "compiler.py")
 _STOPS, _TEXT_LIMIT = "Failed to find C compiler", 1 << 18

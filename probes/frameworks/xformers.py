@@ -19,6 +19,9 @@ from ..installations.text import assigned, cuda_of_number, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("xformers",)
+DISTRIBUTIONS = ("xformers",)
+
 _BUILD = "cpp_lib.json"
 _ARCH = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?")
 
