@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .elf.exported import Exports
-from .elf.info import head_of
+from .elf.info import elf_info
 from .elf.library import ElfError, open_elf
 from .elf.machine_code import constants
 from .kit.out import Out, clean
@@ -160,7 +160,7 @@ def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | Non
     soname = _soname(tree, real, found_as)
     if soname:
         library["soname"] = soname
-    head = head_of(tree.place(real))
+    head = elf_info(tree.place(real))
     if head is not None and head.machine and head.machine != _MACHINE:
         library["machine"] = head.machine
         found_as = []  # the loader passes over it

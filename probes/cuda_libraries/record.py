@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from ..elf.info import Head, head_of
+from ..elf.info import ElfInfo, elf_info
 from ..gpu_code.targets import gpu_targets
 from ..kit.library_names import GPU_CODE_LISTED, family_of, is_numbered
 from ..kit.paths import printable
@@ -53,7 +53,7 @@ class Describer:
     def record(self, copy: Copy) -> dict[str, Any] | None:
         """The record of a copy; None for one that is not for 64-bit programs, which the loader passes over."""
         place = self._tree.place(copy.path)
-        head = head_of(place)
+        head = elf_info(place)
         if head is None or head.bits == 32:
             return None
         is_elf = head.refused is None
@@ -81,18 +81,18 @@ class Describer:
             gpu_code=Found(self._code.get(copy.path), elf),
         )
 
-    def _told(self, copy: Copy, head: Head) -> tuple[Answer, str]:
+    def _told(self, copy: Copy, head: ElfInfo) -> tuple[Answer, str]:
         """What the file says of its version, or the one beside it that it asks; and who said it."""
         own = self._answer(copy.path, copy.name.family, head)
         if own.version is None:
             for start in ASKS_BESIDE.get(copy.name.family, ()):
                 for path, other in self._copies.beside(copy.path, start):
-                    head_beside = head_of(self._tree.place(path))
+                    head_beside = elf_info(self._tree.place(path))
                     if head_beside is not None and _major(head_beside.soname) == _major(head.soname):
                         return self._answer(path, other, head_beside), f"elf {printable(path)}"
         return own, f"elf {printable(copy.path)}"
 
-    def _answer(self, path: str, family: str, head: Head) -> Answer:
+    def _answer(self, path: str, family: str, head: ElfInfo) -> Answer:
         if not can_answer(family):
             return Answer()
         if path not in self._answers:
@@ -107,7 +107,7 @@ class Describer:
         found = self._toolkits.get(copy.top or "")
         return declared(owner, copy.name.family) or (found.declared(copy.name.family) if found else None)
 
-    def _cuda(self, copy: Copy, head: Head, owner: Claim | None, told: Answer) -> str | None:
+    def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: Answer) -> str | None:
         """The CUDA version that it is for: by the file, its owner, the libraries it needs, its folder, its toolkit."""
         if copy.origin == "driver" or copy.name.family in ("cuda", "nvidia-ml"):
             return None

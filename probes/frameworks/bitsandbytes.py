@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension
 from ..installations.text import assigned, version
 from ..installations.torch_files import torch_of
@@ -59,7 +59,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(wrong)]
 
 
-def _libraries(here: Here) -> dict[Number, str]:
+def _libraries(here: Installation) -> dict[Number, str]:
     """Version of CUDA → path, in order."""
     found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
     return dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
@@ -76,7 +76,7 @@ def _of_torch(site: Site) -> Number | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _chosen(here: Here, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
+def _chosen(here: Installation, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
     """The version whose library is loaded; None where there is none to load."""
     if wanted in libraries:
         return wanted

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems, text_of
+from ..installations.package import Installation, add_declared, locate, problems, text_of
 from ..installations.parts import add_parts
 from ..installations.text import assigned, version
 from ..installations.xla_flags import unknown_flags
@@ -59,18 +59,18 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(wrong), *plugins]
 
 
-def _holding_xla(site: Site, jaxlib: Here | None) -> list[str]:
+def _holding_xla(site: Site, jaxlib: Installation | None) -> list[str]:
     """The libraries of which each has an XLA of its own: jaxlib's, and the compiler of each plug-in."""
     own = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
     return own + [path for major in _majors(site) if (path := _compiler(site, major))]
 
 
-def _version(here: Here) -> str | None:
+def _version(here: Installation) -> str | None:
     text = here.text("version.py") or ""
     return version(assigned(text, "_release_version")) or version(assigned(text, "_version"))
 
 
-def _add_own_cuda(facts: Gathered, jaxlib: Here | None) -> None:
+def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
     """What a jaxlib from before the plug-ins was built for; one without a label, and without plug-ins, has no CUDA."""
     if jaxlib is None:
         return
@@ -105,7 +105,7 @@ def _majors(site: Site) -> list[str]:
 
 def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     name = f"jax-cuda{major}-plugin"
-    here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Here(site, (), (), None)
+    here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Installation(site, (), (), None)
     facts = here.gather(name, extends="jax")
     said = _version(here)
     wheel = here.wheel

@@ -12,7 +12,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
 from ..installations.text import assigned, cuda_of_number, version
 
@@ -50,7 +50,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(problems(here, said, "version.py", ("version.py",)))]
 
 
-def _build(here: Here) -> dict[str, Any]:
+def _build(here: Installation) -> dict[str, Any]:
     """What the build says of itself, with its list of architectures as targets."""
     try:
         said = json.loads(here.text(_BUILD) or "")

@@ -23,7 +23,7 @@ _HALF = "an incomplete installation"
 Record = dict[str, Any]
 
 
-class Here(NamedTuple):
+class Installation(NamedTuple):
     """A framework of which there is a trace."""
 
     site: Site
@@ -87,7 +87,7 @@ class Here(NamedTuple):
         return list(dict.fromkeys(others or [each["path"] for each in apart]))[:FILES]
 
 
-def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
+def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | None:
     """The framework that ``import imported`` takes; None without any trace of it.
 
     ``names`` are those of the distributions, PyPI's and conda's, that may hold it. A folder of its name without
@@ -97,7 +97,7 @@ def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
     wheels = [wheel for name in names for wheel in site.installed(name, "pip")]
     build = next((build for name in names if (build := conda_build(site.distributions, name))), None)
     there = wheels or build or any(package.regular or not package.by_variable for package in found)
-    return Here(site, tuple(found), tuple(wheels), build) if there else None
+    return Installation(site, tuple(found), tuple(wheels), build) if there else None
 
 
 def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:
@@ -110,7 +110,7 @@ def folder_of(wheel: Record) -> str:
     return str(wheel["path"].rpartition("/")[0])
 
 
-def add_declared(facts: Gathered, here: Here) -> None:
+def add_declared(facts: Gathered, here: Installation) -> None:
     """What metadata says: version, and what is asked for; of a conda package also what its build's name tells."""
     wheel, conda = here.wheel, here.conda
     if wheel:
@@ -119,7 +119,7 @@ def add_declared(facts: Gathered, here: Here) -> None:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
 
 
-def problems(here: Here, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
+def problems(here: Installation, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
     """What is wrong with the installation by its files alone.
 
     ``version`` is the one that the file ``place`` of the package says; ``needs`` are names without which a folder is
@@ -128,7 +128,7 @@ def problems(here: Here, version: str | None = None, place: str = "", needs: Seq
     return [*_missing(here, needs), *contradictions(here, version, place), *shadowing(here)]
 
 
-def _missing(here: Here, needs: Sequence[str]) -> list[str]:
+def _missing(here: Installation, needs: Sequence[str]) -> list[str]:
     if here.package is None:
         if here.wheel and here.wheel.get("editable"):
             return ["it is installed in editable mode, and no file tells where its folder is"]
@@ -143,7 +143,7 @@ def _missing(here: Here, needs: Sequence[str]) -> list[str]:
     return lost
 
 
-def _lost(here: Here) -> list[str]:
+def _lost(here: Installation) -> list[str]:
     """Files of the package that are gone, by the list of the distribution that put it there."""
     package, wheel = here.package, here.wheel
     if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
@@ -154,7 +154,7 @@ def _lost(here: Here) -> list[str]:
     return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if files else []
 
 
-def contradictions(here: Here, version: str | None, place: str) -> list[str]:
+def contradictions(here: Installation, version: str | None, place: str) -> list[str]:
     """Metadata of another version than the package's."""
     if version is None:
         return []
@@ -166,7 +166,7 @@ def contradictions(here: Here, version: str | None, place: str) -> list[str]:
     return said
 
 
-def shadowing(here: Here) -> list[str]:
+def shadowing(here: Installation) -> list[str]:
     """A package that PYTHONPATH puts before the one that is installed."""
     taken = here.package
     if taken is None or not taken.by_variable:
@@ -190,7 +190,7 @@ def _same(first: str, second: str) -> bool:
 _RECORD_LIMIT = 16 << 20
 
 
-def owners(here: Here, path: str) -> list[dict[str, Any]]:
+def owners(here: Installation, path: str) -> list[dict[str, Any]]:
     """The distributions whose own list of files has ``path`` with the size that it has; all, where none says a size."""
     if len(here.wheels) < 2:
         return list(here.wheels)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..kit.tree import Tree
     from ..loader.process import Process
     from ..python.site import Gathered, Site
-    from .package import Here
+    from .package import Installation
 
 __all__ = ["Ask", "Preload", "examined"]
 
@@ -118,7 +118,7 @@ _NAME_LIMIT = 64
 
 def add_parts(
     facts: Gathered,
-    here: Here,
+    here: Installation,
     parts: Sequence[str],
     *,
     preloads: Sequence[Preload] = (),
@@ -137,7 +137,12 @@ def add_parts(
 
 
 def add_torch_extension(
-    facts: Gathered, here: Here, parts: Sequence[str], *, preloads: Sequence[Preload] = (), asks: Sequence[Ask] = ()
+    facts: Gathered,
+    here: Installation,
+    parts: Sequence[str],
+    *,
+    preloads: Sequence[Preload] = (),
+    asks: Sequence[Ask] = (),
 ) -> None:
     """The same of an extension of PyTorch, which is loaded into a process that has imported torch."""
     torch = torch_of(here.site)
@@ -160,7 +165,7 @@ def asks_for_cuda(facts: Gathered) -> bool | None:
     return named or bool(facts.known("gpu_code"))
 
 
-def asked_by_name(here: Here, path: str) -> list[Ask]:
+def asked_by_name(here: Installation, path: str) -> list[Ask]:
     """The libraries of CUDA whose whole file names stand among the constants of a part: its code opens them."""
     data, names = constants(here.site.tree, path) or b"", dict[str, None]()
     at = data.find(b".so.")  # a search for what is rare: the constants of a library are many megabytes

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..elf.info import Head, Identity
+    from ..elf.info import ElfInfo, Identity
     from .setup import System
 
 IMAGE_LIMIT = 4096
@@ -31,7 +31,7 @@ class Image:
 
     __slots__ = ("found_by", "head", "loader", "names", "path")
 
-    def __init__(self, path: str, head: Head, loader: Image | None, found_by: str) -> None:
+    def __init__(self, path: str, head: ElfInfo, loader: Image | None, found_by: str) -> None:
         self.path = path
         self.head = head
         self.loader = loader
@@ -195,7 +195,7 @@ class Found(NamedTuple):
     """What a search takes; ``head`` is None where it finds nothing."""
 
     path: str
-    head: Head | None
+    head: ElfInfo | None
     by: str
     refused: str | None
     """Why the loader gives up at it."""
@@ -250,7 +250,7 @@ class Search:
                     why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
                     yield Found(path, head, by, why, self._certain)
 
-    def head(self, path: str) -> Head | None:
+    def head(self, path: str) -> ElfInfo | None:
         """The head of the file to which a path leads; None where it leads to none."""
         try:
             return self._system.paths.head(path)

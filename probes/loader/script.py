@@ -7,7 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..elf.info import head_of
+from ..elf.info import elf_info
 from .process import Image, Process, Request, failed
 from .setup import system_of
 from .steps import Ask
@@ -56,7 +56,7 @@ def caller_of_ctypes(process: Process, site: Site) -> Image | None:
 
 def _start(site: Site, path: str | None) -> Process:
     inside = site.tree.real_path(path) if path else ""
-    head = head_of(site.tree.place(inside)) if inside else None
+    head = elf_info(site.tree.place(inside)) if inside else None
     system = system_of(site.tree, head, head.interpreter if head else None)
     unread = head is None or head.refused or head.problem
     return Process(system, None if unread or head is None else Image(inside, head, None, "absolute"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from ..elf.info import Head, head_of
+from ..elf.info import ElfInfo, elf_info
 from ..elf.library import ElfError, open_elf
 from ..kit.paths import name_of
 from ..kit.tree import Tree
@@ -21,7 +21,7 @@ class Paths:
         self._tree = tree
         self._folders: dict[str, str | None] = {}
         self._real: dict[str, str | None] = {}
-        self._heads: dict[str, Head | None] = {}
+        self._heads: dict[str, ElfInfo | None] = {}
 
     def folder(self, path: str) -> str | None:
         """The folder with its links resolved; None where one leads nowhere."""
@@ -35,7 +35,7 @@ class Paths:
             self._real[path] = self._resolved(path)
         return self._real[path]
 
-    def head(self, path: str) -> Head | None:
+    def head(self, path: str) -> ElfInfo | None:
         """The head of the file to which a path leads; None where it leads to none.
 
         Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
@@ -52,13 +52,13 @@ class Paths:
         place = f"{inside.rstrip('/')}/{name}"
         return place if self._tree.link_target(place) is None else self._tree.resolve(place)
 
-    def _head(self, path: str) -> Head | None:
+    def _head(self, path: str) -> ElfInfo | None:
         if "\0" in path:
             return None
         if self._tree.at_real_root:
-            return head_of(path)
+            return elf_info(path)
         inside = self.real(path)
-        return head_of(self._tree.place(inside)) if inside else None
+        return elf_info(self._tree.place(inside)) if inside else None
 
 
 # How the dynamic loader of one Python is set up: which loader it is, where it looks, and for which processor.
@@ -97,7 +97,7 @@ class _Named(NamedTuple):
     """The fields; a NamedTuple itself has no place for what is found out once."""
 
     tree: Tree
-    program: Head | None
+    program: ElfInfo | None
     loader: str | None
     """Path of the loader; None: unknown, or the program is linked statically."""
     problem: str | None
@@ -119,14 +119,14 @@ class System(_Named):
     def bits(self) -> int:
         return self.program.bits if self.program else 0
 
-    def passes_over(self, head: Head) -> bool:
+    def passes_over(self, head: ElfInfo) -> bool:
         """Whether the loader goes on to the next folder at such a file, as if it were not there."""
         if self.program is None or not head.bits:
             return False
         foreign = head.order == self.program.order and head.machine != self.program.machine
         return head.bits != self.program.bits or foreign
 
-    def why_refused(self, head: Head) -> str | None:
+    def why_refused(self, head: ElfInfo) -> str | None:
         """Why the loader reports an error at such a file instead of going on."""
         if self.program is not None and head.order not in {self.program.order, ""}:
             return "its byte order is another processor's"
@@ -251,7 +251,7 @@ class System(_Named):
         return (*(name for name in re.split(r"[ :]+", self.variables.get("LD_PRELOAD", "")) if name), *listed)
 
 
-def system_of(tree: Tree, program: Head | None, interpreter: str | None) -> System:
+def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> System:
     """The loader of a program, which names it as ``interpreter``; ``program`` None: it is not known."""
     problem = None
     loader = interpreter if interpreter and tree.is_file(interpreter) else None

@@ -14,7 +14,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from ..elf.info import head_of
+from ..elf.info import elf_info
 from ..elf.library import ElfError, open_elf
 from ..elf.tables import SHT_SYMTAB
 from ..kit.paths import printable
@@ -284,7 +284,7 @@ def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
         start = tree.read_bytes(path, 64)
         return "it is empty" if start is not None and not start else None
     try:
-        head = head_of(tree.place(path))
+        head = elf_info(tree.place(path))
     except OSError:
         return None
     return head.refused if head else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.elf.info import Head, Identity, head_of
+from probes.elf.info import ElfInfo, Identity, elf_info
 from probes.installations.parts import Ask, examined
 from probes.kit.tree import Tree as View
 from probes.loader.process import Image, Process, Request
@@ -95,11 +95,11 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
     whole = tiny_elf(["libc.so.6"], soname="libcut.so")
     place = tmp_path / "libcut.so"
     place.write_bytes(whole)
-    before = head_of(str(place))
+    before = elf_info(str(place))
     assert before
     assert before.refused is None
     place.write_bytes(whole[:kept])
-    after = head_of(str(place))
+    after = elf_info(str(place))
     assert after
     assert (after.refused or "").startswith(
         ("it is cut off: ", "its ELF header is damaged: its table of segments lies")
@@ -110,7 +110,7 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
 
 
 def image(path: str, *needed: str) -> Image:
-    head = Head(path, Identity(1, hash(path)), needed=needed)
+    head = ElfInfo(path, Identity(1, hash(path)), needed=needed)
     return Image(path, head, None, "rpath")
 
 
