@@ -28,6 +28,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
+from envcheck.compat.load import load_matrix
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
 from envcheck.compat.tables import ErrorRow, Os
