@@ -15,9 +15,9 @@ from envcheck.diff.record import Change
 from envcheck.errors import UsageError
 from envcheck.redact import redact
 from envcheck.report import Options
-from envcheck.report.diff_json import render_diff as as_json
-from envcheck.report.diff_text import render_diff as as_text
-from envcheck.report.schema import schema
+from envcheck.report.answers.diff import render_diff as as_text
+from envcheck.report.json import render as as_json
+from envcheck.report.saved.schema import schema
 from envcheck.snapshot import (
     ApiResult,
     Distribution,

@@ -10,17 +10,15 @@ from collections.abc import Iterable, Sequence
 from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.deaths import DIED, probe_name, probe_sentence
-from envcheck.report.essentials import distributions, made_at, made_by, versions
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import ACTIONS, in_order, steps
-from envcheck.report.head import evidence_text
-from envcheck.report.html_speed import figures
-from envcheck.report.html_style import STYLE
-from envcheck.report.markup import Markup, chip, join, link, tag, text
-from envcheck.report.stack import Row, stack_rows
-from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
-from envcheck.report.tail import count_text, not_tried
+from envcheck.report.markup.figures import figures
+from envcheck.report.markup.html import STYLE, Markup, chip, join, link, tag, text
+from envcheck.report.page.essentials import distributions, made_at, made_by, versions
+from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
+from envcheck.report.page.fixes import ACTIONS, in_order, steps
+from envcheck.report.page.head import evidence_text
+from envcheck.report.page.stack import Row, stack_rows
+from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.page.tail import count_text, not_tried
 from envcheck.text.command import shell_line
 
 FORMAT = Format(

@@ -12,8 +12,8 @@ from html import escape
 
 from envcheck.checks import LAYERS, Check, Fix, Report, ways
 from envcheck.report import Format, Options
-from envcheck.report.fixes import steps
-from envcheck.report.head import evidence_text
+from envcheck.report.page.fixes import steps
+from envcheck.report.page.head import evidence_text
 from envcheck.text.clean import clean
 from envcheck.text.command import shell_line
 

@@ -10,17 +10,16 @@ from collections.abc import Iterable, Sequence
 from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.deaths import dead_probes, probe_sentence
-from envcheck.report.essentials import distributions, made_by, versions
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import ACTIONS, in_order, steps
-from envcheck.report.head import evidence_text
-from envcheck.report.marks import block, code, fence, prose
-from envcheck.report.markup import is_page
-from envcheck.report.pen import WORDS
-from envcheck.report.stack import stack_rows
-from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
-from envcheck.report.tail import count_text, not_tried
+from envcheck.report.markup.html import is_page
+from envcheck.report.markup.markdown import block, code, fence, prose
+from envcheck.report.page.essentials import distributions, made_by, versions
+from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
+from envcheck.report.page.fixes import ACTIONS, in_order, steps
+from envcheck.report.page.head import evidence_text
+from envcheck.report.page.pen import WORDS
+from envcheck.report.page.stack import stack_rows
+from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.page.tail import count_text, not_tried
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",

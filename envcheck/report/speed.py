@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 from envcheck.checks import Check, Report
 from envcheck.report import Format, Options
-from envcheck.report.findings import Outline
-from envcheck.report.head import head_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span
-from envcheck.report.room import ROOMS
-from envcheck.report.tail import count_text
+from envcheck.report.page.findings import Outline
+from envcheck.report.page.head import head_lines
+from envcheck.report.page.layout import ROOMS
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 

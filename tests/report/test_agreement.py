@@ -19,11 +19,9 @@ from envcheck.checks import Check, Layer, Report, Status
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import Options, render
-from envcheck.report.findings import Outline
-from envcheck.report.gpus import group_text, groups
-from envcheck.report.pen import WORDS, Pen
-from envcheck.report.stack import Row, stack_rows
-from envcheck.report.status import severity, worst
+from envcheck.report.page.findings import Outline
+from envcheck.report.page.pen import WORDS, Pen
+from envcheck.report.page.stack import Row, group_text, groups, severity, stack_rows, worst
 from envcheck.snapshot import Snapshot
 from envcheck.tui.widgets.stack import tower
 from tests.rules.engine.test_finding_sources import every_machine

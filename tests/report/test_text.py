@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Source, Subject, Summary
 from envcheck.report import Options, render
-from envcheck.report.fixes import fix_lines
-from envcheck.report.pen import Pen
-from envcheck.report.room import LINES, ROOMS
-from envcheck.report.stack import stack_rows
+from envcheck.report.page.fixes import fix_lines
+from envcheck.report.page.layout import LINES, ROOMS
+from envcheck.report.page.pen import Pen
+from envcheck.report.page.stack import stack_rows
 from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, Platform, ProbeRun
 from tests.report.examples import (
     EXAMPLES,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from envcheck.checks import Check, Report, Status
 from envcheck.compat.load import tables
 from envcheck.compat.performance.expected import Expectation, expectation
-from envcheck.report.markup import Markup, chip, tag
-from envcheck.report.subject import gpu_name, gpus_of
+from envcheck.report.markup.html import Markup, chip, tag
+from envcheck.report.page.subject import gpu_name, gpus_of
 from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, Subject, ways
-from envcheck.report.deaths import DIED, probe_name, probe_sentence
-from envcheck.report.findings import Outline
-from envcheck.report.fixes import ACTIONS, one_fix, steps
-from envcheck.report.head import evidence_text, verdict_lines
-from envcheck.report.lines import LABEL, labelled, title_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span
-from envcheck.report.room import EVERYTHING, UNLIMITED
-from envcheck.report.stack import stack_lines
-from envcheck.report.subject import subject_line
-from envcheck.report.tail import tail_lines
+from envcheck.report.page.findings import DIED, Outline, probe_name, probe_sentence
+from envcheck.report.page.fixes import ACTIONS, one_fix, steps
+from envcheck.report.page.head import evidence_text, verdict_lines
+from envcheck.report.page.layout import EVERYTHING, LABEL, UNLIMITED, labelled, title_lines
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.stack import stack_lines
+from envcheck.report.page.subject import subject_line
+from envcheck.report.page.tail import tail_lines
 from envcheck.snapshot import Disagreement, Measurement, ProbeRun
 
 _BLANK: Line = (Span(""),)

@@ -6,13 +6,11 @@ import re
 from collections.abc import Sequence
 
 from envcheck.checks import ASSUMPTION, Check, Evidence, Report
-from envcheck.report.deaths import DIED, probe_end
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import fix_lines
-from envcheck.report.lines import LABEL, labelled, labelled_items, tagged, title_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span
-from envcheck.report.room import Room
-from envcheck.report.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
+from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
+from envcheck.report.page.fixes import fix_lines
+from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
 from envcheck.rules.facts.measurements import only_measured
 from envcheck.text.clean import clean
 from envcheck.text.wrap import width

@@ -8,7 +8,7 @@ from itertools import groupby
 from envcheck.diff import Compared, Comparison, Diff
 from envcheck.diff.record import Change, Section
 from envcheck.report import Options
-from envcheck.report.pen import Line, Pen, Span, Style
+from envcheck.report.page.pen import Line, Pen, Span, Style
 from envcheck.text.wrap import width
 
 _TITLES: dict[Section, str] = {

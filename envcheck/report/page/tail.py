@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from envcheck.checks import STATUSES, Report
-from envcheck.report.deaths import dead_probes, probe_sentence
-from envcheck.report.head import examined_here, import_tried
-from envcheck.report.pen import Line, Pen, Span
-from envcheck.report.room import Room
-from envcheck.report.subject import frameworks_in, gpus_of, judged_environment
+from envcheck.report.page.findings import dead_probes, probe_sentence
+from envcheck.report.page.head import examined_here, import_tried
+from envcheck.report.page.layout import Room
+from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.subject import frameworks_in, gpus_of, judged_environment
 from envcheck.text.wrap import width
 
 _GAP = 3
