@@ -19,6 +19,7 @@ from envcheck.report.page.head import evidence_text
 from envcheck.report.page.stack import Row, stack_rows
 from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
 from envcheck.report.page.tail import count_text, not_tried
+from envcheck.snapshot.names import fact_name
 from envcheck.text.command import shell_line
 
 FORMAT = Format(
@@ -95,7 +96,7 @@ def _hero(outline: Outline) -> Markup:
     if finding:
         parts += [_body(finding, outline), *_consequences(outline, finding)]
     elif report.ask:
-        parts.append(tag("p", f"To find out next: {', '.join(report.ask[:8])}"))
+        parts.append(tag("p", f"Find out next: {', '.join(dict.fromkeys(map(fact_name, report.ask[:8])))}"))
     return tag("div", *parts, class_=f"card hero {report.verdict}")
 
 
@@ -108,7 +109,7 @@ def _tower(report: Report) -> Markup:
     """The highest floor on top, the GPU at the bottom."""
     rows = stack_rows(report, _GPUS)
     floors = [_floor(row) for row in reversed(_in_order(_labelled(rows)))]
-    return tag("div", *floors, tag("div", "each floor stands on those below it", class_="ground"), class_="tower")
+    return tag("div", *floors, tag("div", "each layer depends on those below it", class_="ground"), class_="tower")
 
 
 def _labelled(rows: Sequence[Row]) -> list[Row]:
@@ -163,7 +164,7 @@ def _body(finding: Finding, outline: Outline) -> Markup:
         ("about", [tag("p", about)] if about else []),
         ("seen", [_evidence(check)] if check.evidence else []),
         ("why", [tag("p", check.message)] if check.message.strip(" .") not in ("", check.title.strip(" .")) else []),
-        ("lacks", [tag("p", ", ".join(missing.fact for missing in check.missing))] if check.missing else []),
+        ("lacks", [tag("p", ", ".join(fact_name(missing.fact) for missing in check.missing))] if check.missing else []),
         ("fix", _fixes(check)),
         ("docs", _sources(check)),
         ("rule", [tag("p", tag("code", f"envcheck rule {check.rule}"))]),

@@ -73,7 +73,7 @@ def _verdict(outline: Outline) -> str:
 
 
 def _cause(outline: Outline) -> list[str]:
-    """The first finding: what was seen, why it matters, how to mend it, where that is documented."""
+    """The first finding: what was seen, why it matters, how to fix it, where that is documented."""
     if not outline.findings or outline.report.verdict not in ("fail", "warn"):
         return []
     finding = outline.findings[0]

@@ -1,4 +1,4 @@
-"""The measured figures as bars: how much of its ceiling each reached, and where sound GPUs lie."""
+"""The measured figures as bars: how much of its ceiling each reached, and where healthy GPUs lie."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _bar(found: Expectation, status: Status) -> Markup:
     """Drawn 105 units wide: one for each percent of the ceiling."""
     reached = min(max(found.share * 100, 0.0), _FULL)
     low, high = min(found.low * 100, _FULL), min(found.high * 100, _FULL)
-    words = f"{found.share:.0%} of {found.basis}; sound GPUs reach {found.low:.0%} to {found.high:.0%}"
+    words = f"{found.share:.0%} of {found.basis}; healthy GPUs reach {found.low:.0%} to {found.high:.0%}"
     return tag(
         "svg",
         tag("title", words),

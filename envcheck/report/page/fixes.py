@@ -1,4 +1,4 @@
-"""The lines that say how to mend a finding."""
+"""The lines that say how to fix a finding."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def _found_at_all(checks: Sequence[Check]) -> str:
     bad = sorted(
         (check for check in checks if check.status in ("fail", "warn")), key=lambda each: severity(each.status)
     )
-    return bad[0].title if bad else "not looked at"
+    return bad[0].title if bad else "not checked"
 
 
 def _driver_row(report: Report) -> Row:
@@ -142,7 +142,7 @@ def _driver_text(report: Report) -> str | None:
     if driver is None:
         return ", ".join(parts) or None
     if driver.cuda:
-        parts.append(f"speaks CUDA {driver.cuda}")
+        parts.append(f"supports up to CUDA {driver.cuda}")
     text = ", ".join(parts)
     return f"{text}; {_cuda_init(driver)}" if driver.installed is not False else text
 
@@ -158,7 +158,7 @@ def _not_running(driver: Driver | None) -> str:
 def _cuda_init(driver: Driver) -> str:
     result = driver.cuda_init
     if result is None:
-        return "cuInit not tried"
+        return "CUDA initialization not tested"
     if result.code == 0:
         return "cuInit ok"
     if result.code < 0:

@@ -1,4 +1,4 @@
-"""The end of the page: probes that died, what was assumed, what was not tried, and the count of the checks."""
+"""The end of the page: probes that died, what was assumed, what was not tested, and the count of the checks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
 
 
 def _account(report: Report, pen: Pen) -> list[Line]:
-    """``Not tried: import (--deep), speed.   1 fail, 14 pass, 3 skipped``."""
+    """``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
     untried = not_tried(report)
     counts = count_text(report)
     if untried and width(untried) + _GAP + width(counts) <= pen.width:
@@ -64,18 +64,18 @@ def _account(report: Report, pen: Pen) -> list[Line]:
 
 
 def not_tried(report: Report) -> str:
-    """What would turn a verdict on paper into one by trial; empty where there is nothing to try."""
+    """Which tests would confirm a verdict of static checks; empty where there is nothing to test."""
     if not examined_here(report):
         return ""
     ways = []
     if frameworks_in(judged_environment(report)) and not import_tried(report):
-        ways.append("import (--deep)")
+        ways.append("framework import (--deep)")
     environment = judged_environment(report)
     if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
         ways.append("file contents (--verify)")
     if gpus_of(report) and not report.measurements:
-        ways.append("speed (--bench)")
-    return f"Not tried: {', '.join(ways)}." if ways else ""
+        ways.append("performance (--bench)")
+    return f"Not tested: {', '.join(ways)}." if ways else ""
 
 
 def count_text(report: Report) -> str:

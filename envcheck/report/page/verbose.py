@@ -16,6 +16,7 @@ from envcheck.report.page.stack import stack_lines
 from envcheck.report.page.subject import subject_line
 from envcheck.report.page.tail import tail_lines
 from envcheck.snapshot import Disagreement, Measurement, ProbeRun
+from envcheck.snapshot.names import fact_name
 
 _BLANK: Line = (Span(""),)
 _PRESSING = ("fail", "warn", "unknown")
@@ -108,8 +109,8 @@ def _sourced(text: str, source: str) -> str:
 
 def _lacking(missing: Missing) -> str:
     if missing.probe:
-        return f"{missing.fact}, which probe {missing.probe} should have supplied"
-    return f"{missing.fact}, for which nobody looked"
+        return f"{fact_name(missing.fact)} (from probe {missing.probe})"
+    return f"{fact_name(missing.fact)} (not checked)"
 
 
 def _ignored(check: Check) -> str:
