@@ -323,9 +323,7 @@ def test_the_page() -> None:
         "",
         "Checks",
         "  gpu-lost@machine                  pass → fail",
-        "  0 more checks came and 20 went, all passed or skipped (-v lists them)",
+        "  0 checks added and 20 removed, all passed or skipped (-v lists them)",
     ]
     assert "rule-19@machine" in as_text(found, Options(verbose=True))
-    assert as_text(diff([("a", before), ("b", before)]), Options()).startswith(
-        "SAME  no difference in what both know\n"
-    )
+    assert as_text(diff([("a", before), ("b", before)]), Options()).startswith("SAME  no difference in shared facts\n")

@@ -1,6 +1,6 @@
 """The report as a page in one file: no script, nothing loaded from anywhere, light and dark.
 
-The stack is drawn as a tower that stands on the GPU; every status has a sign and a word beside its colour.
+The stack is drawn as layers above the GPU; every status has a sign and a word beside its colour.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ def _consequences(outline: Outline, finding: Finding) -> list[Markup]:
         tag("li", status_chip(found.status), " ", _titled(found), " ", tag("span", found.rule, class_="rule"))
         for found in follows[:_ROWS]
     ]
-    return [tag("p", "Follows from it:", class_="meta"), tag("ul", *items)]
+    return [tag("p", "Consequences:", class_="meta"), tag("ul", *items)]
 
 
 def _details(report: Report) -> list[Markup]:
@@ -225,7 +225,7 @@ def _details(report: Report) -> list[Markup]:
     checks = sorted(report.checks, key=lambda check: STATUSES.index(check.status))[:_CHECKS]
     return [
         *_folded("Versions", [_table(facts)] if facts else []),
-        *_folded("Python packages that decide", [tag("pre", "  ".join(installed[:_ROWS]))] if installed else []),
+        *_folded("Relevant Python packages", [tag("pre", "  ".join(installed[:_ROWS]))] if installed else []),
         *_folded(f"All checks: {count_text(report)}", [tag("table", *map(_check_row, checks))] if checks else []),
         *_folded("Environment variables", [_table(values)] if values else []),
         *_folded("Probes", [_table(probes)] if probes else []),
@@ -261,7 +261,7 @@ def _footer(report: Report) -> Markup:
     parts = [
         made_by(report),
         f"assumed: {assumed}" if assumed else "",
-        f"rows laid over the matrix: {', '.join(report.overlays)}" if report.overlays else "",
+        f"matrix overlays: {', '.join(report.overlays)}" if report.overlays else "",
         not_tried(report).rstrip("."),
         "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
     ]

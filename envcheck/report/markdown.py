@@ -109,7 +109,7 @@ def _consequences(outline: Outline, finding: Finding) -> list[str]:
     follows = outline.consequences(finding)
     if not follows:
         return []
-    return ["Follows from it:\n" + "\n".join(_item(found) for found in follows[:_FINDINGS])]
+    return ["Consequences:\n" + "\n".join(_item(found) for found in follows[:_FINDINGS])]
 
 
 def _item(finding: Finding) -> str:
@@ -136,7 +136,7 @@ def _findings(outline: Outline) -> list[str]:
     lines += [f"- {len(told) - _FINDINGS} more"] if len(told) > _FINDINGS else []
     dead = dead_probes(outline.report)
     lines += [f"- {_ICONS['unknown']} {prose(probe_sentence(run))}" for run in dead[:_PROBES]]
-    lines += [f"- {len(dead) - _PROBES} more probes that died"] if len(dead) > _PROBES else []
+    lines += [f"- {len(dead) - _PROBES} more failed probes"] if len(dead) > _PROBES else []
     return ["**Also**\n\n" + "\n".join(lines)] if lines else []
 
 

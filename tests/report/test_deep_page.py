@@ -77,8 +77,8 @@ def test_the_row_says_where_it_ran() -> None:
     [
         ({"ran_on_gpu": False, "error": "x"}, "cannot use the GPU"),
         ({"imported": False, "ran_on_gpu": None, "error": "x"}, "import fails"),
-        ({"imported": None, "ran_on_gpu": None, "error": "timed out"}, "no end of its import was seen"),
-        ({"ran_on_gpu": None, "error": "timed out"}, "no result was seen"),
+        ({"imported": None, "ran_on_gpu": None, "error": "timed out"}, "import did not finish"),
+        ({"ran_on_gpu": None, "error": "timed out"}, "no result"),
         ({"ran_on_gpu": None, "skipped": "no GPU"}, "imported"),
     ],
 )

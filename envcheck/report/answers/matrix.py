@@ -53,10 +53,10 @@ def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list
 
 
 def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
-    """The folders of rows laid over the matrix, and whether what is shown rests on them."""
+    """The overlay folders of the matrix, and whether what is shown rests on them."""
     for place in overlays:
         role = "cited above" if decided(cited, place) else "not cited here"
-        yield (Span(f"Rows laid over the matrix: {clean(place)} ({role})"),)
+        yield (Span(f"Matrix overlay: {clean(place)} ({role})"),)
 
 
 def _reason(pen: Pen, reason: Reason, overlays: Sequence[str]) -> Iterator[Line]:
@@ -89,12 +89,12 @@ _TITLES = {
     "nccl": "NCCL, pinned",
     "triton": "Triton, pinned",
     "cuda": "CUDA",
-    "driver_linux": "least driver, Linux",
-    "driver_windows": "least driver, Windows",
+    "driver_linux": "minimum driver, Linux",
+    "driver_windows": "minimum driver, Windows",
     "disputed_linux": "… by another document",
     "disputed_windows": "… by another document",
     "ptx": "PTX ISA",
-    "pairs": "made for this release",
+    "pairs": "built for this release",
     "sms": "SMs",
     "peaks": "dense peaks",
     "first_cuda": "first CUDA",

@@ -135,9 +135,9 @@ def _adds(message: str, title: str) -> bool:
 
 
 def _likewise(finding: Finding, pen: Pen) -> list[Line]:
-    """Says that the other subjects have fixes of their own."""
+    """Name the other subjects, which have separate fixes."""
     others = [check for check in finding.checks[1:] if check.fixes != finding.lead.fixes]
-    return labelled("", f"likewise for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
+    return labelled("", f"separate fixes for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
 
 
 def _also(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:

@@ -251,11 +251,11 @@ def _one_framework(framework: Framework, gpus: Sequence[Gpu]) -> str:
 def _trial_text(trial: Trial, gpus: Sequence[Gpu]) -> str:
     """``, ran on GPU 0 in 0.4 s``: how far it came when it was tried."""
     if trial.imported is None:
-        return ", no end of its import was seen"
+        return ", import did not finish"
     if not trial.imported:
         return ", import fails"
     if trial.ran_on_gpu is None:
-        return ", imported" if trial.skipped or not trial.error else ", no result was seen"
+        return ", imported" if trial.skipped or not trial.error else ", no result"
     if not trial.ran_on_gpu:
         return ", cannot use the GPU"
     gpu = next((gpu for gpu in gpus if trial.gpu in gpu.identities()), None)

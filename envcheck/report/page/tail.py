@@ -29,7 +29,7 @@ def _dead_probes(report: Report, pen: Pen, room: Room) -> list[Line]:
     lines: list[Line] = [(Span(pen.clip(probe_sentence(run), pen.width)),) for run in shown]
     if len(dead) > len(shown):
         names = ", ".join(run.name for run in dead[len(shown) :])
-        lines.append((Span(pen.clip(f"Probes that died (-v): {names}", pen.width)),))
+        lines.append((Span(pen.clip(f"Failed probes (-v): {names}", pen.width)),))
     return lines
 
 
@@ -41,7 +41,7 @@ def _assumed(report: Report, pen: Pen, room: Room) -> list[Line]:
 
 
 def _overlays(report: Report, pen: Pen) -> list[Line]:
-    """The folders of rows laid over the matrix, and what each decided."""
+    """The overlay folders of the matrix, and what each decided."""
     if not report.overlays:
         return []
     from envcheck.compat.overlay import decided
@@ -49,8 +49,8 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
     told = []
     for place in report.overlays:
         rules = dict.fromkeys(check.rule for check in report.checks if decided(check.sources, place))
-        told.append(f"{place} (decided {', '.join(rules) or 'nothing'})")
-    return [(Span(pen.clip(f"Rows laid over the matrix: {'; '.join(told)}", pen.width)),)]
+        told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
+    return [(Span(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
 
 
 def _account(report: Report, pen: Pen) -> list[Line]:
