@@ -9,7 +9,7 @@ from envcheck.errors import UsageError
 from envcheck.pipeline.assume import assume, assumes_machine
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import render
-from envcheck.report.stack import stack_rows
+from envcheck.report.page.stack import stack_rows
 from envcheck.snapshot import (
     Distribution,
     Driver,

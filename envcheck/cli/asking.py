@@ -63,7 +63,7 @@ def pasted_text(name: str) -> str:
 def saved_report(name: str) -> Report:
     """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, if it is none."""
     from envcheck.redact import mask_secrets
-    from envcheck.report.read import read_report
+    from envcheck.report.saved.read import read_report
 
     try:
         return mask_secrets(read_report(read_input(name)))
@@ -81,7 +81,7 @@ def baseline(options: Namespace) -> tuple[Measurement, ...]:
     name = getattr(options, "baseline", None)
     if not name:
         return ()
-    from envcheck.report.baseline import read
+    from envcheck.report.saved.baseline import read
 
     return read(read_input(name), name)
 

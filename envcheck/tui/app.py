@@ -25,8 +25,8 @@ from textual.widgets import OptionList
 from envcheck.errors import EnvcheckError
 from envcheck.pipeline.warm_up import WarmUp
 from envcheck.report import Options
-from envcheck.report.essentials import made_at
-from envcheck.report.pen import Pen
+from envcheck.report.page.essentials import made_at
+from envcheck.report.page.pen import Pen
 from envcheck.tui import keys
 from envcheck.tui.screens.overview import Overview
 from envcheck.tui.tabs import Tabs

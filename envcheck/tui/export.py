@@ -49,7 +49,7 @@ async def export(app: EnvcheckApp, form: str) -> None:
 async def _write(app: EnvcheckApp, report: Report, form: str, path: Path) -> None:
     homes = [app.home] if app.home else []
     if form == "baseline":
-        from envcheck.report.baseline import save
+        from envcheck.report.saved.baseline import save
 
         save(report, str(path))
     elif form == "svg":

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
-from envcheck.report.pen import Line, Pen
+from envcheck.report.page.pen import Line, Pen
 from envcheck.tui.keys import KEYS
 from envcheck.tui.widgets.detail import Ask, Choose, Page
 

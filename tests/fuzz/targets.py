@@ -19,8 +19,9 @@ from envcheck.errors import EnvcheckError
 from envcheck.exitcode import ExitCode
 from envcheck.importers import read_text
 from envcheck.redact import redact
-from envcheck.report import baseline, render
-from envcheck.report.read import read_report
+from envcheck.report import render
+from envcheck.report.saved import baseline
+from envcheck.report.saved.read import read_report
 from envcheck.text.inert import inert
 from probes.elf.library import ElfError, open_elf
 from probes.gpu_code.targets import gpu_code, gpu_targets

@@ -18,8 +18,8 @@ from envcheck.cli.options import parse
 from envcheck.compat.relations.fit import Fit
 from envcheck.errors import UsageError
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.read import MOST_BYTES, read_report
-from envcheck.report.schema import SCHEMAS, schema
+from envcheck.report.saved.read import MOST_BYTES, read_report
+from envcheck.report.saved.schema import SCHEMAS, schema
 from envcheck.text.output import parse_targets
 from envcheck.tui.export import choices
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from envcheck.report import render
-from envcheck.report.read import read_report
+from envcheck.report.saved.read import read_report
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.export import choices, export
 from envcheck.tui.widgets.detail import Choose, Page

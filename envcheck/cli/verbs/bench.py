@@ -18,8 +18,8 @@ from envcheck.exitcode import ExitCode
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import FORMATS
-from envcheck.report.baseline import save
 from envcheck.report.progress import progress
+from envcheck.report.saved.baseline import save
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.text.output import parse_targets, writable
 from envcheck.text.streams import say

@@ -29,11 +29,11 @@ def run(options: Namespace) -> int:
     components = [component for text in options.components for component in parse_components(text)]
     answer = ask(load_matrix(folders), components)
     if options.format == "json":
-        from envcheck.report import fit_json
+        from envcheck.report import json
 
-        tell(fit_json.render(answer), syntax="json")
+        tell(json.render(answer), syntax="json")
     else:
-        from envcheck.report import fit_text
+        from envcheck.report.answers.matrix import render_answer
 
-        tell(fit_text.render(answer, page(options), folders))
+        tell(render_answer(answer, page(options), folders))
     return _STATUS[answer.verdict]

@@ -20,15 +20,15 @@ def run(options: Namespace) -> int:
     component = _one_component(options.component)
     found = look_up(load_matrix(folders), component)
     if options.format == "json":
-        from envcheck.report import fit_json
+        from envcheck.report import json
 
-        tell(fit_json.render(found or Page(component=str(component))), syntax="json")
+        tell(json.render(found or Page(component=str(component))), syntax="json")
     elif found is None:
         tell(f"The matrix knows nothing about {component}.\n")
     else:
-        from envcheck.report import matrix_page
+        from envcheck.report.answers.matrix import render_page
 
-        tell(matrix_page.render(found, page(options), folders))
+        tell(render_page(found, page(options), folders))
     return ExitCode.OK if found else ExitCode.UNKNOWN
 
 

@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.report.rule_page import rule_list, rule_page
+from envcheck.report.answers.rule import rule_list, rule_page
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.text.streams import tell
 

@@ -15,7 +15,7 @@ from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.worker.client import Desk
 
 if TYPE_CHECKING:
-    from envcheck.report.pen import Style
+    from envcheck.report.page.pen import Style
     from envcheck.tui.worker.grid import Cell, Grid
 
 _CELLS: dict[str, tuple[str, Style]] = {"fits": ("✓ fits", "pass"), "no": ("✗ no", "fail"), "?": ("? open", "unknown")}

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from envcheck.report.pen import Line, Pen, Span
+from envcheck.report.page.pen import Line, Pen, Span
 from envcheck.text.wrap import clip
 from envcheck.tui.widgets.base import Listing, Live
 from envcheck.tui.widgets.paint import Paint
@@ -22,7 +22,7 @@ from envcheck.tui.worker.sessions import Work
 if TYPE_CHECKING:
     from envcheck.checks import Check, Report
     from envcheck.report import Options
-    from envcheck.report.findings import Finding
+    from envcheck.report.page.findings import Finding
 
 WIDE, BESIDE = 150, 110
 """Columns from which on the stack stands beside the verdict, and the details beside the findings."""
@@ -111,7 +111,7 @@ class Overview(Vertical):
 
     def show(self, report: Report, paint: Paint, *, final: bool) -> None:
         """Show ``report``; one that is not ``final`` leaves the verdict open."""
-        from envcheck.report.findings import Outline
+        from envcheck.report.page.findings import Outline
         from envcheck.tui.screens import pages
         from envcheck.tui.widgets.stack import tower
 

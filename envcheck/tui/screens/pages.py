@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from envcheck.checks import STATUSES, Check, Report, Status
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.head import head_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span, screen_rows
-from envcheck.report.room import ROOMS
-from envcheck.report.subject import gpu_numbers
-from envcheck.report.tail import not_tried
+from envcheck.report.page.findings import Finding, Outline
+from envcheck.report.page.head import head_lines
+from envcheck.report.page.layout import ROOMS
+from envcheck.report.page.pen import WORDS, Line, Pen, Span, screen_rows
+from envcheck.report.page.subject import gpu_numbers
+from envcheck.report.page.tail import not_tried
 
 _COUNTED = {"?": "open"}
 _MOST_SHOWN = 200
@@ -76,7 +76,7 @@ def title_of(finding: Finding) -> str:
 
 def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
     """All that is known of a finding, subjects that say the same together, and what its rule says, if that is known."""
-    from envcheck.report.verbose import check_lines
+    from envcheck.report.page.verbose import check_lines
 
     lines: list[Line] = []
     for check in _different(finding.checks):
@@ -86,7 +86,7 @@ def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: str
 
 def first_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
     """The same about its first subject alone, and no longer than a few screens: it is laid out at every step."""
-    from envcheck.report.verbose import check_lines
+    from envcheck.report.page.verbose import check_lines
 
     lines = check_lines(finding.lead, report, pen)[:_MOST_SHOWN]
     others = len(finding.checks) - 1

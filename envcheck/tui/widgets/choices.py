@@ -10,11 +10,11 @@ from rich.text import Text
 from envcheck.checks import Check, Report, ways
 from envcheck.errors import UsageError
 from envcheck.redact import mask_secrets
-from envcheck.report.pen import WORDS, Line, Pen, Span
-from envcheck.report.read import read_report
-from envcheck.report.status import worst
-from envcheck.report.subject import environments_of, framework_title, frameworks_in, gpu_name, gpus_of, listed
-from envcheck.report.verbose import check_lines
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.stack import worst
+from envcheck.report.page.subject import environments_of, framework_title, frameworks_in, gpu_name, gpus_of, listed
+from envcheck.report.page.verbose import check_lines
+from envcheck.report.saved.read import read_report
 from envcheck.snapshot import Gpu
 from envcheck.text.command import shell_line
 from envcheck.tui.widgets.paint import Paint

@@ -24,7 +24,7 @@ from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
     from envcheck.checks import Check, Report
-    from envcheck.report.pen import Style
+    from envcheck.report.page.pen import Style
     from envcheck.snapshot import Gpu, Measurement
 
 _VALUE, _SHARE = 13, 5

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.text import Text
 from textual.theme import Theme
 
-from envcheck.report.pen import Line, Style
+from envcheck.report.page.pen import Line, Style
 from envcheck.text.clean import clean
 
 _DARK: Mapping[Style, str] = {

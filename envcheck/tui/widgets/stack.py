@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from envcheck.checks import STATUSES, Check, Layer, Report, Status
-from envcheck.report.pen import Line, Pen, Span
-from envcheck.report.stack import Row, stack_rows
-from envcheck.report.status import worst
-from envcheck.report.subject import frameworks_in, judged_environment, listed
+from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.stack import Row, stack_rows, worst
+from envcheck.report.page.subject import frameworks_in, judged_environment, listed
 
 _MARKS: dict[Status, str] = {
     "fail": "✗ FAIL",

@@ -13,7 +13,7 @@ from envcheck.errors import EnvcheckError
 if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.report import Options
-    from envcheck.report.pen import Line
+    from envcheck.report.page.pen import Line
     from envcheck.tui.worker.grid import Cell, Grid
     from envcheck.tui.worker.process import Aside
 

@@ -19,9 +19,9 @@ from envcheck.diff import diff
 from envcheck.errors import EnvcheckError, UsageError
 from envcheck.redact import redact
 from envcheck.report import Options, render
-from envcheck.report.diff_text import render_diff
-from envcheck.report.fit_text import answer_lines
-from envcheck.report.pen import Line, Pen
+from envcheck.report.answers.diff import render_diff
+from envcheck.report.answers.matrix import answer_lines
+from envcheck.report.page.pen import Line, Pen
 from envcheck.rules.api import Facts
 from envcheck.rules.catalog import all_rules
 from envcheck.tui.widgets.choices import read_saved

@@ -1,12 +1,12 @@
-"""The measured figures as bars: how much of its ceiling each reached, and where sound GPUs lie."""
+"""The measured figures as bars: how much of its ceiling each reached, and where healthy GPUs lie."""
 
 from __future__ import annotations
 
 from envcheck.checks import Check, Report, Status
 from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
-from envcheck.report.markup import Markup, chip, tag
-from envcheck.report.subject import gpu_name, gpus_of
+from envcheck.report.markup.html import Markup, chip, tag
+from envcheck.report.page.subject import gpu_name, gpus_of
 from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
@@ -113,7 +113,7 @@ def _bar(found: Expectation, status: Status) -> Markup:
     """Drawn 105 units wide: one for each percent of the ceiling."""
     reached = min(max(found.share * 100, 0.0), _FULL)
     low, high = min(found.low * 100, _FULL), min(found.high * 100, _FULL)
-    words = f"{found.share:.0%} of {found.basis}; sound GPUs reach {found.low:.0%} to {found.high:.0%}"
+    words = f"{found.share:.0%} of {found.basis}; healthy GPUs reach {found.low:.0%} to {found.high:.0%}"
     return tag(
         "svg",
         tag("title", words),

@@ -1,6 +1,66 @@
-"""How the HTML page looks: in light and dark, on paper, and without any file beside it."""
+"""HTML that is safe by construction: all but the tags made here is cleaned, cut and escaped. And its style sheet."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from html import escape
+
+from envcheck.text.clean import clean
+
+LONGEST = 800
+"""Characters of one foreign text that are shown."""
+
+_PAGE = re.compile(r"https://[A-Za-z0-9.-]+(?::\d+)?(?:[/?#][A-Za-z0-9._~:/?#\[\]@!$&()*+,;=%-]*)?")
+_VOID = frozenset({"meta", "br", "hr"})
+
+
+class Markup(str):
+    """HTML that was made by ``tag``."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str | Markup, **attributes: str) -> Markup:
+    """An element; the names of attributes are ours (``class_`` is ``class``), their values may be anybody's."""
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(clean(value), quote=True)}"'
+        for key, value in attributes.items()
+        if value
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{told}>")
+    return Markup(f"<{name}{told}>{join(children)}</{name}>")
+
+
+def join(children: Iterable[str | Markup]) -> Markup:
+    """Several in a row."""
+    return Markup("".join(child if isinstance(child, Markup) else text(child) for child in children))
+
+
+def text(foreign: str, most: int = LONGEST) -> Markup:
+    """``foreign`` as text."""
+    left_out = len(foreign) - most
+    shown = clean(foreign[:most]) + (f" … ({left_out:,} more characters)" if left_out > 0 else "")
+    return Markup(escape(shown, quote=True))
+
+
+def link(title: str, address: str) -> Markup:
+    """A link to a page, where ``address`` is one that can be trusted to be no more than that; else both as text."""
+    if not is_page(address):
+        return join([title, f" ({address})" if address else ""])
+    return tag("a", title, href=address, rel="noreferrer noopener")
+
+
+def is_page(address: str) -> bool:
+    """Whether ``address`` is a plain https address and no more."""
+    return len(address) <= LONGEST and _PAGE.fullmatch(address) is not None
+
+
+def chip(status: str, sign: str, word: str) -> Markup:
+    """A status by its sign and word; the colour says it a third time."""
+    return tag("span", tag("i", sign, aria_hidden="true"), f" {word}", class_=f"chip {status}")
+
 
 STYLE = """
 :root {

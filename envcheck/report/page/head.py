@@ -1,4 +1,4 @@
-"""The top of the page: the verdict by its cause, what was seen, how to mend it, and what else was found."""
+"""The top of the page: the verdict by its cause, what was seen, how to fix it, and what else was found."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import re
 from collections.abc import Sequence
 
 from envcheck.checks import ASSUMPTION, Check, Evidence, Report
-from envcheck.report.deaths import DIED, probe_end
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import fix_lines
-from envcheck.report.lines import LABEL, labelled, labelled_items, tagged, title_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span
-from envcheck.report.room import Room
-from envcheck.report.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
+from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
+from envcheck.report.page.fixes import fix_lines
+from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
 from envcheck.rules.facts.measurements import only_measured
+from envcheck.snapshot.names import fact_name, fact_title, not_checked
 from envcheck.text.clean import clean
 from envcheck.text.wrap import width
 
@@ -64,11 +63,8 @@ def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
 
 
 def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
-    remarks = []
-    if frameworks_in(judged_environment(report)) and not import_tried(report) and not only_measured(report.checks):
-        remarks += [] if "on paper" in report.headline else ["on paper"]
-        remarks += ["nothing was run"] if examined_here(report) else []
-    headline = report.headline + (f" ({'; '.join(remarks)})" if remarks else "")
+    tested = import_tried(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
+    headline = report.headline + ("" if tested else " (static checks only)")
     return title_lines("PASS", "pass", headline, "", pen, room.title)
 
 
@@ -139,9 +135,9 @@ def _adds(message: str, title: str) -> bool:
 
 
 def _likewise(finding: Finding, pen: Pen) -> list[Line]:
-    """Says that the other subjects have fixes of their own."""
+    """Name the other subjects, which have separate fixes."""
     others = [check for check in finding.checks[1:] if check.fixes != finding.lead.fixes]
-    return labelled("", f"likewise for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
+    return labelled("", f"separate fixes for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
 
 
 def _also(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
@@ -175,15 +171,15 @@ def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
     missing = check.missing[0]
     run = next((run for run in report.probes if run.name == missing.probe), None)
     dead = run is not None and run.status in DIED
-    reason = f"probe {missing.probe} {probe_end(run)}" if run and dead else f"probe {missing.probe} did not tell"
-    title = f"{missing.fact} is not known: {reason if missing.probe else 'nobody looked'}"
+    reason = f"probe {missing.probe} {probe_end(run)}" if run and dead else f"probe {missing.probe} did not report it"
+    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else not_checked(missing.fact)
     needed = [found.rule for found in report.checks if any(lack.fact == missing.fact for lack in found.missing)]
-    further = [fact for fact in report.ask if fact != missing.fact]
+    further = dict.fromkeys(fact_name(fact) for fact in report.ask if fact_name(fact) != fact_name(missing.fact))
     return [
         *title_lines("UNKNOWN", "unknown", title, check.rule, pen, room.title),
         *(labelled("why", check.message, pen, room.why) if not dead else []),
         *(labelled("for", listed(list(dict.fromkeys(needed))), pen, 1) if set(needed) - {check.rule} else []),
-        *(labelled("also", f"not known: {listed(further)}", pen, room.ask) if further else []),
+        *(labelled("also", f"unknown: {listed(list(further))}", pen, room.ask) if further else []),
     ]
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from envcheck.diff import Compared, Comparison, Diff
 from envcheck.diff.record import Change, Section
 from envcheck.report import Options
-from envcheck.report.pen import Line, Pen, Span, Style
+from envcheck.report.page.pen import Line, Pen, Span, Style
 from envcheck.text.wrap import width
 
 _TITLES: dict[Section, str] = {
@@ -21,7 +21,7 @@ _TITLES: dict[Section, str] = {
     "environments": "Python",
     "variables": "Environment variables",
     "checks": "Checks",
-    "measurements": "Measured figures (a twentieth and the spread of both runs are tolerated)",
+    "measurements": "Measurements (tolerance: 5 % and the spread of both runs)",
 }
 _STYLES: dict[str, Style] = {"fail": "fail", "warn": "warn", "unknown": "unknown", "note": "note", "pass": "pass"}
 _QUIET = ("pass", "skipped")
@@ -41,7 +41,7 @@ def _comparison(found: Diff, comparison: Comparison, pen: Pen, options: Options)
     first, second = found.reports[comparison.first], found.reports[comparison.second]
     number = len(comparison.changes)
     word, style = ("DIFFERENT", "warn") if number else ("SAME", "pass")
-    told = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in what both know"
+    told = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in shared facts"
     lines: list[Line] = [] if comparison is found.comparisons[0] else [(Span(""),)]
     lines.append((Span(word.ljust(len(word) + 2), style), Span(told, "title")))  # type: ignore[arg-type]
     lines += [*_report("-", first, pen), *_report("+", second, pen)]
@@ -73,7 +73,7 @@ def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[
             yield from _change(change, pen, "    " if subject else "  ")
     if hidden:
         came = sum(change.kind == "appeared" for change in hidden)
-        text = f"{came} more checks came and {len(hidden) - came} went, all passed or skipped (-v lists them)"
+        text = f"{came} checks added and {len(hidden) - came} removed, all passed or skipped (-v lists them)"
         yield from _filled(text, pen, "  ", "dim")
 
 
@@ -88,9 +88,9 @@ def _change(change: Change, pen: Pen, indent: str) -> list[Line]:
     before, after = (pen.text(value) if value is not None else None for value in (change.before, change.after))
     extent = _extent(change)
     if before is None:
-        pieces = [Span("appeared: "), _value(after)]
+        pieces = [Span("added: "), _value(after)]
     elif after is None:
-        pieces = [Span("gone: "), _value(before)]
+        pieces = [Span("removed: "), _value(before)]
     else:
         pieces = [_value(before), Span(f" {arrow} "), _value(after), Span(extent, "dim")]
     gap = " " * max(2, _NAME - width(name))

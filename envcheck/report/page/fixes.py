@@ -1,11 +1,10 @@
-"""The lines that say how to mend a finding."""
+"""The lines that say how to fix a finding."""
 
 from __future__ import annotations
 
 from envcheck.checks import Check, Fix, ways
-from envcheck.report.lines import LABEL, command_lines, labelled
-from envcheck.report.pen import Line, Pen
-from envcheck.report.room import UNLIMITED, Room
+from envcheck.report.page.layout import LABEL, UNLIMITED, Room, command_lines, labelled
+from envcheck.report.page.pen import Line, Pen
 from envcheck.text.wrap import width
 
 _WHO = {"user": "", "root": "as root: ", "cluster-admin": "by the cluster's administrator: "}

@@ -1,13 +1,13 @@
-"""The end of the page: probes that died, what was assumed, what was not tried, and the count of the checks."""
+"""The end of the page: probes that died, what was assumed, what was not tested, and the count of the checks."""
 
 from __future__ import annotations
 
 from envcheck.checks import STATUSES, Report
-from envcheck.report.deaths import dead_probes, probe_sentence
-from envcheck.report.head import examined_here, import_tried
-from envcheck.report.pen import Line, Pen, Span
-from envcheck.report.room import Room
-from envcheck.report.subject import frameworks_in, gpus_of, judged_environment
+from envcheck.report.page.findings import dead_probes, probe_sentence
+from envcheck.report.page.head import examined_here, import_tried
+from envcheck.report.page.layout import Room
+from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.subject import frameworks_in, gpus_of, judged_environment
 from envcheck.text.wrap import width
 
 _GAP = 3
@@ -29,7 +29,7 @@ def _dead_probes(report: Report, pen: Pen, room: Room) -> list[Line]:
     lines: list[Line] = [(Span(pen.clip(probe_sentence(run), pen.width)),) for run in shown]
     if len(dead) > len(shown):
         names = ", ".join(run.name for run in dead[len(shown) :])
-        lines.append((Span(pen.clip(f"Probes that died (-v): {names}", pen.width)),))
+        lines.append((Span(pen.clip(f"Failed probes (-v): {names}", pen.width)),))
     return lines
 
 
@@ -41,7 +41,7 @@ def _assumed(report: Report, pen: Pen, room: Room) -> list[Line]:
 
 
 def _overlays(report: Report, pen: Pen) -> list[Line]:
-    """The folders of rows laid over the matrix, and what each decided."""
+    """The overlay folders of the matrix, and what each decided."""
     if not report.overlays:
         return []
     from envcheck.compat.overlay import decided
@@ -49,12 +49,12 @@ def _overlays(report: Report, pen: Pen) -> list[Line]:
     told = []
     for place in report.overlays:
         rules = dict.fromkeys(check.rule for check in report.checks if decided(check.sources, place))
-        told.append(f"{place} (decided {', '.join(rules) or 'nothing'})")
-    return [(Span(pen.clip(f"Rows laid over the matrix: {'; '.join(told)}", pen.width)),)]
+        told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
+    return [(Span(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
 
 
 def _account(report: Report, pen: Pen) -> list[Line]:
-    """``Not tried: import (--deep), speed.   1 fail, 14 pass, 3 skipped``."""
+    """``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
     untried = not_tried(report)
     counts = count_text(report)
     if untried and width(untried) + _GAP + width(counts) <= pen.width:
@@ -64,18 +64,18 @@ def _account(report: Report, pen: Pen) -> list[Line]:
 
 
 def not_tried(report: Report) -> str:
-    """What would turn a verdict on paper into one by trial; empty where there is nothing to try."""
+    """Which tests would confirm a verdict of static checks; empty where there is nothing to test."""
     if not examined_here(report):
         return ""
     ways = []
     if frameworks_in(judged_environment(report)) and not import_tried(report):
-        ways.append("import (--deep)")
+        ways.append("framework import (--deep)")
     environment = judged_environment(report)
     if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
         ways.append("file contents (--verify)")
     if gpus_of(report) and not report.measurements:
-        ways.append("speed (--bench)")
-    return f"Not tried: {', '.join(ways)}." if ways else ""
+        ways.append("performance (--bench)")
+    return f"Not tested: {', '.join(ways)}." if ways else ""
 
 
 def count_text(report: Report) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from envcheck.checks import Report
-from envcheck.report.subject import framework_title, frameworks_in, gpu_name, gpus_of, judged_environment, place
+from envcheck.report.page.subject import framework_title, frameworks_in, gpu_name, gpus_of, judged_environment, place
 from envcheck.snapshot import Environment, Snapshot
 
 _WITH_CUDA = ("nvidia-", "cuda-", "cupy", "jax", "tensorrt", "onnxruntime", "triton", "torch", "numpy", "tensorflow")

@@ -7,17 +7,16 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from envcheck.checks import STATUSES, Check, Fix, Missing, Report, Source, Subject, ways
-from envcheck.report.deaths import DIED, probe_name, probe_sentence
-from envcheck.report.findings import Outline
-from envcheck.report.fixes import ACTIONS, one_fix, steps
-from envcheck.report.head import evidence_text, verdict_lines
-from envcheck.report.lines import LABEL, labelled, title_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span
-from envcheck.report.room import EVERYTHING, UNLIMITED
-from envcheck.report.stack import stack_lines
-from envcheck.report.subject import subject_line
-from envcheck.report.tail import tail_lines
+from envcheck.report.page.findings import DIED, Outline, probe_name, probe_sentence
+from envcheck.report.page.fixes import ACTIONS, one_fix, steps
+from envcheck.report.page.head import evidence_text, verdict_lines
+from envcheck.report.page.layout import EVERYTHING, LABEL, UNLIMITED, labelled, title_lines
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.stack import stack_lines
+from envcheck.report.page.subject import subject_line
+from envcheck.report.page.tail import tail_lines
 from envcheck.snapshot import Disagreement, Measurement, ProbeRun
+from envcheck.snapshot.names import fact_name
 
 _BLANK: Line = (Span(""),)
 _PRESSING = ("fail", "warn", "unknown")
@@ -110,8 +109,8 @@ def _sourced(text: str, source: str) -> str:
 
 def _lacking(missing: Missing) -> str:
     if missing.probe:
-        return f"{missing.fact}, which probe {missing.probe} should have supplied"
-    return f"{missing.fact}, for which nobody looked"
+        return f"{fact_name(missing.fact)} (from probe {missing.probe})"
+    return f"{fact_name(missing.fact)} (not checked)"
 
 
 def _ignored(check: Check) -> str:

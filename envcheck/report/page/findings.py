@@ -1,4 +1,4 @@
-"""What of a report is to be told first: its findings, one for each rule, with what follows from them."""
+"""The order in which a report is shown: findings, one for each rule, with their consequences; probes that died."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from envcheck.checks import Check, Report, Status
+from envcheck.snapshot import ProbeRun
 
 _BAD = ("fail", "warn")
 _FOLLOWS = ("fail", "warn", "unknown")
@@ -95,3 +96,40 @@ def _by_rule(found: Iterable[Check]) -> tuple[Finding, ...]:
     for check in found:
         groups.setdefault((check.rule, check.status), []).append(check)
     return tuple(Finding(tuple(group)) for group in groups.values())
+
+
+DIED = ("crashed", "timed-out", "failed")
+
+
+def dead_probes(report: Report) -> list[ProbeRun]:
+    """The probes that were started and did not end well."""
+    return [run for run in report.probes if run.status in DIED]
+
+
+def probe_end(run: ProbeRun) -> str:
+    """``timed out``, ``crashed``."""
+    return run.status.replace("-", " ")
+
+
+def probe_sentence(run: ProbeRun) -> str:
+    """``Probe nvml timed out after 10 s: no answer from nvmlInit``."""
+    end = f"timed out after {run.seconds:.0f} s" if run.status == "timed-out" else run.status
+    detail = run.detail.strip()
+    for start in (end, run.status, probe_end(run)):
+        if detail.lower().startswith(start):
+            detail = detail[len(start) :].lstrip(" :;,")
+    return f"Probe {probe_name(run)} {end}" + (f": {detail}" if detail else "")
+
+
+def probe_name(run: ProbeRun) -> str:
+    """``nvml``; ``deep_extensions (xformers)`` for one that tried a framework."""
+    return f"{run.name} ({run.framework})" if run.framework else run.name
+
+
+def lost_with(section: str, report: Report) -> ProbeRun | None:
+    """The dead probe that was to fill ``section`` of the Snapshot."""
+    return next((run for run in dead_probes(report) if any(_covers(fill, section) for fill in run.fills)), None)
+
+
+def _covers(fill: str, section: str) -> bool:
+    return fill == section or fill.startswith(f"{section}.")

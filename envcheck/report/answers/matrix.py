@@ -1,4 +1,4 @@
-"""A page of ``envcheck matrix show`` for people: what the matrix knows of one component, and where that is from."""
+"""The answer of ``envcheck matrix check`` and a page of ``matrix show``, for people."""
 
 from __future__ import annotations
 
@@ -6,16 +6,75 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from envcheck.compat.overlay import decided, is_from
 from envcheck.compat.question.lookup import Page
-from envcheck.compat.question.question import readable
+from envcheck.compat.question.question import Answer, Reason, readable
+from envcheck.compat.relations.fit import FitVerdict
 from envcheck.report import Options
-from envcheck.report.fit_text import overlay_lines
-from envcheck.report.pen import Line, Pen, Span
+from envcheck.report.page.pen import Line, Pen, Span, Style
 from envcheck.sources import Source
 from envcheck.text.clean import clean
 
 _INDENT = "  "
-_COLUMN = 26
+_COLUMN = 6
+"""Columns of the word before a reason."""
+
+_WORDS: dict[FitVerdict, tuple[str, Style]] = {
+    "compatible": ("ok", "pass"),
+    "incompatible": ("NO", "fail"),
+    "unknown": ("?", "unknown"),
+}
+_MOST_SOURCES = 2
+"""Sources shown for a reason, by address; JSON has all, with their titles."""
+
+
+def render_answer(answer: Answer, options: Options, overlays: Sequence[str] = ()) -> str:
+    """``answer`` as text, ending in a newline; it says which of the ``overlays`` of the matrix decided."""
+    pen = Pen(options)
+    return pen.show(answer_lines(answer, pen, overlays))
+
+
+def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list[Line]:
+    """The same as lines."""
+    style = _WORDS[answer.verdict][1]
+    lines: list[Line] = [(Span(answer.verdict.upper(), style),)]
+    for reason in answer.reasons:
+        lines += [(), *_reason(pen, reason, overlays)]
+    if answer.suggestions:
+        lines += [(), (Span("What would fit:", "title"),)]
+        lines += [line for text in answer.suggestions for line in _indented(pen, text, _INDENT)]
+    if answer.assumed:
+        assumed = ", ".join(f"{name}: {value}" for name, value in answer.assumed.items())
+        lines += [(), *_indented(pen, f"Assumed: {assumed}", "")]
+    if overlays:
+        cited = [source for reason in answer.reasons for source in reason.sources]
+        lines += [(), *overlay_lines(overlays, cited)]
+    return lines
+
+
+def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
+    """The overlay folders of the matrix, and whether what is shown rests on them."""
+    for place in overlays:
+        role = "cited above" if decided(cited, place) else "not cited here"
+        yield (Span(f"Matrix overlay: {clean(place)} ({role})"),)
+
+
+def _reason(pen: Pen, reason: Reason, overlays: Sequence[str]) -> Iterator[Line]:
+    word, style = _WORDS[reason.verdict]
+    margin = _INDENT + " " * _COLUMN
+    first, *rest = pen.fill(reason.message, pen.width - len(margin)) or [""]
+    yield Span(_INDENT), Span(f"{word:<{_COLUMN}}", style), Span(first)
+    for line in rest:
+        yield Span(margin), Span(line)
+    for source in reason.sources[:_MOST_SOURCES]:
+        origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
+        yield Span(margin), Span(f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})", "dim")
+    left = len(reason.sources) - _MOST_SOURCES
+    if left > 0:
+        yield Span(margin), Span(f"and {left} more sources (--json)", "dim")
+
+
+_FACT_COLUMN = 26
 """Columns of the name of a fact."""
 
 _TITLES = {
@@ -30,12 +89,12 @@ _TITLES = {
     "nccl": "NCCL, pinned",
     "triton": "Triton, pinned",
     "cuda": "CUDA",
-    "driver_linux": "least driver, Linux",
-    "driver_windows": "least driver, Windows",
+    "driver_linux": "minimum driver, Linux",
+    "driver_windows": "minimum driver, Windows",
     "disputed_linux": "… by another document",
     "disputed_windows": "… by another document",
     "ptx": "PTX ISA",
-    "pairs": "made for this release",
+    "pairs": "built for this release",
     "sms": "SMs",
     "peaks": "dense peaks",
     "first_cuda": "first CUDA",
@@ -62,7 +121,7 @@ _UNITS: dict[str, tuple[float, str]] = {
 _FLOPS = (1e12, "T/s")
 
 
-def render(page: Page, options: Options, overlays: Sequence[str] = ()) -> str:
+def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> str:
     """``page`` as text, ending in a newline; it says which of the ``overlays`` of the matrix it rests on."""
     pen = Pen(options)
     lines: list[Line] = [(Span(page.component, "title"),)]
@@ -91,9 +150,9 @@ def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:
         for item in value:
             yield from _indented(pen, _inline(item), _INDENT * 2)
         return
-    margin = len(_INDENT) + _COLUMN
+    margin = len(_INDENT) + _FACT_COLUMN
     first, *rest = pen.fill(_text(name, value), pen.width - margin) or [""]
-    yield Span(_INDENT), Span(f"{title:<{_COLUMN - 1}} "), Span(first)
+    yield Span(_INDENT), Span(f"{title:<{_FACT_COLUMN - 1}} "), Span(first)
     for line in rest:
         yield Span(" " * margin), Span(line)
 
