@@ -31,20 +31,21 @@ BINDINGS: list[BindingType] = [
 
 KEYS = """\
 1 2 3 4      overview, performance, matrix, facts
-j k  arrows  move down and up        enter  open all details of a finding
+j k  arrows  down and up             enter  details of a finding
 c            copy the fix command
-r            run all checks again; on a probe in the facts: run that probe
+r            run all checks again; in the facts: the selected probe
 d            deep: import each framework and run it on the GPU
 b  B         measure the main figures; measure everything
 x            cancel the running task
-g  p         list the GPUs; list the environments and check another one
+g  p         list the GPUs; list environments to check another one
 e            export: JSON, Markdown, HTML, a picture ...
 o  =         open a saved report; compare with a saved report
 /            search the facts; in the matrix: edit the question
 t            dark or light           ctrl+p  all commands
 q            quit
 
-envcheck changes nothing on this machine: it shows fixes and never runs them."""
+envcheck changes nothing on this machine.
+It shows fixes and never runs them."""
 
 COMMANDS = (
     ("Run all checks again", "Run all probes (r)", "again"),

@@ -94,7 +94,7 @@ def test_x_says_so_where_nothing_runs() -> None:
 
 def test_numbers_change_tabs() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        shown = {"1": "PASS", "2": "Nothing was measured yet", "3": "COMPATIBLE", "4": "search: a name"}
+        shown = {"1": "PASS", "2": "No measurements yet", "3": "COMPATIBLE", "4": "search: a name"}
         for key in "2341432132":
             told = shown[key]
             await pilot.press(key)
