@@ -73,7 +73,7 @@ def test_a_wrong_result_says_so() -> None:
 
 def test_gpus_are_compared() -> None:
     text = lines(measured(0.9, 0.81))
-    place = next(number for number, line in enumerate(text) if line.startswith("Among the GPUs"))
+    place = next(number for number, line in enumerate(text) if line.startswith("Across GPUs"))
     assert "(GPU 1)" in text[place + 1]
     assert text[place + 1].index("(GPU 1)") < text[place + 1].index("(GPU 0)")
     assert text[place + 1].endswith("10.0%")
