@@ -47,7 +47,8 @@ def test_other_machines_and_mail(text: str, shown: str) -> None:
 
 
 def test_the_index_that_everybody_installs_from_is_no_secret() -> None:
-    (index,) = {source.address.split()[0].lower() for source in load_matrix().sources.values() if "/" not in source.address}
+    addresses = [source.address for source in load_matrix().sources.values()]
+    (index,) = {address.split()[0].lower() for address in addresses if "/" not in address}
     public = f"Looking in indexes: https://{index}.org/simple, https://files.{index}.org/x"
     assert seen_after(public) == public
     for private in (f"{index}.corp", f"{index}.corp.example", f"{index}.local", f"{index}.org.corp.example", index):

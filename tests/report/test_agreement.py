@@ -23,7 +23,7 @@ from envcheck.report.page.findings import Outline
 from envcheck.report.page.pen import WORDS, Pen
 from envcheck.report.page.stack import Row, group_text, groups, severity, stack_rows, worst
 from envcheck.snapshot import Snapshot
-from envcheck.tui.widgets.stack import tower
+from envcheck.tui.widgets.stack import stack_lines
 from tests.rules.engine.test_finding_sources import every_machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
@@ -175,10 +175,10 @@ def test_every_finding_is_told_once_and_none_is_lost(judged: list[Report]) -> No
 
 def test_the_application_and_the_shared_formats_agree(judged: list[Report]) -> None:
     for report in judged[::4]:
-        bricks = [
-            "".join(span.text for span in line) for line in tower(report, Pen(Options()), final=True, roomy=False)
+        stack = [
+            "".join(span.text for span in line) for line in stack_lines(report, Pen(Options()), final=True, roomy=False)
         ]
-        assert report.verdict != "fail" or any(WORDS["fail"] in line for line in bricks), bricks
+        assert report.verdict != "fail" or any(WORDS["fail"] in line for line in stack), stack
         markdown, page = (render(report, form, Options()) for form in ("markdown", "html"))
         word = VERDICTS[report.verdict]
         assert word in markdown.splitlines()[0] + markdown.splitlines()[2], markdown[:300]

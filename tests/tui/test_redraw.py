@@ -69,26 +69,26 @@ def test_a_place_is_told_its_size_when_it_is_built() -> None:
 def test_news_waits_for_the_answer_to_a_key_and_not_for_ever() -> None:
     app = EnvcheckApp.__new__(EnvcheckApp)  # nothing of it runs
     app._screen_stacks, app._current_mode = {"one": [object()]}, "one"  # type: ignore[list-item]
-    app._pressed = float("inf")
+    app._last_key = float("inf")
     due = []
     for ticks in range(1, 7):
         app._ticks = ticks
-        due.append(app._is_time_to_show())
+        due.append(app._is_time_to_redraw())
     assert due == [False, False, False, False, True, True]
-    app._pressed, app._ticks = float("-inf"), 2
-    assert app._is_time_to_show()
+    app._last_key, app._ticks = float("-inf"), 2
+    assert app._is_time_to_redraw()
     app._screen_stacks["one"].append(object())  # type: ignore[arg-type]
-    assert not app._is_time_to_show()
+    assert not app._is_time_to_redraw()
 
 
 def test_nothing_is_laid_out_in_a_place_that_lies_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Replay(recorded("h200"), hold=True)
 
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        await until(pilot, lambda: "looking" in words(app))
+        await until(pilot, lambda: "checking" in words(app))
         await pilot.press("2")
         await settled(pilot, 0.5)
-        shown = counted(monkeypatch, type(app.tabs.overview), "show_work")
+        shown = counted(monkeypatch, type(app.tabs.overview), "show_progress")
         await settled(pilot, 0.8)
         assert not shown
         await pilot.press("1")
