@@ -10,6 +10,8 @@ import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+import pytest
+
 from envcheck import bundle
 from envcheck.compat.compiling import COMPILED
 from tests.packaging.installing import run
@@ -59,6 +61,7 @@ def test_the_sdist_can_be_tested(built: Built) -> None:
 
 
 def test_an_editable_installation_copies_nothing_that_could_become_stale(built: Built, tmp_path: Path) -> None:
+    pytest.importorskip("editables")  # what hatchling needs for it
     build = f"import hatchling.build; print(hatchling.build.build_editable({str(tmp_path)!r}))"
     wheel = tmp_path / run([sys.executable, "-c", build], cwd=built.tree).splitlines()[-1]
     names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
