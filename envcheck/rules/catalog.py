@@ -7,16 +7,17 @@ import pkgutil
 from functools import cache
 
 from envcheck import rules
+from envcheck.checks import LAYERS
 from envcheck.rules.api import Rule
 
 
 @cache
 def all_rules() -> tuple[Rule, ...]:
-    """Every rule, in the order of the modules' names and of the definitions in them."""
+    """Every rule, from the layer at the bottom up; within a layer by module, and by place in it."""
     names = sorted(module.name for module in pkgutil.walk_packages(rules.__path__, f"{rules.__name__}."))
     modules = [importlib.import_module(name) for name in names]
     found = [value for module in modules for value in vars(module).values() if isinstance(value, Rule)]
-    return tuple(dict.fromkeys(found))
+    return tuple(sorted(dict.fromkeys(found), key=lambda rule: LAYERS.index(rule.layer)))
 
 
 def find_rule(name: str) -> Rule | None:

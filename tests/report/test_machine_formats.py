@@ -78,7 +78,18 @@ def test_json_has_the_keys_of_the_contract() -> None:
     content = json.loads(render(EXAMPLES["warned"](), "json"))
     assert set(content) == {
         *("schema_version", "tool", "created", "duration_s", "host", "headline", "exit_code", "verdict", "primary"),
-        *("primary_check", "summary", "assumed", "overlays", "ask", "checks", "measurements", "snapshot", "probes"),
+        *(
+            "primary_check",
+            "summary",
+            "assumed",
+            "overlays",
+            "overlays_unread",
+            "ask",
+            "checks",
+            "measurements",
+            "snapshot",
+            "probes",
+        ),
     }
     assert set(content["summary"]) == {"pass", "note", "warn", "fail", "unknown", "skipped"}
     assert set(content["checks"][0]) == {

@@ -84,7 +84,7 @@ def processes(*marks: str) -> list[int]:
 def is_aside(pid: int) -> bool:
     """Whether it is a process beside the application, which it started to examine."""
     try:
-        return b"envcheck.tui.aside" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"envcheck.tui.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

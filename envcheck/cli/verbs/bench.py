@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from envcheck.cli.asking import baseline, overlays
-from envcheck.cli.page import deliver
+from envcheck.cli.deliver import deliver
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
 from envcheck.compat.load import tables

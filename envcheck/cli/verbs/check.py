@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from envcheck.cli.asking import judging_request, saved_report
-from envcheck.cli.page import deliver
+from envcheck.cli.deliver import deliver
 from envcheck.errors import UsageError
 from envcheck.pipeline import session
 from envcheck.report import FORMATS, get_ready

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 
 from envcheck.cli.asking import judging_request, pasted_text
-from envcheck.cli.page import deliver
+from envcheck.cli.deliver import deliver
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
 from envcheck.pipeline import session

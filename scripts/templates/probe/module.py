@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .kit.reading import Out, Request, read_line
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Example thing",
@@ -16,9 +17,9 @@ PROBE = {
 _FILE = "/proc/sys/kernel/osrelease"
 
 
-def collect(request: Request, out: Out) -> None:
-    """Send the facts. ``read_line`` reads below the root of the request, within limits."""
-    release = read_line(request, _FILE)
+def collect(tree: Tree, out: Out) -> None:
+    """Send the facts. The tree reads below its root, within limits."""
+    release = tree.read_line(_FILE)
     if not release:
         out.absent(f"{_FILE} cannot be read or is empty")
         return
