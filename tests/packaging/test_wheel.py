@@ -48,13 +48,13 @@ def test_the_sdist_can_be_tested(built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         names = {str(PurePosixPath(*PurePosixPath(name).parts[1:])) for name in archive.getnames()}
     needed = {
+        "scripts/new.py",
+        "docs/rules.md",
         "pyproject.toml",
         "README.md",
         "LICENSE",
         "constraints.txt",
         "tests/test_merge.py",
-        "scripts/new.py",
-        "docs/rules.md",
         "probes/kit/reading.py",
     }
     assert needed <= names
