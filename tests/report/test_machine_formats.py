@@ -34,8 +34,8 @@ def summary(found: Report) -> tuple[str, dict[str, Any]]:
 
 def test_a_format_is_whatever_module_declares_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file: the command line, -o, ENVCHECK_FORMAT and the application take it from there."""
-    assert set(FORMATS) == {"text", "json", "speed", "summary", "markdown", "html", "junit"}
-    with pytest.raises(UsageError, match="there is no format 'pen'; choose from html, json, junit, markdown, speed"):
+    assert set(FORMATS) >= {"text", "json", "speed", "summary", "markdown", "html", "junit"}
+    with pytest.raises(UsageError, match=r"there is no format 'pen'; choose from .*html, json"):
         render(healthy(), "pen")
     (tmp_path / "yaml.py").write_text(
         "from envcheck.report import Format\n"
