@@ -111,8 +111,8 @@ def _same_gpu(wanted: str, name: str, facts: Facts) -> bool:
         gpu: Gpu | None = next((gpu for gpu in facts.usable_gpus if gpu.name == name), None)
         capability = gpu.compute_capability if gpu else None
         return capability is not None and wanted.lower() == f"sm_{capability.replace('.', '')}"
-    model = facts.tables.find_gpu(wanted)
-    actual = facts.tables.find_gpu(name)
+    model = facts.matrix.find_gpu(wanted)
+    actual = facts.matrix.find_gpu(name)
     if model is not None and actual is not None and model.name == actual.name:
         return True
     asked, shown = _words(wanted), _words(name)

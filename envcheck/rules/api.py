@@ -46,7 +46,7 @@ class Facts(msgspec.Struct, frozen=True):
     """Everything a rule may read besides its subject."""
 
     snapshot: Snapshot
-    tables: Matrix
+    matrix: Matrix
     about: tuple[str, ...] = ()
     """Names of the frameworks that a remedy is for; empty while rules judge."""
 

@@ -49,7 +49,7 @@ def newer_releases(facts: Facts, check: Check, others: Sequence[str]) -> Iterato
     environment = facts.environment
     for framework in _concerned(facts, check, others):
         there = parse_version(framework.version or "")
-        rows = [row for row in facts.tables.rows_of(framework.name) if row.name == framework.name and not row.build]
+        rows = [row for row in facts.matrix.rows_of(framework.name) if row.name == framework.name and not row.build]
         newest = [
             row
             for row in reversed(rows)
@@ -69,7 +69,7 @@ def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framew
     by_name = {each.name: each for each in frameworks_in(environment)}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
-    return [by_name[name] for name in names if leads(by_name[name], facts.tables) and by_name[name].version]
+    return [by_name[name] for name in names if leads(by_name[name], facts.matrix) and by_name[name].version]
 
 
 def _gpu_extra(framework: Framework) -> str:

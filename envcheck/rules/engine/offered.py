@@ -68,9 +68,9 @@ class Tried(NamedTuple):
         return not (self.remains or self.worse or self.judged.after.impossible)
 
 
-def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
+def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
     """The checks with the fixes that hold, by all ``rules`` about environments, whichever were asked for."""
-    page = _Page(snapshot, tables, tuple(rules))
+    page = _Page(snapshot, matrix, tuple(rules))
     root = primary(checks)
     found = [check for check in checks if check.status in _BAD]
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
@@ -81,9 +81,9 @@ def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Matrix, rules: It
 class _Page:
     """The findings of one report, in the order in which they are followed."""
 
-    def __init__(self, snapshot: Snapshot, tables: Matrix, rules: Sequence[Rule]) -> None:
+    def __init__(self, snapshot: Snapshot, matrix: Matrix, rules: Sequence[Rule]) -> None:
         self._snapshot = untried(snapshot)
-        self._tables = tables
+        self._tables = matrix
         self._rules = rules
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, _frameworks(self._snapshot))))
         self._steps: tuple[Changes, ...] = ()

@@ -142,7 +142,7 @@ def toolkit_extra(family: str) -> str | None:
     return "cudart" if row.name == "cudart" else row.wheel.removeprefix("cuda-")
 
 
-def serves(distribution: Distribution, name: LibraryName, tables: Matrix) -> bool:
+def serves(distribution: Distribution, name: LibraryName, matrix: Matrix) -> bool:
     """Whether a wheel holds the library of that name, as far as its version is known."""
     wheel, row = wheel_of(distribution.name), row_of(name.family)
     if wheel is None or row is None or wheel.name != row.wheel:
@@ -150,7 +150,7 @@ def serves(distribution: Distribution, name: LibraryName, tables: Matrix) -> boo
     number = name.number.partition(".")[0]
     if row.apart:
         return not number or not distribution.version or same_major(distribution.version, number) is not False
-    cuda, majors = cuda_of_wheel(distribution), cuda_majors(tables, name.family, name.number)
+    cuda, majors = cuda_of_wheel(distribution), cuda_majors(matrix, name.family, name.number)
     return not majors or not cuda or not cuda.isdecimal() or int(cuda) in majors
 
 

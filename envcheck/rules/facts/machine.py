@@ -89,8 +89,8 @@ def cuda_answers(facts: Facts) -> bool:
 
 def model_of(gpu: Gpu, facts: Facts) -> GpuRow | None:
     """What the matrix knows of the GPU's model."""
-    by_name = facts.tables.find_gpu(gpu.name) if gpu.name else None
-    return by_name or (facts.tables.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None)
+    by_name = facts.matrix.find_gpu(gpu.name) if gpu.name else None
+    return by_name or (facts.matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def called(gpu: Gpu) -> str:

@@ -46,7 +46,7 @@ def set_variables(facts: Facts) -> Iterator[SetVariable]:
     """The variables that are set and that the matrix knows, once for each row about them."""
     found = facts.snapshot.variables
     values = found.values if found else {}
-    for row in facts.tables.variables:
+    for row in facts.matrix.variables:
         value = values.get(row.name)
         if value is not None and value != _MASK:
             yield SetVariable(row, value)

@@ -142,7 +142,7 @@ _MAKERS: dict[str, Maker] = {
 
 def _newest_that_runs(facts: Facts, name: str, extras: str) -> str:
     """The requirement of the newest releases whose CUDA the driver runs; without bounds where those are the newest."""
-    rows = [row for row in facts.tables.releases if row.name == name and not row.build]
+    rows = [row for row in facts.matrix.releases if row.name == name and not row.build]
     fitting = [row for row in rows if (cuda := CudaVersion.parse(row.cuda)) and runs(facts, cuda)]
     if not fitting or fitting[-1] is rows[-1] or not _is_plain(fitting[-1]):
         return f"{name}[{extras}]"
@@ -153,7 +153,7 @@ def _listed_that_runs(facts: Facts, name: str) -> str | None:
     """The release that is in the list, pinned, where the driver runs its CUDA or nobody knows that."""
     for each in distributions_in(facts.environment):
         if each.name == name and _PLAIN.fullmatch(each.version):
-            rows = release_rows(facts.tables, name, each.version, facts.driver_os, machine(facts))
+            rows = release_rows(facts.matrix, name, each.version, facts.driver_os, machine(facts))
             needed = [cuda for row in rows if (cuda := CudaVersion.parse(row.cuda))]
             return f"{name}=={each.version}" if all(runs(facts, cuda) for cuda in needed) else None
     return None

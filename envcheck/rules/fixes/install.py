@@ -100,7 +100,7 @@ def install_release_for(name: str, component: str, environment: Environment, fac
     there = installed(environment, component)
     met = there.version if there else ""
     os, processor = facts.driver_os, machine(facts)
-    known = release_for(facts.tables, name, component, met, os, processor, python=environment.python) if met else None
+    known = release_for(facts.matrix, name, component, met, os, processor, python=environment.python) if met else None
     text = f"Upgrade {name} to a release for {component} {met}".rstrip()
     if known:
         return install(facts, (f"{name}{known}",), text)

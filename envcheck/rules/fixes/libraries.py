@@ -53,7 +53,7 @@ def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None
     line = declared(framework, name.family)
     asked = read_requirement(line) if line else None
     for each in distributions_in(facts.environment):
-        if each.channel != "conda" and serves(each, name, facts.tables):
+        if each.channel != "conda" and serves(each, name, facts.matrix):
             fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
             return f"{each.name}=={each.version}" if fits else line
     return None
@@ -66,7 +66,7 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
         if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
             return str(asked.specifier)
     cuda = CudaVersion.parse(framework.cuda)
-    return toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda else None
+    return toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or "")) if cuda else None
 
 
 def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
@@ -196,7 +196,7 @@ def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
 def see_loader(facts: Facts) -> tuple[Fix, ...]:
     """How to see what the loader looks for and takes, where only an error line is known."""
     environment = facts.environment
-    found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.tables))
+    found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader takes, or where it looks in vain"
     load = ("-c", f"import {module_of(framework)}") if framework else ()

@@ -69,7 +69,7 @@ def _builds(facts: Facts, version: str | None) -> list[tuple[TorchRow, TorchBuil
     environment = facts.environment
     capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus]
     return builds_that_fit(
-        facts.tables,
+        facts.matrix,
         version,
         list(dict.fromkeys(capability for capability in capabilities if capability)),
         None,
@@ -132,7 +132,7 @@ def _pinned(packages: Sequence[str], choice: Choice, facts: Facts, *, label: str
     """
     found = [f"torch=={choice.version}{label}"]
     for name in packages[1:]:
-        bounds = release_for(facts.tables, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
+        bounds = release_for(facts.matrix, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
         found.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return tuple(found)
 

@@ -35,13 +35,13 @@ def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     Of an extension the question arises where its files tell, and where the framework itself is another build.
     """
     framework, base = subject.framework, extended(subject)
-    if not leads(framework, facts.tables) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
+    if not leads(framework, facts.matrix) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
         return False
     if framework.hip:
         return bool(facts.usable_gpus)
     looked_for = facts.snapshot.gpus is not None
     return _gpu_is_expected(subject, facts) or bool(
-        looked_for and leads(framework, facts.tables) and framework.cpu_only
+        looked_for and leads(framework, facts.matrix) and framework.cpu_only
     )
 
 
@@ -120,12 +120,12 @@ def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> Status:
     """How much a build without CUDA matters: many packages bring a CPU build of ONNX Runtime along on purpose."""
-    framework, others = subject.framework, others_on_cuda(subject, facts.tables)
+    framework, others = subject.framework, others_on_cuda(subject, facts.matrix)
     if framework.name == "torch":
         return "fail"
     if framework.name.startswith(("onnxruntime", "ort-nightly")):
         return "warn" if _overwritten(subject) or not others else "note"
-    return "fail" if leads(framework, facts.tables) and not framework.name.startswith("jax") and not others else "warn"
+    return "fail" if leads(framework, facts.matrix) and not framework.name.startswith("jax") and not others else "warn"
 
 
 def _overwritten(subject: FrameworkSubject) -> bool:
@@ -158,7 +158,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
     framework = subject.framework
-    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
+    whole = leads(framework, facts.matrix) and not compiles_its_code(framework)
     return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
 
 
@@ -209,7 +209,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return _lacking(subject, lacking, len(fits), held, facts)
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
-        status: Status = "unknown" if leads(framework, facts.tables) else "skipped"
+        status: Status = "unknown" if leads(framework, facts.matrix) else "skipped"
         return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     reasons = dict.fromkeys(fit.reason for _, fit in fits)
@@ -242,10 +242,10 @@ def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build holds code for it; where only the driver cannot compile its PTX, driver-too-old says so."""
     cuda, spoken = CudaVersion.parse(framework.cuda), speaks(facts)
-    fit = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
+    fit = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
-    with_newer_driver = code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda)
+    with_newer_driver = code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda)
     return with_newer_driver if with_newer_driver.ok else fit
 
 
@@ -254,7 +254,7 @@ def _lacking(
 ) -> Outcome:
     """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
     framework = subject.framework
-    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
+    whole = leads(framework, facts.matrix) and not compiles_its_code(framework)
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     names = ", ".join(called(gpu) for gpu, _ in lacking)
     capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))

@@ -71,7 +71,7 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     if not capabilities:
         return None
     for capability, gpu in capabilities.items():
-        fits = [cuda_targets(facts.tables, capability, version) for version in own.values()]
+        fits = [cuda_targets(facts.matrix, capability, version) for version in own.values()]
         if any(fit.ok for fit in fits) or ran_on_gpu(framework):
             continue
         if not all(fit.bad for fit in fits):

@@ -33,11 +33,11 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     framework, base = subject.framework, extended(subject)
     if base is not None and base.cuda:
         return False
-    return _driver_is_apart(subject, facts) and (leads(framework, facts.tables) or framework.cuda is not None)
+    return _driver_is_apart(subject, facts) and (leads(framework, facts.matrix) or framework.cuda is not None)
 
 
 def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
-    whole = leads(subject.framework, facts.tables)
+    whole = leads(subject.framework, facts.matrix)
     return whole and _driver_is_apart(subject, facts) and driver_of(facts).release is not None
 
 
@@ -87,7 +87,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
         return passed(title, *evidence)
-    if not fit.bad and not leads(framework, facts.tables):
+    if not fit.bad and not leads(framework, facts.matrix):
         return None
     if not fit.bad:
         return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
@@ -127,13 +127,13 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
 
 
 def _weight(framework: Framework, facts: Facts) -> Status:
-    return "fail" if leads(framework, facts.tables) else "warn"
+    return "fail" if leads(framework, facts.matrix) else "warn"
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
     """Whether the driver runs the build, and can compile its PTX for the GPUs that it holds no native code for."""
     said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
-    fit = driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
+    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
     if not fit.ok:
         return fit
     code, spoken = targets(subject.framework), speaks(facts)
@@ -141,8 +141,8 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
         capability = ComputeCapability.parse(gpu.compute_capability)
         if capability is None or not code:
             continue
-        compiled = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
-        if compiled.bad and code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda).ok:
+        compiled = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
+        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda).ok:
             return compiled
     return fit
 
@@ -178,7 +178,7 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     if cuda is None or number is None or speaks_natively(facts, cuda) is not False:
         return None
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
-    if not driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok:
+    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok:
         return None
     return Outcome(
         status="note",

@@ -71,7 +71,7 @@ def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
         return None
     for gpu in facts.usable_gpus:
         capability = ComputeCapability.parse(gpu.compute_capability)
-        fit = cuda_targets(facts.tables, capability, version) if capability else None
+        fit = cuda_targets(facts.matrix, capability, version) if capability else None
         if fit is not None and fit.bad:
             return does_not_fit(
                 f"nvcc of CUDA {version} cannot compile for {called(gpu)}",

@@ -134,7 +134,7 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
     if name is None:
         return False
     if name.family == "cudnn" and framework.cudnn:
-        return cudnn_serves(facts.tables, framework.name, taken.version, framework.cudnn).bad
+        return cudnn_serves(facts.matrix, framework.name, taken.version, framework.cudnn).bad
     if name.family == "nvJitLink":
         return any(fit.bad for _, fit in jitlink_fits(framework, facts))
     return same_major(taken.version, taken.bundled_version) is False

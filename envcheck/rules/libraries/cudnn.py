@@ -126,7 +126,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """
     framework = subject.framework
     load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
-    known = framework.cudnn or needed_spec(facts.tables, framework.name, framework.version, "cudnn")
+    known = framework.cudnn or needed_spec(facts.matrix, framework.name, framework.version, "cudnn")
     if load is None or not known or not followed(subject, facts):
         return None
     fit = _fit(framework, load.version or "", facts)
@@ -146,8 +146,8 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 def _fit(framework: Framework, found: str, facts: Facts) -> Fit:
     if framework.cudnn:
-        return cudnn_serves(facts.tables, framework.name, found, framework.cudnn)
-    return release_admits(facts.tables, framework.name, framework.version, "cudnn", found)
+        return cudnn_serves(facts.matrix, framework.name, found, framework.cudnn)
+    return release_admits(facts.matrix, framework.name, framework.version, "cudnn", found)
 
 
 def _parts(framework: Framework) -> tuple[Load, ...]:

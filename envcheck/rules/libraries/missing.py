@@ -123,7 +123,7 @@ def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -
 def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
     environment, name = subject.environment, name_in(load)
     owner = _installed_by(load.path, subject, facts)
-    held = (each for each in environment.distributions or () if name and serves(each, name, facts.tables))
+    held = (each for each in environment.distributions or () if name and serves(each, name, facts.matrix))
     return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
@@ -327,7 +327,7 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
 def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
     framework, first = subject.framework, found[0]
     name = name_in(first)
-    majors = sorted(cuda_majors(facts.tables, name.family, name.number)) if name else []
+    majors = sorted(cuda_majors(facts.matrix, name.family, name.number)) if name else []
     there = sorted({(each.cuda or "").partition(".")[0] for load in found for each in others_of(load, facts)} - {""})
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""

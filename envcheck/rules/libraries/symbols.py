@@ -132,4 +132,4 @@ def jitlink_fits(framework: Framework, facts: Facts) -> Iterator[tuple[Load, Fit
     for load in loads_of(framework, *_LINKS):
         name = name_in(load)
         if name and load.version and load.version.count("."):
-            yield load, nvjitlink_serves(facts.tables, jitlink.version, name.family, load.version)
+            yield load, nvjitlink_serves(facts.matrix, jitlink.version, name.family, load.version)

@@ -149,7 +149,7 @@ def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     if framework is not None and bounds_on(framework.requires, "torch", facts.marks):
         return None  # its own metadata has spoken
     there = torch.version or ""
-    fit = release_fits(facts.tables, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
+    fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
     worst = by_confidence(_worst(package, fit.nearest_change, there), fit)
@@ -184,7 +184,7 @@ def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[
     if package.name == "triton":
         bounds = bounds_on(torch.requires, "triton", facts.marks) or ""
     else:
-        bounds = release_for(facts.tables, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
+        bounds = release_for(facts.matrix, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
     if "==" in bounds:
         text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch))

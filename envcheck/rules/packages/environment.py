@@ -138,9 +138,9 @@ def _with_framework(facts: Facts) -> Environment | None:
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of PyTorch always asked; of others where their release's Pythons are known."""
     framework = subject.framework
-    if framework.name == "torch" or not leads(framework, facts.tables):
+    if framework.name == "torch" or not leads(framework, facts.matrix):
         return framework.name == "torch"
-    rows = release_rows(facts.tables, framework.name, framework.version or "", facts.driver_os, machine(facts))
+    rows = release_rows(facts.matrix, framework.name, framework.version or "", facts.driver_os, machine(facts))
     return any("python" in row.needs for row in rows)
 
 
@@ -148,8 +148,8 @@ def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
     framework, python = subject.framework, subject.environment.python or ""
     name, version, os = framework.name, framework.version or "", facts.driver_os
     if name == "torch":
-        return python_runs_torch(facts.tables, version, python, os, machine(facts))
-    return release_fits(facts.tables, name, version, "python", python, os, machine(facts))
+        return python_runs_torch(facts.matrix, version, python, os, machine(facts))
+    return release_fits(facts.matrix, name, version, "python", python, os, machine(facts))
 
 
 @rule(layer="framework", per="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
@@ -222,7 +222,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
         return passed(f"The frameworks and their requirements support Python {python}", decided_by="declared")
-    frameworks = {each.name for each in frameworks_in(environment) if leads(each, facts.tables) and not imported(each)}
+    frameworks = {each.name for each in frameworks_in(environment) if leads(each, facts.matrix) and not imported(each)}
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
     names = [each.name for each in refusing]

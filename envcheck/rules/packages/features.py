@@ -78,7 +78,7 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
             seen(f"compute capability of {called(gpu)}", gpu, "compute_capability"),
         ),
         confidence=row.confidence,
-        sources=facts.tables.cite(row),
+        sources=facts.matrix.cite(row),
         fixes=(Fix(text=f"Switch {record.name} off in the program, or use {change}"),),
     )
 
@@ -93,7 +93,7 @@ def _supported(environment: Environment, facts: Facts) -> Outcome | None:
 
 
 def _rows(record: Framework | Distribution, facts: Facts) -> tuple[ReleaseRow, ...]:
-    return release_rows(facts.tables, record.name, record.version or "", facts.driver_os, machine(facts))
+    return release_rows(facts.matrix, record.name, record.version or "", facts.driver_os, machine(facts))
 
 
 def _refused(

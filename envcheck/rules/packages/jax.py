@@ -146,7 +146,7 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         line = Evidence(what=f"{name} {part.version} requires", value=f"{other}{bounds}", source=part.source)
         reason = f"{name} {part.version} requires {other}{bounds}{_PAIR}{there.version}"
         return Misfit(name, reason, (line, *evidence), worst)
-    fit = release_fits(facts.tables, name, part.version, other, there.version, facts.driver_os, machine(facts))
+    fit = release_fits(facts.matrix, name, part.version, other, there.version, facts.driver_os, machine(facts))
     if fit is not None and fit.bad:
         status = by_confidence(worst, fit)
         return Misfit(name, fit.reason, evidence, status, fit.sources)

@@ -118,7 +118,7 @@ def _misfit(record: Framework | Distribution, there: str, facts: Facts) -> Misfi
         line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
         reason = f"{name} {version} requires numpy{bounds}, but {there} is installed"
         return Misfit(name, reason, (line,), _weight(name, bounds, there, framework), wanted=bounds)
-    fit = release_fits(facts.tables, name, version, _NUMPY, there, facts.driver_os, machine(facts))
+    fit = release_fits(facts.matrix, name, version, _NUMPY, there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
     wanted = fit.nearest_change.removeprefix(_NUMPY)

@@ -70,7 +70,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         Python, site: https://docs.python.org/3/library/site.html
         Python, PYTHONPATH: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONPATH
     """
-    found = sorted(_redirected(environment), key=lambda each: importance(each, facts.tables))
+    found = sorted(_redirected(environment), key=lambda each: importance(each, facts.matrix))
     if not found:
         return None
     names, frameworks = {each.name for each in found}, frameworks_in(environment)

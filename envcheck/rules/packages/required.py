@@ -176,7 +176,7 @@ def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts
     framework, base = subject.framework, extended(subject)
     if ran_on_gpu(framework) or imported(framework):
         return "note"
-    left = bool(gone) and base is not None and leads(base, facts.tables) and gives_the_gpu(subject)
+    left = bool(gone) and base is not None and leads(base, facts.matrix) and gives_the_gpu(subject)
     return "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
 
 

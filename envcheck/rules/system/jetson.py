@@ -84,7 +84,7 @@ def covering(name: str, version: str | None, facts: Facts) -> ReleaseRow | None:
     number = parse_version(version or "")
     if number is None:
         return None
-    rows = [row for row in facts.tables.rows_of(name) if parse_specifier(row.versions).cover(number) != "none"]
+    rows = [row for row in facts.matrix.rows_of(name) if parse_specifier(row.versions).cover(number) != "none"]
     return next(
         (row for row in rows if parse_specifier(row.versions).cover(number) == "all"), rows[-1] if rows else None
     )
@@ -251,7 +251,7 @@ def _built_for_another(framework: Framework, row: ReleaseRow, facts: Facts) -> O
             *supported,
         ),
         confidence=row.confidence,
-        sources=facts.tables.cite(row),
+        sources=facts.matrix.cite(row),
     )
 
 
@@ -271,7 +271,7 @@ def _other_libraries(facts: Facts) -> Outcome | None:
         evidence=tuple(item.evidence for item in foreign[:_SHOWN]),
         decided_by="framework-ran" if facts.snapshot.observed_errors else "inferred",
         confidence="high" if row else "medium",
-        sources=facts.tables.cite(row) if row else (),
+        sources=facts.matrix.cite(row) if row else (),
     )
 
 
@@ -283,7 +283,7 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
 
 def _only_in_jetpack(facts: Facts) -> frozenset[int]:
     """TensorRT major versions that only old JetPacks, with a fixed CUDA, included."""
-    rows = facts.tables.rows_of("jetpack")
+    rows = facts.matrix.rows_of("jetpack")
     then, later = (
         {bundled_major(row, "tensorrt") for row in rows if has_fixed_cuda(row) is one} for one in (True, False)
     )

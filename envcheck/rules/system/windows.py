@@ -88,7 +88,7 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
         ),
         decided_by="declared",
         fixes=(_WSL, *_older(item, facts)),
-        sources=facts.tables.cite(*rows),
+        sources=facts.matrix.cite(*rows),
     )
 
 
@@ -105,7 +105,7 @@ def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
     name = canonicalize_name(item.name)
-    return [row for row in facts.tables.rows_of(_SAME_AS.get(name, name)) if row.cuda and row.os]
+    return [row for row in facts.matrix.rows_of(_SAME_AS.get(name, name)) if row.cuda and row.os]
 
 
 def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:

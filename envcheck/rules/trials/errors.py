@@ -36,7 +36,7 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
         for line, text in _named(framework).values():
             if line.problem == "cpu-only-build" and _has_cuda(framework, environment):
                 continue  # JAX says so too where its part for CUDA is there and does not start
-            meant = told_apart(line, text, facts.snapshot, facts.tables)
+            meant = told_apart(line, text, facts.snapshot, facts.matrix)
             found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
     return tuple(found)
 

@@ -86,7 +86,7 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
     met = [found for framework in tried(environment) if (found := culprit_of(framework))]
-    met.sort(key=lambda culprit: importance(culprit.framework, facts.tables))
+    met.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
     if not met:
         return None
     first = met[0]

@@ -150,8 +150,8 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
 def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     """A failure of a framework built for CUDA, a warning for an extension; of what may be there for the CPU, a note."""
     framework = subject.framework
-    alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.tables)
-    weight: Status = "fail" if leads(framework, facts.tables) or alone else "warn"
+    alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.matrix)
+    weight: Status = "fail" if leads(framework, facts.matrix) or alone else "warn"
     status: Status = weight if for_cuda(framework) or trial.ran_on_gpu else "note"
     title = f"{shown(framework)} cannot use the GPU"
     if trial.ran_on_gpu:

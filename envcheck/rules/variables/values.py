@@ -82,7 +82,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             *((shown_call(driver.cuda_init),) if driver.cuda_init is not None else ()),
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
-        sources=facts.tables.cite(*(each.variable.row for each in found)),
+        sources=facts.matrix.cite(*(each.variable.row for each in found)),
         fixes=unset([each.variable for each in found]),
     )
 
@@ -124,7 +124,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=_sentences(once),
         evidence=tuple(as_set(each.variable) for each in once[:_SHOWN]),
         decided_by="declared",
-        sources=facts.tables.cite(*(each.variable.row for each in once)),
+        sources=facts.matrix.cite(*(each.variable.row for each in once)),
         fixes=unset([each.variable for each in once]),
     )
 
@@ -205,6 +205,6 @@ def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> 
         message=" ".join(f"{each.name}={shown(each.value)}: {effect.text}." for each, effect in found),
         evidence=tuple(as_set(each) for each, _ in found[:_SHOWN]),
         decided_by="declared",
-        sources=facts.tables.cite(*(each.row for each, _ in found)),
+        sources=facts.matrix.cite(*(each.row for each, _ in found)),
         fixes=unset(worst) if status == "warn" else (),
     )

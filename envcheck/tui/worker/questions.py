@@ -74,7 +74,7 @@ def _driver(facts: Facts) -> str:
     driver, platform = facts.snapshot.driver, facts.snapshot.platform
     if driver is None or driver.release or not driver.cuda:
         return (driver.release or "") if driver else ""
-    row = branch_that_speaks(facts.tables, driver.cuda, (platform.os if platform else None) or "linux")
+    row = branch_that_speaks(facts.matrix, driver.cuda, (platform.os if platform else None) or "linux")
     return str(row.branch) if row else ""
 
 

@@ -193,5 +193,5 @@ def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...
 def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, ...], module: str) -> None:
     names = ("cupy-cuda12x", "torch", "jax")
     snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))
-    facts = Facts(snapshot=snapshot, tables=load_matrix(), about=about)
+    facts = Facts(snapshot=snapshot, matrix=load_matrix(), about=about)
     assert see_loader(facts)[0].command[-1] == f"import {module}"
