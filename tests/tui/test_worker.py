@@ -20,8 +20,8 @@ from envcheck.pipeline.request import Request
 from envcheck.report import Options
 from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.tui.worker.client import Client
-from envcheck.tui.worker.examination import ShouldStop, examine
-from envcheck.tui.worker.messages import Failed, InterimReport, Message, decode, encode
+from envcheck.tui.worker.examination import examine
+from envcheck.tui.worker.messages import Failed, InterimReport, Message, ShouldStop, decode, encode
 from envcheck.tui.worker.process import WorkerProcess
 from envcheck.tui.worker.sessions import examine_in_worker
 from tests.tui.showing import SHOWN

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import TypeAlias
+from collections.abc import Iterable
 
 import msgspec
 
 from envcheck.errors import EnvcheckError
-from envcheck.events import Event, Judged, OnEvent, ProbeFinished
+from envcheck.events import Event, Judged, ProbeFinished
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.redact import mask_secrets
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
-from envcheck.tui.worker.messages import Failed, InterimReport, Message, encode
+from envcheck.tui.worker.messages import Failed, Gather, InterimReport, Message, Send, ShouldStop, encode
 from envcheck.tui.worker.process import Link
 from envcheck.tui.worker.sessions import ProbeFacts, run_key
-
-Send: TypeAlias = Callable[[Message], None]
-ShouldStop: TypeAlias = Callable[[], bool]
-Gather: TypeAlias = Callable[[Request, OnEvent, ShouldStop], Snapshot]
-"""``session.gather_here``, or in tests something that replays a machine."""
 
 _BETWEEN_JUDGEMENTS = 0.4
 """Seconds, so that facts which arrive close together are judged together."""

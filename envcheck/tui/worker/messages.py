@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias, cast, get_args
 
 import msgspec
 
 from envcheck.checks import Report
-from envcheck.events import Event
+from envcheck.events import Event, OnEvent
+from envcheck.pipeline.request import Request
+from envcheck.snapshot import Snapshot
 from envcheck.text.encode import encode as as_json
 
 
@@ -27,6 +30,10 @@ class Failed:
 
 
 Message: TypeAlias = Event | InterimReport | Failed
+Send: TypeAlias = Callable[[Message], None]
+ShouldStop: TypeAlias = Callable[[], bool]
+Gather: TypeAlias = Callable[[Request, OnEvent, ShouldStop], Snapshot]
+"""``session.gather_here``, or in tests something that replays a machine."""
 
 _TYPES = {kind.__name__: kind for kind in (*get_args(Event), InterimReport, Failed)}
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from envcheck.events import Event
     from envcheck.pipeline.request import Request
     from envcheck.snapshot import ProbeRun, Snapshot
-    from envcheck.tui.worker.examination import Gather, Send, ShouldStop
-    from envcheck.tui.worker.messages import Message
+    from envcheck.tui.worker.messages import Gather, Message, Send, ShouldStop
 
 RunKey: TypeAlias = tuple[str, str | None, str | None]
 """Probe, framework, GPU."""
