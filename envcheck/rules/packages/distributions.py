@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import Evidence, Fix
+from envcheck.checks import Changes, Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.facts.trials import imported
+from envcheck.rules.fixes.commands import pip_command, uvs_prefix
 from envcheck.rules.fixes.install import bring_pip, in_steps
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
@@ -25,6 +26,8 @@ class _Finding(msgspec.Struct, frozen=True):
     """Who is concerned: ``torch``."""
     evidence: Evidence
     fix: Fix
+    before: tuple[Fix, ...] = ()
+    """Steps that the fix needs first."""
     harmless: bool = False
     fatal: bool = False
     """A framework that cannot be imported so."""
@@ -142,7 +145,7 @@ def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
 def _all_of(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
     """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
     left = tuple(dict.fromkeys(finding.left for finding in findings if finding.left))
-    others = [finding.fix for finding in findings[:_SHOWN] if not finding.left]
+    others = [fix for finding in findings[:_SHOWN] if not finding.left for fix in (*finding.before, finding.fix)]
     steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
     by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
     return in_steps(tuple(dict.fromkeys((*(bring_pip(environment) if by_pip else ()), *steps))))
@@ -184,7 +187,18 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
         if len(records) > 1:
             versions = " and ".join(record.version for record in records)
             evidence = Evidence(what=f"{name} is there twice", value=versions, source=f"file {folder}")
-            yield _Finding(name, evidence, _install_again(environment, records[-1], twice=True))
+            again = _install_again(environment, records[-1])
+            yield _Finding(name, evidence, again, _removals(environment, records) if again.changes else ())
+
+
+def _removals(environment: Environment, records: Sequence[Distribution]) -> tuple[Fix, ...]:
+    """Remove a package until nothing of it is left: pip takes away one record at a time, and none without a list."""
+    unlisted = [record.path for record in records if record.record is False and record.path]
+    name, times = records[0].name, 1 if uvs_prefix(environment) else len(records) - len(unlisted)
+    command, changes = pip_command(environment, "uninstall", name), Changes(removes=(name,))
+    texts = [f"Remove {name}" + (f", {place} of {times} times" if times > 1 else "") for place in range(1, times + 1)]
+    removals = (Fix(text=text, command=command, changes=changes) for text in texts)
+    return (*((_delete(*unlisted),) if unlisted else ()), *removals)
 
 
 def _gone(environment: Environment) -> Iterable[_Finding]:
@@ -239,8 +253,6 @@ def _delete(*paths: str) -> Fix:
     return Fix(text="Delete what is left of it", command=("rm", "-r", "--", *paths))
 
 
-def _install_again(environment: Environment, distribution: Distribution, *, twice: bool = False) -> Fix:
+def _install_again(environment: Environment, distribution: Distribution) -> Fix:
     """Install the package again with the tool that put it there."""
-    text = f"Install {distribution.name} again after removing it until nothing of it is left" if twice else ""
-    (fix,) = reinstall(environment, (distribution,), text)
-    return fix
+    return reinstall(environment, (distribution,))[-1]  # pip itself is brought once, for all steps
