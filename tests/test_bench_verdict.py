@@ -66,7 +66,7 @@ def test_verdicts(figures: list[Measurement], verdict: str, code: int) -> None:
 
 def test_nothing_judged_is_never_a_pass_even_where_results_are_right() -> None:
     report = concluded(gemm(conditions=BUSY, verification=right()))
-    assert "another program was on the GPU" in report.headline
+    assert "another program used the GPU" in report.headline
 
 
 def test_without_any_figure_the_headline_says_why() -> None:

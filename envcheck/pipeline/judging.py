@@ -65,7 +65,7 @@ def judge(
     report = conclude(
         snapshot,
         (*found, *held, *(() if request.only else held_together(knowledge, request.assume))),
-        [rule for rule in rules if rule.is_put_in(request.scopes)],
+        [rule for rule in rules if rule.is_in_scope(request.scopes)],
         tool=Tool(version=__version__, matrix=matrix_date()),
         fail_on=request.fail_on,
         assumed={component.name: component.exact or "" for component in request.assume},
@@ -86,7 +86,7 @@ def check_request(request: Request) -> None:
         if find_rule(name) is None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
     asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
-    if not request.require and not any(rule.is_put_in(request.scopes) for rule in asked):
+    if not request.require and not any(rule.is_in_scope(request.scopes) for rule in asked):
         raise UsageError("no rule is left to be put: what --only names, --skip or --scope takes away; drop one of them")
 
 

@@ -1,6 +1,6 @@
-"""What a rule is made of: its declaration, the facts it is given, and the outcomes it may return.
+"""What a rule consists of: its declaration, the facts it judges by, and the outcomes it may return.
 
-A rule is a function of one subject and the facts. Its name, with dashes for underscores, is the name of the problem.
+A rule judges one subject by the facts. The name of its function, with dashes, is the name of the problem.
 
     @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.row_remap.pending",))
     def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
@@ -10,10 +10,10 @@ A rule is a function of one subject and the facts. Its name, with dashes for und
             …
         '''
 
-It returns an ``Outcome``, or ``None`` when the question does not arise for the subject. It never sees a missing need:
-the evaluator answers ``unknown`` or ``skipped`` for it. Where that answer would itself be noise (a CPU build has no
-CUDA version to miss), ``arises`` says so before the needs are looked at. The error lines and driver answers that say it
-stand under its name in ``matrix/errors.toml``.
+It returns an ``Outcome``, or ``None`` if the question does not arise. It never sees a missing need: the evaluator
+answers ``unknown`` or ``skipped`` first. Where that answer would be noise (a CPU build has no CUDA version to miss),
+``arises`` returns False before the needs are checked. ``matrix/errors.toml`` holds the error lines that name the
+problem: ``Rule.says``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
+from envcheck.compat.load import tables
 from envcheck.compat.question.package_needs import marks_of
-from envcheck.compat.tables import Os, Tables
+from envcheck.compat.tables import ErrorRow, Os, Tables
 from envcheck.enrich.complete import driver_os
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
 
@@ -37,26 +38,26 @@ Per: TypeAlias = Literal["machine", "gpu", "environment", "framework", "measurem
 Action: TypeAlias = Literal["none", "reset", "reboot", "drain", "replace"]
 
 DRIVERS_FOR_GUESTS = frozenset({"vfio-pci", "pci-stub", "xen-pciback"})
-"""Kernel drivers that keep a GPU for a virtual machine."""
+"""Kernel drivers that reserve a GPU for a virtual machine."""
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """All that a rule may look at besides its subject."""
+    """Everything a rule may read besides its subject."""
 
     snapshot: Snapshot
     tables: Tables
     about: tuple[str, ...] = ()
-    """Names of the frameworks that a remedy is for; empty for rules."""
+    """Names of the frameworks that a remedy is for; empty while rules judge."""
 
     @property
     def os(self) -> Literal["linux", "windows", "macos"]:
-        """The operating system; Linux when nobody said."""
+        """The operating system; Linux if unknown."""
         platform = self.snapshot.platform
         return platform.os if platform and platform.os else "linux"
 
     @property
     def driver_os(self) -> Os:
-        """The system as the relations know it: inside WSL, Linux programs run on the Windows driver."""
+        """The operating system of the driver: inside WSL, Linux programs use the Windows driver."""
         return driver_os(self.snapshot.platform)
 
     @property
@@ -65,39 +66,39 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def own_gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that this system is meant to use: not those kept for a guest or given to another container."""
+        """The GPUs of this system: without those reserved for a virtual machine or given to another container."""
         return tuple(gpu for gpu in self.gpus if not self._is_foreign(gpu))
 
     def _is_foreign(self, gpu: Gpu) -> bool:
         if gpu.kernel_driver in DRIVERS_FOR_GUESTS:
             return True
         platform, kernel = self.snapshot.platform, self.snapshot.kernel
-        boxed = platform is not None and platform.container not in (None, "none")
+        in_container = platform is not None and platform.container not in (None, "none")
         others_given = any(_is_listed(other) for other in self.gpus)
         nodes = [node.path for node in (kernel.device_nodes if kernel else None) or ()]
-        return boxed and others_given and not _is_listed(gpu) and f"/dev/nvidia{gpu.minor}" not in nodes
+        return in_container and others_given and not _is_listed(gpu) and f"/dev/nvidia{gpu.minor}" not in nodes
 
     @property
     def usable_gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that the judged software can reach: those CUDA enumerates, or all when CUDA was not asked."""
+        """The GPUs that CUDA enumerates; all own GPUs if CUDA was not asked."""
         seen = tuple(gpu for gpu in self.gpus if gpu.cuda_ordinal is not None)
         return seen or self.own_gpus
 
     @property
     def environment(self) -> Environment | None:
-        """The environment that the verdict is about."""
+        """The environment that is judged."""
         listing = self.snapshot.environments
         return next((env for env in listing.items if env.judged), None) if listing else None
 
     @property
     def marks(self) -> Mapping[str, str]:
-        """The environment markers of PEP 508 that are known of that environment."""
+        """The known environment markers (PEP 508) of that environment."""
         environment, platform = self.environment, self.snapshot.platform
         python = environment.python if environment else None
         return marks_of(python, self.os, platform.machine if platform else None)
 
     def variable(self, name: str) -> str | None:
-        """Value of an environment variable, or None when it is not set (or nobody looked)."""
+        """Value of an environment variable; None if it is not set or was not read."""
         return self.snapshot.variables.values.get(name) if self.snapshot.variables else None
 
 
@@ -106,14 +107,14 @@ def _is_listed(gpu: Gpu) -> bool:
 
 
 class FrameworkSubject(msgspec.Struct, frozen=True):
-    """A framework and the environment it lies in."""
+    """A framework and its environment."""
 
     environment: Environment
     framework: Framework
 
 
 class MeasurementSubject(msgspec.Struct, frozen=True):
-    """A measurement and the GPU it was made on."""
+    """A measurement and its GPU."""
 
     gpu: Gpu
     measurement: Measurement
@@ -135,9 +136,9 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence = "high"
     action: Action = "none"
     missing: tuple[Missing, ...] = ()
-    """The facts that would settle an ``unknown`` or ``skipped`` outcome."""
+    """The facts that would decide an ``unknown`` or ``skipped`` outcome."""
     frameworks: tuple[str, ...] = ()
-    """Names of the frameworks that it concerns, where that is less than all of its environment."""
+    """Names of the affected frameworks, if not all of the environment are."""
 
 
 def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") -> Outcome:
@@ -145,77 +146,91 @@ def passed(title: str, *evidence: Evidence, decided_by: DecidedBy = "inferred") 
 
 
 def seen(what: str, record: Record, field: str) -> Evidence:
-    """Evidence: the field of a record, with the place where it was read."""
+    """A field of a record as evidence, with its source."""
     value = getattr(record, field)
-    return Evidence(what=what, value=_shown(value), source=record.source_of(field))
-
-
-def _shown(value: object) -> str:
     if isinstance(value, tuple) and all(isinstance(part, str) for part in value):
-        return " ".join(value)
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        value = " ".join(value)
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return Evidence(what=what, value=text, source=record.source_of(field))
 
 
 S = TypeVar("S", bound=Subject)
 RuleFunction: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Condition: TypeAlias = Callable[[Any, Facts], bool]
 Remedy: TypeAlias = Callable[[Facts], tuple[Fix, ...]]
-Proof: TypeAlias = Callable[[Any, Facts], Outcome | None]
 Doubt: TypeAlias = Callable[[Facts], Outcome | None]
 
 _SOURCE_LINE = re.compile(r"^ +(?P<title>\S.*?):\s+(?P<address>https://\S+)$", re.MULTILINE)
 
+EVERYTHING = ("*",)
+"""``explains`` of a rule whose finding accounts for every other finding about its environment."""
+
 
 def never(_subject: object, _facts: Facts) -> bool:
-    """``arises`` of a rule whose problem is known from error lines alone."""
+    """``arises`` of a rule that only error lines can prove."""
     return False
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """A rule's declaration and its function."""
+def _undecided(_subject: object, _facts: Facts) -> Outcome | None:
+    return None
 
-    name: str
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """A rule's declaration; as a decorator it takes the function that judges a subject."""
+
     layer: Layer
     scope: Scope
-    per: Per
-    needs: tuple[str, ...]
-    """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
-    explains: tuple[str, ...]
-    """Names of the rules whose findings are consequences of this one's."""
-    explains_failing: tuple[str, ...]
-    """Names of further ones, whose findings are consequences of its failures and not of its warnings."""
-    explains_all: bool
-    """Whether every other finding about its environment is a consequence."""
-    required: bool
-    """Whether the verdict is unknown while this rule cannot be judged."""
-    function: RuleFunction
-    arises: Condition | None = None
-    """Whether the question arises for a subject at all; asked before the needs."""
-    remedy: Remedy | None = None
-    """What mends the problem, where the outcome itself names nothing better."""
-    doubt: Doubt | None = None
-    """What an error line that names this problem says instead, where it does not prove it; None where it does."""
-    proof: Proof | None = None
-    """What settles the question whatever else is known or not, because it was observed; asked before the needs."""
-    symptom: bool = False
-    """Whether what it finds is what somebody sees rather than what is wrong: any failure of the same framework or its
-    environment, and whatever keeps CUDA from starting, accounts for it."""
-    told_by: tuple[str, ...] = ()
-    """Names of the rules whose findings tell the same, where they name the same packages (or files), and only there:
-    theirs are shown."""
-    yields_to: tuple[str, ...] = ()
-    """Names of the rules beside whose findings, on the same subject or the machine, it has nothing to say."""
+    per: Per = "machine"
+    required: bool = False
+    """Whether the verdict is unknown while this rule cannot be decided."""
     always: bool = False
-    """Whether it is put whatever scopes are asked for and whatever rules: it tells what the others could not see."""
+    """Whether it runs whatever scopes and rules are selected: it reports what the others could not see."""
+    symptom: bool = False
+    """Whether it finds an effect and not a cause: any failure of the same framework or its environment, and whatever
+    keeps CUDA from starting, explains it."""
 
-    def is_put_in(self, scopes: frozenset[Scope]) -> bool:
-        """Whether it is put where ``scopes`` are asked for."""
+    arises: Condition | None = None
+    """Whether the question arises for a subject; checked first."""
+    proof: RuleFunction | None = None
+    """An observation that decides the question even if needs are missing; checked before the needs."""
+    needs: tuple[str, ...] = ()
+    """Paths that must be known: ``driver.release``, ``gpu.ecc`` (of the subject), ``framework.gpu_code``."""
+    doubt: Doubt | None = None
+    """The outcome of an error line that names the problem without proving it; None where it does prove it."""
+    remedy: Remedy | None = None
+    """The fixes where the outcome has none."""
+
+    explains: tuple[str, ...] = ()
+    """Names of the rules whose findings are consequences of this one's."""
+    explains_failing: tuple[str, ...] = ()
+    """Further consequences of its failures, but not of its warnings."""
+    told_by: tuple[str, ...] = ()
+    """Names of the rules that report the same fault more fully; they explain it where they name the same packages (or
+    files)."""
+    yields_to: tuple[str, ...] = ()
+    """Names of the rules whose findings on the same subject, or the machine, suppress this one's."""
+
+    name: str = ""
+    function: RuleFunction = _undecided
+
+    def __call__(self, function: Callable[[S, Facts], Outcome | None]) -> Rule:
+        return msgspec.structs.replace(self, name=function.__name__.replace("_", "-"), function=function)
+
+    def is_in_scope(self, scopes: frozenset[Scope]) -> bool:
         return self.always or self.scope in scopes
 
     @property
+    def says(self) -> tuple[ErrorRow, ...]:
+        """The rows of the matrix with the error lines, codes and kernel events that name this problem."""
+        return tuple(row for row in tables().errors if row.problem == self.name)
+
+    @property
     def documentation(self) -> str:
-        """What ``envcheck rule NAME`` prints."""
-        return inspect.getdoc(self.function) or _written(self.function)
+        """What ``envcheck rule NAME`` prints. ``python -OO`` drops docstrings: read them from the source then."""
+        if self.function.__doc__:
+            return inspect.getdoc(self.function) or ""
+        body = ast.parse(textwrap.dedent(inspect.getsource(self.function))).body
+        return next((ast.get_docstring(node) or "" for node in body if isinstance(node, ast.FunctionDef)), "")
 
     @property
     def title(self) -> str:
@@ -228,53 +243,4 @@ class Rule(msgspec.Struct, frozen=True):
         return tuple(Source(title=line["title"], address=line["address"]) for line in _SOURCE_LINE.finditer(below))
 
 
-def rule(  # noqa: PLR0913
-    *,
-    layer: Layer,
-    scope: Scope,
-    per: Per = "machine",
-    needs: tuple[str, ...] = (),
-    explains: tuple[str, ...] = (),
-    explains_failing: tuple[str, ...] = (),
-    explains_all: bool = False,
-    required: bool = False,
-    arises: Condition | None = None,
-    remedy: Remedy | None = None,
-    doubt: Doubt | None = None,
-    proof: Proof | None = None,
-    symptom: bool = False,
-    told_by: tuple[str, ...] = (),
-    yields_to: tuple[str, ...] = (),
-    always: bool = False,
-) -> Callable[[Callable[[S, Facts], Outcome | None]], Rule]:
-    """Declare the decorated function to be the rule of its name."""
-
-    def declare(function: Callable[[S, Facts], Outcome | None]) -> Rule:
-        return Rule(
-            name=function.__name__.replace("_", "-"),
-            layer=layer,
-            scope=scope,
-            per=per,
-            needs=needs,
-            explains=explains,
-            explains_failing=explains_failing,
-            explains_all=explains_all,
-            required=required,
-            function=function,
-            arises=arises,
-            remedy=remedy,
-            doubt=doubt,
-            proof=proof,
-            symptom=symptom,
-            told_by=told_by,
-            yields_to=yields_to,
-            always=always,
-        )
-
-    return declare
-
-
-def _written(function: Callable[..., object]) -> str:
-    """The docstring in the source: ``python -OO`` drops it from the function, and with it titles and sources."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return next((ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.FunctionDef)), "")
+rule = Rule

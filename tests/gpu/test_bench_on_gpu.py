@@ -249,7 +249,7 @@ def test_a_busy_gpu_is_skipped_and_with_force_not_judged() -> None:
         assert status == 3
         assert by_name(report)["device-memory-copy"][0]["value"]
         assert statuses(report) == {"skipped"}
-        assert "another program was on the GPU" in report["headline"]
+        assert "another program used the GPU" in report["headline"]
 
 
 def test_memory_that_others_hold_is_skipped_and_with_force_said() -> None:

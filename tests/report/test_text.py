@@ -138,7 +138,7 @@ def test_the_shape_of_a_broken_machine() -> None:
     assert lines[2] == "  fix   uv pip install --reinstall torch --torch-backend=cu124"
     assert lines.pop(3) == "  docs  https://docs.nvidia.com/cuda/"
     assert lines[3] == "GPU         ok    2 of 8 x H100 80GB (sm_90), idle, no errors"
-    assert lines[4] == "Driver      ok    550.54.14, speaks CUDA 12.4; cuInit ok"
+    assert lines[4] == "Driver      ok    550.54.14, supports up to CUDA 12.4; cuInit ok"
     assert lines[5] == "Toolkit     -     none (wheels need none)"
     assert lines[6] == "Frameworks  FAIL  torch 2.5.1+cpu"
     assert lines[7] == "Not tried: import (--deep), speed (--bench).   1 fail, 35 pass, 1 skipped"

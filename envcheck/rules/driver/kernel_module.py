@@ -1,4 +1,4 @@
-"""NVIDIA's kernel module: loaded, built for the running kernel, accepted by it, and not shut out by another driver."""
+"""NVIDIA's kernel module: loaded, built for the running kernel, accepted by it, and not blocked by another driver."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from envcheck.snapshot import Gpu, Kernel, KernelModule, Snapshot
 _RIVALS = ("nouveau", "nova")
 
 _IN_WSL = doubted_inside_wsl(
-    "nvidia-smi does not reach the driver inside WSL: this has several causes",
-    "Inside WSL no kernel module is loaded; Windows may not pass the GPU through. Update the driver in Windows and WSL "
-    "itself (wsl --update), then restart it (wsl --shutdown).",
+    "nvidia-smi cannot reach the driver inside WSL: several causes are possible",
+    "WSL loads no kernel module; Windows may not pass the GPU through. Update the driver in Windows and WSL itself "
+    "(wsl --update), then restart WSL (wsl --shutdown).",
 )
 
 
@@ -34,16 +34,16 @@ def _module(facts: Facts) -> KernelModule:
 
 
 def _concerns_module(_subject: Snapshot, facts: Facts) -> bool:
-    """Whether this system is to load the module: it has a GPU of its own, and the driver's libraries."""
+    """Whether this system should load the module: it has its own GPU and the driver libraries."""
     return own_kind_of_driver(facts) and may_have_gpus(facts) and driver_of(facts).installed is not False
 
 
-def _not_loaded_here(subject: Snapshot, facts: Facts) -> bool:
-    """As above, on a system whose kernel is its own to look into (a container's /lib/modules is not its kernel's)."""
+def _is_not_loaded(subject: Snapshot, facts: Facts) -> bool:
+    """Likewise, and not in a container, whose /lib/modules does not belong to the kernel."""
     return _concerns_module(subject, facts) and on_plain_host(facts) and _module(facts).loaded is False
 
 
-def _taken(facts: Facts) -> tuple[Gpu, ...]:
+def _on_rivals(facts: Facts) -> tuple[Gpu, ...]:
     """The GPUs that nouveau or nova drives."""
     return tuple(gpu for gpu in facts.own_gpus if (gpu.kernel_driver or "").lower().startswith(_RIVALS))
 
@@ -61,68 +61,66 @@ def driver_not_loaded(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA kernel module is not loaded.
 
     What it checks
-        Whether the kernel has loaded the nvidia module (/proc/modules, /proc/driver/nvidia), on a
-        system that has an NVIDIA GPU and the driver's libraries. Inside WSL and on a Jetson there
-        is no such module: what nvidia-smi says in a text from inside WSL does not prove it missing.
+        Checks whether the kernel has loaded the nvidia module (/proc/modules, /proc/driver/nvidia) on a
+        system with an NVIDIA GPU and the driver libraries. WSL and Jetson have no such module: output
+        of nvidia-smi from inside WSL does not prove it missing.
 
     Why it matters
-        The libraries reach the GPU only through the module. Without it nvidia-smi cannot
-        communicate with the driver, and CUDA finds no device.
+        The libraries reach the GPU only through the module. Without it, nvidia-smi cannot communicate
+        with the driver, and CUDA finds no device.
 
     How to fix
-        `sudo modprobe nvidia` loads it or says why it cannot: no module for this kernel, a
-        signature that Secure Boot rejects, or a GPU that nouveau holds (rules of their own). A file
-        in /etc/modprobe.d may forbid it.
+        Run `sudo modprobe nvidia`: it loads the module or says why it cannot. Separate rules cover the
+        usual reasons: no module for this kernel, a signature that Secure Boot rejects, a GPU held by
+        nouveau. A file in /etc/modprobe.d may also block it.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
     """
     module = _module(facts)
     if module.loaded:
-        return passed(_described(module), seen("kernel module", module, "loaded"), decided_by="driver-answered")
+        words = ("Kernel module", module.version, "loaded", f"({module.flavour})" if module.flavour else None)
+        title = " ".join(word for word in words if word)
+        return passed(title, seen("kernel module", module, "loaded"), decided_by="driver-answered")
     evidence = [seen("nvidia module loaded", module, "loaded")]
     if module.blacklisted_by:
-        evidence.append(seen("loading forbidden by", module, "blacklisted_by"))
+        evidence.append(seen("loading blocked by", module, "blacklisted_by"))
     if snapshot.driver and snapshot.driver.nvml and snapshot.driver.nvml.code:
         answer = snapshot.driver.nvml
         evidence.append(Evidence(what=answer.call, value=f"{answer.code} {answer.name}".strip(), source="nvml"))
     return Outcome(
         status="fail",
         title="The NVIDIA kernel module is not loaded",
-        message="The driver's libraries are installed, but the module that reaches the GPU is not in the kernel.",
+        message="The driver libraries are installed, but the kernel module that reaches the GPU is not loaded.",
         evidence=tuple(evidence),
         decided_by="driver-answered",
     )
-
-
-def _described(module: KernelModule) -> str:
-    words = ("Kernel module", module.version, "loaded", f"({module.flavour})" if module.flavour else None)
-    return " ".join(word for word in words if word)
 
 
 @rule(
     layer="kernel",
     scope="node",
     needs=("kernel.nvidia.built",),
-    arises=_not_loaded_here,
+    arises=_is_not_loaded,
     remedy=driver.build_module,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVIDIA kernel module was not built for the running kernel.
+    """No NVIDIA kernel module is built for the running kernel.
 
     What it checks
-        When the module is not loaded: whether the running kernel's folder in /lib/modules holds one.
+        Checks, if the module is not loaded, whether the running kernel's folder in /lib/modules holds
+        one.
 
     Why it matters
-        A kernel module fits one kernel only. After a kernel update the module must be built anew
-        (DKMS and akmods do so if the kernel's headers are there and the driver supports the
-        kernel); until then the driver cannot start.
+        A kernel module fits one kernel only. After a kernel update it must be built again. DKMS and
+        akmods do this if the kernel headers are installed and the driver supports the kernel. Until
+        then the driver cannot start.
 
     How to fix
-        Install the headers of the running kernel and have the module built (`dkms autoinstall`,
-        `akmods --force`), or start the kernel for which it was built. If the build fails, the
-        driver is too old for the kernel: use a newer driver or an older kernel.
+        Install the headers of the running kernel and build the module (`dkms autoinstall`, `akmods
+        --force`), or boot the kernel that it was built for. If the build fails, the driver is too old
+        for the kernel: use a newer driver or an older kernel.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -130,19 +128,17 @@ def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     module, platform = _module(facts), snapshot.platform
     release = (platform.kernel_release if platform else None) or "the running kernel"
     if module.built:
-        return passed(f"A kernel module is built for {release}", seen("module file", module, "file"))
+        return passed(f"The kernel module is built for {release}", seen("module file", module, "file"))
     evidence = [seen("module built for the running kernel", module, "built")]
-    if module.built_for:
-        evidence.append(
-            Evidence(what="built for", value=", ".join(module.built_for), source=module.source_of("built_for"))
-        )
+    built_for = ", ".join(module.built_for or ())
+    if built_for:
+        evidence.append(Evidence(what="built for", value=built_for, source=module.source_of("built_for")))
     if platform and platform.kernel_release:
         evidence.append(seen("running kernel", platform, "kernel_release"))
-    other = f" There is one for {', '.join(module.built_for)}." if module.built_for else ""
     return Outcome(
         status="fail",
-        title="There is no NVIDIA kernel module for the running kernel",
-        message=f"The folder of {release} holds no nvidia module.{other}",
+        title="No NVIDIA kernel module is built for the running kernel",
+        message=f"/lib/modules has no nvidia module for {release}" + (f", only for {built_for}." if built_for else "."),
         evidence=tuple(evidence),
         decided_by="driver-answered",
     )
@@ -157,24 +153,24 @@ def kernel_module_missing(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The kernel's own driver (nouveau or nova) holds the GPU.
+    """The open-source driver nouveau or nova holds the GPU.
 
     What it checks
-        Whether nouveau, or its successor nova, is loaded or bound to a GPU while NVIDIA's module is
-        not. An old display card that nouveau drives beside GPUs on NVIDIA's driver is only noted.
+        Checks whether nouveau, or its successor nova, is loaded or bound to a GPU while NVIDIA's module
+        is not loaded. A display card on nouveau beside GPUs on NVIDIA's driver is a note.
 
     Why it matters
-        A GPU has one kernel driver. While nouveau or nova holds it, NVIDIA's module cannot take it,
-        and CUDA works through NVIDIA's module only.
+        A GPU has one kernel driver. While nouveau or nova holds it, NVIDIA's module cannot bind it, and
+        CUDA needs NVIDIA's module.
 
     How to fix
-        Forbid both in a file of /etc/modprobe.d, rebuild the initial ramdisk (they are loaded from
-        there), and restart.
+        Blacklist both in a file in /etc/modprobe.d, rebuild the initial ramdisk (which loads them), and
+        restart.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
     """
-    kernel, taken = _kernel(facts), _taken(facts)
+    kernel, taken = _kernel(facts), _on_rivals(facts)
     messages = kernel_messages("nouveau-loaded", facts.snapshot)
     known = all(gpu.kernel_driver is not None for gpu in facts.own_gpus) and bool(facts.own_gpus)
     loaded = [name for name in _RIVALS if getattr(kernel, f"{name}_loaded")]
@@ -184,56 +180,45 @@ def nouveau_loaded(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         *(quoted(message) for message in messages),
     )
     if _module(facts).loaded:
-        return _beside_nvidia(taken, evidence)
+        if not taken:
+            return None
+        text = f"{', '.join(map(called, taken))} uses nouveau or nova, so CUDA does not see it."
+        return Outcome(status="note", title="A GPU does not use NVIDIA's driver", message=text, evidence=evidence)
     if not loaded or (known and not taken):
         return passed("Neither nouveau nor nova holds a GPU")
     return Outcome(
         status="fail",
-        title=f"The kernel's {' and '.join(loaded)} driver holds the GPU",
-        message="NVIDIA's module cannot take a GPU that another kernel driver holds.",
+        title=f"The {' and '.join(loaded)} driver holds the GPU",
+        message="NVIDIA's module cannot bind a GPU that another kernel driver holds.",
         evidence=evidence,
         decided_by="driver-answered",
     )
-
-
-def _beside_nvidia(taken: tuple[Gpu, ...], evidence: tuple[Evidence, ...]) -> Outcome | None:
-    if not taken:
-        return None
-    names = ", ".join(called(gpu) for gpu in taken)
-    text = f"{names} is driven by the kernel's own driver, so CUDA does not see it; the others are NVIDIA's."
-    return Outcome(status="note", title="One GPU is not driven by NVIDIA's driver", message=text, evidence=evidence)
-
-
-def _may_be_rejected(subject: Snapshot, facts: Facts) -> bool:
-    """Whether the module is there, unhindered by anything else, and still not loaded."""
-    return _not_loaded_here(subject, facts) and _module(facts).built is True
 
 
 @rule(
     layer="kernel",
     scope="node",
     needs=("kernel.secure_boot",),
-    arises=_may_be_rejected,
+    arises=lambda subject, facts: _is_not_loaded(subject, facts) and _module(facts).built is True,
     remedy=driver.trust_module,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Secure Boot keeps the NVIDIA kernel module from loading.
+    """Secure Boot blocks the NVIDIA kernel module.
 
     What it checks
-        Whether Secure Boot is on while a module that was built for the running kernel is not
-        loaded, and whether the kernel log says that its signature was rejected. Without such a line
-        (the log often needs root) the conclusion is a likely one.
+        Checks whether Secure Boot is on while a module built for the running kernel is not loaded, and
+        whether the kernel log shows a rejected signature. Without such a line (reading the log often
+        needs root), the cause is only probable.
 
     Why it matters
-        With Secure Boot the kernel loads only modules that are signed by a key the firmware trusts.
-        A module that was built on this machine is signed by a key of this machine, which must be
-        enrolled first.
+        With Secure Boot, the kernel loads only modules signed with a key that the firmware trusts. A
+        module built on this machine is signed with a key of this machine, which must be enrolled first.
 
     How to fix
-        Enrol the key (`mokutil --import`, then confirm it on the console at the next start), use
-        the distribution's signed modules, or switch Secure Boot off. `sudo modprobe nvidia` says
-        "Key was rejected by service" while the key is not trusted.
+        Enroll the key (`mokutil --import`, then confirm it on the console at the next boot), use the
+        distribution's signed modules, or switch Secure Boot off. While the key is not trusted, `sudo
+        modprobe nvidia` says "Key was rejected by service".
 
     Sources
         Kernel module signing: https://docs.kernel.org/admin-guide/module-signing.html
@@ -242,14 +227,14 @@ def secure_boot_blocks_module(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     kernel, module = _kernel(facts), _module(facts)
     messages = kernel_messages("secure-boot-blocks-module", facts.snapshot)
     if not kernel.secure_boot:
-        return passed("Secure Boot does not stand in the way", seen("Secure Boot", kernel, "secure_boot"))
-    hindered = module.blacklisted_by or kernel.nouveau_loaded or kernel.nova_loaded or _taken(facts)
-    if not messages and hindered:
+        return passed("Secure Boot is off", seen("Secure Boot", kernel, "secure_boot"))
+    blocked = module.blacklisted_by or kernel.nouveau_loaded or kernel.nova_loaded or _on_rivals(facts)
+    if not messages and blocked:
         return None
     return Outcome(
         status="fail",
-        title=f"Secure Boot {'keeps' if messages else 'probably keeps'} the NVIDIA kernel module from loading",
-        message="The module is built for the running kernel, Secure Boot is on, and the module is not loaded.",
+        title=f"Secure Boot {'blocks' if messages else 'probably blocks'} the NVIDIA kernel module",
+        message="The module is built for the running kernel and not loaded, and Secure Boot is on.",
         evidence=(
             seen("Secure Boot", kernel, "secure_boot"),
             seen("module built", module, "built"),

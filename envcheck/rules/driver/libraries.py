@@ -1,25 +1,21 @@
-"""The driver's libraries: installed, of the kernel module's release, and the ones that this GPU allows."""
+"""The driver libraries: installed, matching the kernel module, and supported by the GPU."""
 
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.driver.loaded_library import stranger, take_off
+from envcheck.rules.driver.loaded_library import keep_loader_from, mismatched, module_version
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, naming, shown
 from envcheck.snapshot import Snapshot
 
 
-def _on_a_host_with_gpus(_subject: Snapshot, facts: Facts) -> bool:
-    return may_have_gpus(facts) and not in_container(facts)
-
-
 @rule(
     layer="driver",
     scope="node",
     needs=("driver.installed",),
-    arises=_on_a_host_with_gpus,
+    arises=lambda _subject, facts: may_have_gpus(facts) and not in_container(facts),
     remedy=fixes.install_driver,
     explains=("driver-too-old", "gpu-code-missing", "gpu-init-failed", "no-gpu-visible"),
 )
@@ -27,17 +23,17 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The NVIDIA driver is not installed.
 
     What it checks
-        Whether the driver's libraries (libcuda.so.1, libnvidia-ml.so.1) are anywhere on the loader's
-        path of a system that has an NVIDIA GPU. A toolkit's stub does not count. In a container
-        they come from the host: see container-without-gpu.
+        Checks whether the loader finds the driver libraries (libcuda.so.1, libnvidia-ml.so.1) on a
+        system with an NVIDIA GPU. A toolkit's stub does not count. In a container they come from the
+        host: see container-without-gpu.
 
     Why it matters
-        Every CUDA program loads libcuda from the driver. A CUDA toolkit or a framework's wheels do
-        not contain it.
+        Every CUDA program loads libcuda from the driver. CUDA toolkits and framework wheels do not
+        contain it.
 
     How to fix
-        Install the driver by the distribution's own means or from NVIDIA's repository, and restart.
-        Inside WSL, install it in Windows and nothing in Linux.
+        Install the driver from the distribution or from NVIDIA's repository, and restart. Inside WSL,
+        install it in Windows and nothing in Linux.
 
     Sources
         Driver Installation Guide: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
@@ -45,27 +41,27 @@ def driver_not_installed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     driver = driver_of(facts)
     if driver.installed or cuda_answers(facts):
-        return passed("The driver's libraries are installed", seen("driver libraries", driver, "installed"))
+        return passed("Driver libraries are installed", seen("driver libraries", driver, "installed"))
     failed = tuple(shown(result) for result in naming("driver-not-installed", answers(facts)))
     return Outcome(
         status="fail",
         title="The NVIDIA driver is not installed",
-        message="There is a GPU, but none of the driver's libraries was found."
+        message="There is a GPU, but no driver library was found."
         if facts.own_gpus
-        else "None of the driver's libraries was found; whether there is a GPU is not known.",
+        else "No driver library was found; GPU presence is unknown.",
         evidence=(seen("driver libraries", driver, "installed"), *failed),
         decided_by="driver-answered" if failed else "inferred",
     )
 
 
-def _realign(facts: Facts) -> tuple[Fix, ...]:
+def _match_versions(facts: Facts) -> tuple[Fix, ...]:
     if any("/compat/" in (result.library or "") for result in naming("driver-library-mismatch", answers(facts))):
         return fixes.drop_compat_library(facts)
-    found = stranger(facts)
+    found = mismatched(facts)
     if found is not None:
-        return take_off(*found, facts)
+        return keep_loader_from(*found, facts)
     if in_container(facts):
-        text = "Remove the driver's libraries (libcuda, libnvidia-*) from the image: the host's are put in at start"
+        text = "Remove the driver libraries (libcuda, libnvidia-*) from the image: the host's are mounted at start"
         return (Fix(text=text), Fix(text="If the host was updated, restart it", who="cluster-admin"))
     return fixes.reboot(facts)
 
@@ -73,43 +69,43 @@ def _realign(facts: Facts) -> tuple[Fix, ...]:
 @rule(
     layer="driver",
     scope="node",
-    remedy=_realign,
+    remedy=_match_versions,
     explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
 def driver_library_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver's libraries and its kernel module are of different releases.
+    """Kernel module and driver library versions do not match.
 
     What it checks
-        Whether NVML answers "driver/library version mismatch" (18) or cuInit answers 803; where
-        neither was asked, whether the libraries on disk are of the kernel module's release.
+        Checks whether NVML answers "driver/library version mismatch" (18) or cuInit answers 803. If
+        neither was called, compares the versions of the libraries on disk with the kernel module's.
 
     Why it matters
-        Libraries and module must be of exactly the same release. They drift apart when a package
-        update replaces the libraries while the old module stays loaded, or when a container image
-        carries driver libraries of its own.
+        Libraries and module must have exactly the same version. They drift apart when a package update
+        replaces the libraries while the old module stays loaded, or when a container image carries its
+        own driver libraries.
 
     How to fix
-        After an update: restart (or unload and load the nvidia modules). In a container: take the
-        driver's libraries out of the image, they come from the host. To keep it from happening on
-        a server, hold back unattended updates of the driver packages.
+        After an update, restart (or unload and load the nvidia modules). In a container, remove the
+        driver libraries from the image: they come from the host. To prevent it on a server, exclude the
+        driver packages from unattended updates.
 
     Sources
         NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
     """
     failed = naming("driver-library-mismatch", answers(facts))
-    releases = _releases(facts)
+    module, libraries, releases = module_version(facts), _library_versions(facts), _versions(facts)
     if not failed and (nvml_answers(facts) or cuda_answers(facts)):
-        return passed("Kernel module and libraries are of one release", *releases, decided_by="driver-answered")
-    if not failed and not _differ(facts):
+        return passed("Kernel module and driver library versions match", *releases, decided_by="driver-answered")
+    if not failed and (module is None or not libraries or module in libraries):
         return None
     return Outcome(
         status="fail",
-        title="The driver's libraries do not match its kernel module",
-        message=_drift(facts),
+        title="Kernel module and driver library versions do not match",
+        message=_mismatch(facts),
         evidence=(*(shown(result) for result in failed), *releases),
         decided_by="driver-answered" if failed else "inferred",
-        action="none" if in_container(facts) or stranger(facts) else "reboot",
+        action="none" if in_container(facts) or mismatched(facts) else "reboot",
     )
 
 
@@ -119,35 +115,24 @@ def _library_versions(facts: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(version for version in found if version))
 
 
-def _module_version(facts: Facts) -> str | None:
-    kernel = facts.snapshot.kernel
-    return kernel.nvidia.version if kernel and kernel.nvidia else None
-
-
-def _differ(facts: Facts) -> bool:
-    """Whether the module's release is known, and none of the libraries on disk is of it."""
-    module, libraries = _module_version(facts), _library_versions(facts)
-    return module is not None and bool(libraries) and module not in libraries
-
-
-def _releases(facts: Facts) -> tuple[Evidence, ...]:
-    module, found = _module_version(facts), stranger(facts)
+def _versions(facts: Facts) -> tuple[Evidence, ...]:
+    module, found = module_version(facts), mismatched(facts)
     taken = (Evidence(what=found[1], value=found[0].path, source=found[0].source),) if found else ()
     of_module = (*taken, *((Evidence(what="kernel module", value=module, source="procfs"),) if module else ()))
     versions = _library_versions(facts)
     return (*of_module, *(Evidence(what="library", value=version, source="file") for version in versions))
 
 
-def _drift(facts: Facts) -> str:
-    module, libraries = _module_version(facts), _library_versions(facts)
-    found = stranger(facts)
+def _mismatch(facts: Facts) -> str:
+    module, libraries = module_version(facts), _library_versions(facts)
+    found = mismatched(facts)
     if found is not None:
         library, _ = found
         by = f" by {library.found_by}" if library.found_by else ""
-        return f"The loader takes {library.path}{by}, of release {library.version}; the kernel module is {module}."
+        return f"The loader finds {library.path}{by}, version {library.version}; the kernel module is {module}."
     if module and libraries and module not in libraries:
         return f"The loaded module is {module}, the libraries on disk are {', '.join(libraries)}."
-    return "The driver says that the loaded module and the library that asked it are of different releases."
+    return "The driver reports different versions of the loaded module and the library."
 
 
 @rule(
@@ -157,19 +142,19 @@ def _drift(facts: Facts) -> str:
     remedy=fixes.drop_compat_library,
 )
 def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A forward-compatibility libcuda was loaded for a GPU that does not support it.
+    """The GPU does not support the forward-compatibility libcuda that was loaded.
 
     What it checks
-        Whether cuInit answers 804, through the libcuda that a program would load here.
+        Checks whether cuInit answers 804 with the libcuda that a program would load.
 
     Why it matters
-        CUDA images and the cuda-compat packages bring a newer libcuda than the driver's. It works
-        with data-centre GPUs, a few workstation cards and Jetson boards only; on any other GPU CUDA
-        does not start at all.
+        CUDA images and the cuda-compat packages contain a newer libcuda than the driver's. It works
+        only on data-center GPUs, a few workstation cards and Jetson boards. On any other GPU, CUDA does
+        not start.
 
     How to fix
-        Take the folder named compat off the loader's path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), use
-        an image for a CUDA version that the driver speaks, or update the driver.
+        Remove the folder named compat from the loader path (LD_LIBRARY_PATH, /etc/ld.so.conf.d), use an
+        image for a CUDA version that the driver supports, or update the driver.
 
     Sources
         Forward compatibility:
@@ -180,8 +165,8 @@ def forward_compat_unsupported(_snapshot: Snapshot, facts: Facts) -> Outcome | N
         return None
     return Outcome(
         status="fail",
-        title="Forward compatibility is not supported on this GPU",
-        message="CUDA was started through a newer libcuda than the driver's own, which this GPU does not allow.",
+        title="The GPU does not support forward compatibility",
+        message="Programs load a newer libcuda than the driver's own, which this GPU does not support.",
         evidence=tuple(shown(result) for result in failed),
         decided_by="driver-answered",
         fixes=(*fixes.drop_compat_library(facts), *fixes.update_driver(facts)),

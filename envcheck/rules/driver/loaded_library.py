@@ -1,4 +1,4 @@
-"""The copy of a driver library that the loader takes: whether it is one at all, and what leads the loader to it."""
+"""The copy of a driver library that the loader finds: whether it is usable, and what leads the loader to it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from envcheck.snapshot import ApiResult, DriverLibrary, Snapshot
 
 CUDA, NVML = "libcuda.so.1", "libnvidia-ml.so.1"
 _FOR_CODE = ("libnvidia-ptxjitcompiler.so.1", "libnvidia-nvvm.so.4")
-"""What libcuda opens, by these names and through the same search, when it compiles PTX."""
+"""What libcuda opens by name, with the same search, to compile PTX."""
 _STUB = 34
 """``CUDA_ERROR_STUB_LIBRARY``."""
 _NVML_NOT_FOUND = 12
-"""What the binding says of a library that has none of NVML's functions, or says so itself."""
+"""The code that the binding, or the stub itself, returns for a library without NVML's functions."""
 _BY_VARIABLE = ("LD_PRELOAD", "LD_LIBRARY_PATH")
 _COMPLAINT = re.compile(r"(?P<file>/[^:]{1,300}): (?P<why>.{1,200})")
 _USED_BY = {
@@ -29,74 +29,68 @@ _USED_BY = {
 }
 
 
-def first_met(name: str, facts: Facts) -> DriverLibrary | None:
-    """The file that the loader takes for ``name``; None where it finds none, or nobody looked."""
+def find_library(name: str, facts: Facts) -> DriverLibrary | None:
+    """The file that the loader finds for ``name``; None if there is none, or if unknown."""
     listing = driver_of(facts).libraries
     return next((library for library in (listing.items if listing else ()) if _place(library, name)), None)
 
 
 def _place(library: DriverLibrary, name: str) -> str | None:
-    """The path under which the loader meets a file when it looks for ``name``."""
+    """The path by which the loader finds the file under ``name``."""
     return next((path for path in library.found_as if PurePosixPath(path).name == name), None)
 
 
-def take_off(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fix, ...]:
-    """Keep the loader from this file, by what leads it there."""
+def keep_loader_from(library: DriverLibrary, name: str, facts: Facts) -> tuple[Fix, ...]:
+    """Keep the loader from this file, by changing what leads it there."""
     place = _place(library, name) or library.path
     folder = str(PurePosixPath(place).parent)
     if library.found_by in _BY_VARIABLE:
         return without_variable(library.found_by, [folder], facts)
     if library.mounted and in_container(facts):
-        text = f"Start the container again: {library.path} comes from the host; then check the driver there"
+        text = f"Restart the container: {library.path} comes from the host; then check the driver there"
         return (Fix(text=text, who="cluster-admin"),)
     if library.listed_in:
-        text = f"Remove the line {folder} from {library.listed_in}, then rebuild the loader's cache"
+        text = f"Remove the line {folder} from {library.listed_in}, then rebuild the loader cache"
         return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
-    text = f"Remove {place}, install the driver's libraries again, then rebuild the loader's cache"
+    text = f"Remove {place}, reinstall the driver libraries, then rebuild the loader cache"
     return (Fix(text=text, command=("sudo", "ldconfig"), who="root"),)
 
 
-class _Bad(NamedTuple):
-    """A file that is taken for a library of the driver and is none."""
+class _Unusable(NamedTuple):
+    """A file that the loader finds for a driver library, and that is none."""
 
     name: str
     path: str
     why: str
     library: DriverLibrary | None
-    """Its record."""
     call: ApiResult | None
-    """What came of calling it."""
 
 
-def _unusable(name: str, facts: Facts) -> _Bad | None:
-    """What is wrong with the file that the loader takes for ``name``, by the file and by what was answered."""
-    library, call = first_met(name, facts), _call_of(name, facts)
+def _problem_of(name: str, facts: Facts) -> _Unusable | None:
+    """What is wrong with the file that the loader finds for ``name``, by the file and by the answer of the call."""
+    driver = driver_of(facts)
+    library, call = find_library(name, facts), {CUDA: driver.cuda_init, NVML: driver.nvml}.get(name)
     if call is not None and call.code == 0:
-        return None  # it was loaded, and works
+        return None  # it works
     if library is not None and call is not None and call.library not in (None, library.path):
-        library = None  # the loader took another
+        library = None  # the loader found another
     if library is not None and library.refused and not _is_place_holder(library, facts):
-        return _Bad(name, library.path, library.refused, library, call)
+        return _Unusable(name, library.path, library.refused, library, call)
     if call is not None and _answered_by_stub(name, call):
         path = call.library or (library.path if library else name)
         of_path = library if library and library.path == path else None
-        return _Bad(name, path, "it is a link-time stub, made for linking only", of_path, call)
+        return _Unusable(name, path, "it is a link-time stub", of_path, call)
     if library is not None and library.kind == "stub":
-        return _Bad(name, library.path, "it is a link-time stub, made for linking only", library, call)
+        return _Unusable(name, library.path, "it is a link-time stub", library, call)
     complaint = _COMPLAINT.search(call.text) if call is not None and call.code == NOT_LOADABLE else None
     if complaint is None or "No such file" in complaint["why"]:
         return None
-    return _Bad(name, complaint["file"], f"the loader says: {complaint['why']}", library, call)
+    return _Unusable(name, complaint["file"], f"error from the loader: {complaint['why']}", library, call)
 
 
 def _is_place_holder(library: DriverLibrary, facts: Facts) -> bool:
-    """Whether it is what an image keeps of a library that was mounted there; the container then lacks the GPU."""
+    """Whether it is what an image keeps of a mounted library; the container then lacks the GPU."""
     return in_container(facts) and library.kind is None and library.found_by not in _BY_VARIABLE
-
-
-def _call_of(name: str, facts: Facts) -> ApiResult | None:
-    driver = driver_of(facts)
-    return {CUDA: driver.cuda_init, NVML: driver.nvml}.get(name)
 
 
 def _answered_by_stub(name: str, call: ApiResult) -> bool:
@@ -105,16 +99,12 @@ def _answered_by_stub(name: str, call: ApiResult) -> bool:
     return call.code == _STUB
 
 
-def _all_unusable(facts: Facts) -> list[_Bad]:
-    return [bad for name in (CUDA, NVML, *_FOR_CODE) if (bad := _unusable(name, facts))]
+def _all_unusable(facts: Facts) -> list[_Unusable]:
+    return [bad for name in (CUDA, NVML, *_FOR_CODE) if (bad := _problem_of(name, facts))]
 
 
-def _gpus_matter(_snapshot: Snapshot, facts: Facts) -> bool:
-    return may_have_gpus(facts) or any(map(_is_led_to, _all_unusable(facts)))
-
-
-def _is_led_to(bad: _Bad) -> bool:
-    """Whether a variable leads to a damaged file, which stops programs without a GPU too. A stub may be meant there:
+def _is_chosen_by_variable(bad: _Unusable) -> bool:
+    """Whether a variable leads to a damaged file, which stops programs without a GPU too. A stub may be intended:
     images without a driver are built with it.
     """
     return bad.library is not None and bad.library.found_by in _BY_VARIABLE and bool(bad.library.refused)
@@ -123,7 +113,7 @@ def _is_led_to(bad: _Bad) -> bool:
 @rule(
     layer="driver",
     scope="container",
-    arises=_gpus_matter,
+    arises=lambda _snapshot, facts: may_have_gpus(facts) or any(map(_is_chosen_by_variable, _all_unusable(facts))),
     explains=(
         "container-lost-gpu",
         "container-without-gpu",
@@ -140,21 +130,20 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     """The driver library that programs load is unusable.
 
     What it checks
-        That the file which the loader takes for libcuda.so.1, libnvidia-ml.so.1 and the libraries that
-        libcuda itself opens (libnvidia-ptxjitcompiler, libnvidia-nvvm) is a whole library of the
-        driver: not empty, cut off, a text, a folder, or a toolkit's link-time stub. The loader takes
-        the first file by that name (LD_PRELOAD, LD_LIBRARY_PATH, its cache, the system's folders) and
-        looks no further, even when that file cannot be loaded.
+        Checks that the loader finds usable files for libcuda.so.1, libnvidia-ml.so.1 and the libraries
+        that libcuda opens (libnvidia-ptxjitcompiler, libnvidia-nvvm): not empty, truncated, a text, a
+        folder, or a toolkit's link-time stub. The loader takes the first file of that name (LD_PRELOAD,
+        LD_LIBRARY_PATH, its cache, the system folders) and looks no further, even if it cannot be
+        loaded.
 
     Why it matters
-        Without libcuda no program can use a GPU. Without libnvidia-ml, CUDA may still start, but
-        nvidia-smi, NCCL and JAX fail, and so do PyTorch's queries of memory and utilization. The
-        GPU and its driver are healthy.
+        Without libcuda no program can use a GPU. Without libnvidia-ml, CUDA may start, but nvidia-smi,
+        NCCL, JAX and PyTorch's memory and utilization queries fail. The GPU and its driver are healthy.
 
     How to fix
-        Take the folder of that file out of LD_LIBRARY_PATH, or out of the file in /etc/ld.so.conf.d
-        that lists it (then run ldconfig). Where it is the driver's own file, install the driver's
-        libraries again; in a container they come from the host.
+        Remove the file's folder from LD_LIBRARY_PATH, or from the file in /etc/ld.so.conf.d that lists
+        it (then run ldconfig). If it is the driver's own file, reinstall the driver libraries. In a
+        container they come from the host.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -164,22 +153,22 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
     if not found:
         return None
     if not may_have_gpus(facts):
-        found = [bad for bad in found if _is_led_to(bad)]
+        found = [bad for bad in found if _is_chosen_by_variable(bad)]
     name, path, why, library, call = found[0]
-    used = _USED_BY.get(name, "Code that is compiled when a program starts (PTX) cannot be loaded.")
-    leads = f" {library.found_by} leads the loader there." if library and library.found_by in _BY_VARIABLE else ""
+    used = _USED_BY.get(name, "Code that the driver compiles at program start (PTX) cannot be loaded.")
+    leads = f" {library.found_by} selects it." if library and library.found_by in _BY_VARIABLE else ""
     return Outcome(
-        status=_weight(found, facts),
-        title=f"{name} cannot be used: {why}",
-        message=f"The loader takes {path}: {why}.{leads} {used}",
-        evidence=tuple(part for bad in found for part in _told(bad)),
+        status=_severity(found, facts),
+        title=f"{name} is unusable: {why}",
+        message=f"The loader finds {path}: {why}.{leads} {used}",
+        evidence=tuple(part for bad in found for part in _evidence(bad)),
         decided_by="driver-answered" if call is not None and may_have_gpus(facts) else "declared",
-        fixes=tuple(dict.fromkeys(fix for bad in found for fix in _ways_out(bad, facts))),
+        fixes=tuple(dict.fromkeys(fix for bad in found for fix in _fixes(bad, facts))),
     )
 
 
-def _weight(found: list[_Bad], facts: Facts) -> Status:
-    """A warning where no GPU is used, where only compiling PTX suffers, or where frameworks work without NVML."""
+def _severity(found: list[_Unusable], facts: Facts) -> Status:
+    """A warning if no GPU is used, if only compiling PTX suffers, or if frameworks work without NVML."""
     names = {bad.name for bad in found}
     if not may_have_gpus(facts) or not names & {CUDA, NVML}:
         return "warn"
@@ -188,84 +177,84 @@ def _weight(found: list[_Bad], facts: Facts) -> Status:
     return "warn" if CUDA not in names and seen_at_work else "fail"
 
 
-def _told(bad: _Bad) -> tuple[Evidence, ...]:
+def _evidence(bad: _Unusable) -> tuple[Evidence, ...]:
     name, path, why, library, call = bad
     by = f" (found by {library.found_by})" if library and library.found_by else ""
     file = Evidence(what=name, value=f"{path}{by}: {why}", source=library.source if library else "loader")
     return (file, *((shown(call),) if call is not None else ()))
 
 
-def _ways_out(bad: _Bad, facts: Facts) -> tuple[Fix, ...]:
+def _fixes(bad: _Unusable, facts: Facts) -> tuple[Fix, ...]:
     name, path, _, library, _ = bad
     if library is not None and library.path == path:
-        return take_off(library, name, facts)
+        return keep_loader_from(library, name, facts)
     folder = str(PurePosixPath(path).parent)
     for entry in re.split(r"[:;]", facts.variable("LD_LIBRARY_PATH") or ""):
         if entry and str(PurePosixPath(entry)) == folder:
             return without_variable("LD_LIBRARY_PATH", [folder], facts)
-    return (Fix(text=f"Remove {path}, or take {folder} off the loader's path: see what leads there", command=_SEE),)
+    return (
+        Fix(
+            text=f"Remove {path}, or remove {folder} from the loader path: the command shows what leads there",
+            command=("env", "LD_DEBUG=libs", "nvidia-smi"),
+        ),
+    )
 
 
-_SEE = ("env", "LD_DEBUG=libs", "nvidia-smi")
-
-
-def stranger(facts: Facts) -> tuple[DriverLibrary, str] | None:
-    """A library of another release than the kernel module's that the loader takes before one of the module's release,
-    or that a variable leads it to; with the name that it is found by.
-    """
+def module_version(facts: Facts) -> str | None:
+    """The version of the kernel module, which a container sees too."""
     kernel = facts.snapshot.kernel
-    module = kernel.nvidia.version if kernel and kernel.nvidia else None
-    listing = driver_of(facts).libraries
+    return kernel.nvidia.version if kernel and kernel.nvidia else None
+
+
+def mismatched(facts: Facts) -> tuple[DriverLibrary, str] | None:
+    """A library of another version than the kernel module that the loader finds before a matching one, or by a
+    variable; with its name.
+    """
+    module, listing = module_version(facts), driver_of(facts).libraries
     if module is None or listing is None:
         return None
-    right = {library.soname for library in listing.items if library.version == module}
+    matching = {library.soname for library in listing.items if library.version == module}
     for name in (CUDA, NVML, *_FOR_CODE):
-        library = first_met(name, facts)
+        library = find_library(name, facts)
         if library is None or library.version in (None, module) or library.kind != "driver":
             continue
-        if name in right or library.found_by in _BY_VARIABLE:
+        if name in matching or library.found_by in _BY_VARIABLE:
             return library, name
     return None
 
 
-def _jit_of_another_release(_snapshot: Snapshot, facts: Facts) -> bool:
-    return nvml_answers(facts) or cuda_answers(facts)
-
-
-@rule(layer="driver", scope="container", arises=_jit_of_another_release)
+@rule(layer="driver", scope="container", arises=lambda _snapshot, facts: nvml_answers(facts) or cuda_answers(facts))
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver's compiler library is of another release than the driver.
+    """The driver's compiler library has a different version than the driver.
 
     What it checks
-        That the libnvidia-ptxjitcompiler.so.1 and libnvidia-nvvm.so.4 that the loader takes are of the
-        kernel module's release.
+        Checks that the libnvidia-ptxjitcompiler.so.1 and libnvidia-nvvm.so.4 that the loader finds have
+        the kernel module's version.
 
     Why it matters
-        libcuda opens them by these names when it compiles PTX for the GPU, through the same search as
-        any library. The driver's libraries belong together: NVIDIA supports only libraries of one
-        release. Programs whose code is built for this GPU do not notice.
+        libcuda opens them by name to compile PTX for the GPU, with the same search as any library.
+        NVIDIA supports only driver libraries of one version. Programs with code built for this GPU are
+        not affected.
 
     How to fix
-        Take the folder of the other release off LD_LIBRARY_PATH, or out of the loader's cache.
+        Remove the folder with the other version from LD_LIBRARY_PATH or from the loader cache.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
         CUDA compatibility: https://docs.nvidia.com/deploy/cuda-compatibility/
     """
-    found = stranger(facts)
+    found = mismatched(facts)
     if found is None or found[1] not in _FOR_CODE:
         return None
-    library, name = found
-    kernel = facts.snapshot.kernel
-    module = kernel.nvidia.version if kernel and kernel.nvidia else ""
+    (library, name), module = found, module_version(facts) or ""
     return Outcome(
         status="warn",
-        title=f"{name} is of release {library.version}, the driver of {module}",
-        message=f"The loader takes {library.path}. Code that the driver compiles when a program starts may not load.",
+        title=f"{name} is version {library.version}, the driver {module}",
+        message=f"The loader finds {library.path}. Code that the driver compiles at program start may not load.",
         evidence=(
             Evidence(what=name, value=f"{library.path} (found by {library.found_by or 'the loader'})", source="file"),
-            Evidence(what="kernel module", value=module or "", source="procfs"),
+            Evidence(what="kernel module", value=module, source="procfs"),
         ),
         decided_by="declared",
-        fixes=take_off(library, name, facts),
+        fixes=keep_loader_from(library, name, facts),
     )

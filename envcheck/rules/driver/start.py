@@ -1,4 +1,4 @@
-"""Whether the driver starts CUDA, on every GPU that it holds."""
+"""Whether the driver initializes CUDA on every GPU that it holds."""
 
 from __future__ import annotations
 
@@ -15,27 +15,22 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, explained, shown
+from envcheck.rules.variables.values import failed_start
+from envcheck.rules.variables.visible_devices import in_batch_job
 from envcheck.snapshot import ApiResult, Gpu, Snapshot
 
 
 def _start_matters(_subject: Snapshot, facts: Facts) -> bool:
-    """That there is no GPU is the finding of no-nvidia-gpu; that the driver then finds none is no second one."""
-    failed = _failed_start(facts)
+    """If there is no GPU, no-nvidia-gpu reports it: the driver's answer is no second finding."""
+    failed = failed_start(facts)
     error = explained(failed) if failed else None
     return may_have_gpus(facts) or error is None or error.problem not in ("driver-not-installed", "no-gpu-visible")
 
 
-def _failed_start(facts: Facts) -> ApiResult | None:
-    """The first call that CUDA's start failed with."""
-    driver = driver_of(facts)
-    calls = (driver.cuda_init, driver.cuda_device_count)
-    return next((result for result in calls if result is not None and result.code != 0), None)
-
-
-def _ways_to_start(facts: Facts) -> tuple[Fix, ...]:
+def _fixes(facts: Facts) -> tuple[Fix, ...]:
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     uvm = Fix(
-        text="Load the nvidia_uvm module and make its device node",
+        text="Load the nvidia_uvm module and create its device node",
         command=("sudo", "nvidia-modprobe", "-u", "-c=0"),
         who="root",
     )
@@ -49,90 +44,85 @@ def _ways_to_start(facts: Facts) -> tuple[Fix, ...]:
     needs=("driver.cuda_init",),
     arises=_start_matters,
     required=True,
-    remedy=_ways_to_start,
+    remedy=_fixes,
 )
 def gpu_init_failed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The driver cannot start CUDA on the GPUs.
+    """The driver cannot initialize CUDA.
 
     What it checks
-        What cuInit answers, called without a context through the libcuda that a program would load
-        here; and whether the driver lists every GPU that is bound to it and has a device node. That
-        nvidia-smi works does not prove it: NVML answers while cuInit fails with 802, 803, 804 or 999.
+        Checks what cuInit answers, called without a context through the libcuda that a program would
+        load, and whether the driver lists every GPU that is bound to it and has a device node. A
+        working nvidia-smi does not prove it: NVML answers while cuInit fails with 802, 803, 804 or 999.
 
     Why it matters
-        Every CUDA program starts with cuInit. When it fails, no framework can use any GPU.
+        Every CUDA program starts with cuInit. If it fails, no framework can use any GPU.
 
     How to fix
-        Most answers have a rule of their own, which is then named as the cause. For the others: see
-        the kernel log (`sudo dmesg | grep -i nvrm`), load the nvidia_uvm module (`sudo nvidia-modprobe
-        -u`), check who may open the device nodes, restart the machine.
+        Most answers have a separate rule, which is then named as the cause. For the others, read the
+        kernel log (`sudo dmesg | grep -i nvrm`), load the nvidia_uvm module (`sudo nvidia-modprobe
+        -u`), check the permissions of the device nodes, or restart the machine.
 
     Sources
         CUDA driver API, CUresult: https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html
         NVML return codes: https://docs.nvidia.com/deploy/nvml-api/
     """
-    driver, failed = driver_of(facts), _failed_start(facts)
+    driver, failed = driver_of(facts), failed_start(facts)
     if failed is not None:
         return _start_failed(failed, facts)
     dead = _not_started(facts)
     if dead:
         return _some_failed(dead)
-    spoken = f", speaks CUDA {driver.cuda}" if driver.cuda else ""
-    title = f"{driver.release or 'Driver'}{spoken}; cuInit ok"
+    supported = f", supports up to CUDA {driver.cuda}" if driver.cuda else ""
+    title = f"{driver.release or 'Driver'}{supported}; cuInit ok"
     return passed(title, *(shown(result) for result in answers(facts)), decided_by="driver-answered")
 
 
 def _start_failed(failed: ApiResult, facts: Facts) -> Outcome:
     error = explained(failed)
+    if error is None or error.problem == "gpu-init-failed":
+        fixes = _fixes(facts)
+    else:
+        fixes = (Fix(text=f"Fix the cause: {error.problem}", command=("envcheck", "rule", error.problem)),)
     status = " ".join(part for part in (str(failed.code), failed.name) if part)
-    meaning = error.meaning if error else failed.text or "the driver gives no further reason"
-    hints = _hints(facts)
+    meaning = error.meaning if error else failed.text or "the driver gives no reason"
     return Outcome(
         status="fail",
         title="libcuda cannot be loaded" if failed.code < 0 else f"{failed.call} fails: {status}",
-        message=f"{meaning[:1].upper()}{meaning[1:]}." + "".join(f" {hint}" for hint in hints),
+        message=f"{meaning[:1].upper()}{meaning[1:]}." + "".join(f" {hint}" for hint in _hints(facts)),
         evidence=tuple(shown(result) for result in answers(facts)),
         decided_by="driver-answered",
-        fixes=_ways_to_start(facts) if error is None or error.problem == "gpu-init-failed" else (_see(error.problem),),
+        fixes=fixes,
     )
 
 
-def _see(problem: str) -> Fix:
-    return Fix(text=f"Mend what lies behind it: {problem}", command=("envcheck", "rule", problem))
-
-
 def _hints(facts: Facts) -> tuple[str, ...]:
-    """Facts that commonly lie behind an answer without a reason."""
+    """Common causes of an answer without a reason."""
     found = []
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     if module and module.loaded and module.uvm_loaded is False:
         found.append("The nvidia_uvm module is not loaded.")
     closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
     if closed:
-        found.append(f"This user may not open {', '.join(closed)}.")
+        found.append(f"This user has no permission to open {', '.join(closed)}.")
     return tuple(found)
 
 
 def _not_started(facts: Facts) -> tuple[Gpu, ...]:
-    """The GPUs that the kernel module holds and shows, but that no library lists."""
+    """The GPUs that the kernel module holds, but that no library lists."""
     if not nvml_answers(facts):
         return ()
     nodes = {node.path for node in gpu_nodes(facts) or ()}
-    variables = facts.snapshot.variables
-    rationed = any(name.startswith(_BATCH_JOB) for name in (variables.values if variables else ()))
+    withheld = in_batch_job(facts)  # by control groups: the scheduler leaves the device nodes in sight
     return tuple(
         gpu
         for gpu in facts.own_gpus
-        if without_handle(gpu) or (not rationed and not listed(gpu, facts) and _is_held(gpu, nodes))
+        if without_handle(gpu)
+        or (
+            gpu.kernel_driver == "nvidia"
+            and f"/dev/nvidia{gpu.minor}" in nodes
+            and not (withheld or listed(gpu, facts))
+        )
     )
-
-
-_BATCH_JOB = ("SLURM_", "PBS_", "LSB_")
-"""Variables of jobs whose scheduler withholds GPUs through control groups, with their device nodes in sight."""
-
-
-def _is_held(gpu: Gpu, nodes: set[str]) -> bool:
-    return gpu.kernel_driver == "nvidia" and f"/dev/nvidia{gpu.minor}" in nodes
 
 
 def _some_failed(dead: tuple[Gpu, ...]) -> Outcome:
@@ -141,8 +131,8 @@ def _some_failed(dead: tuple[Gpu, ...]) -> Outcome:
     bound = tuple(Evidence(what=called(gpu), value="bound to nvidia, not listed", source="sysfs") for gpu in dead)
     return Outcome(
         status="fail",
-        title=f"The driver did not start {names}" if len(dead) == 1 else f"The driver did not start {len(dead)} GPUs",
-        message=f"The kernel module holds {names}, but the driver does not list it; the other GPUs work.",
+        title=f"The driver did not initialize {names if len(dead) == 1 else f'{len(dead)} GPUs'}",
+        message=f"The kernel module holds {names}, but the driver does not list it. Other GPUs are not affected.",
         evidence=errors or bound,
         decided_by="driver-answered",
         action="reset",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from envcheck.checks import LAYERS, Check, Layer, Subject
-from envcheck.rules.api import Rule
+from envcheck.rules.api import EVERYTHING, Rule
 from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.trials import SAID_HERE
 
@@ -130,7 +130,7 @@ def _explained(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule])
 
 def _follows_from(check: Check, cause: Check, rule: Rule) -> bool:
     """Whether a finding is a consequence of one of this rule."""
-    if rule.explains_all:
+    if rule.explains == EVERYTHING:
         return check.rule != rule.name and check.subject.environment == cause.subject.environment
     listed = check.rule in rule.explains or (cause.status == "fail" and check.rule in rule.explains_failing)
     return listed and _reaches(cause, check)

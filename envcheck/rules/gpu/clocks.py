@@ -1,4 +1,4 @@
-"""What holds a GPU's clocks down, and what makes each start slow."""
+"""What throttles a GPU, and what makes each start slow."""
 
 from __future__ import annotations
 
@@ -14,43 +14,37 @@ _CAP = "sw_power_cap"
 _HEAT = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 
 _LOWERED = 0.99
-"""A limit below this share of the default was lowered; NVML rounds to milliwatts."""
+"""A limit below this share of the default was lowered on purpose; NVML rounds to milliwatts."""
 
-_HELD_BELOW = 1.0
-"""Degrees: a GPU that the driver slows down for its heat stands at its limit or just below it."""
+_MARGIN = 1.0
+"""Degrees: a GPU that the driver throttles for heat is at its limit or just below it."""
 
-_WORTH_SAYING = 1.0
-"""Seconds of throttling since the driver was loaded from which a note is made: shorter moments are nothing."""
+_NEGLIGIBLE = 1.0
+"""Seconds of throttling since the driver was loaded that are not worth a note."""
 
 
 def _check_supply(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Check power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),)
-
-
-def _check_cooling(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Check fans, air flow and the temperature of the room", who="cluster-admin"),)
-
-
-def _watts(power: Power) -> str:
-    return f"{power.limit:.0f} W of {power.limit_default:.0f} W by default"
+    return (
+        Fix(text="Check the power supplies, their redundancy mode and the GPU's power cables", who="cluster-admin"),
+    )
 
 
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.throttle.reasons",), arises=listed, remedy=_check_supply)
 def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """A GPU is slowed down by its power supply or a lowered power limit.
+    """The power supply or a lowered power limit throttles a GPU.
 
     What it checks
-        Whether the power brake is engaged now (the machine's power supply tells the GPU to slow
-        down), or the GPU runs at a power limit that was set below its default. Running at the
-        default limit under load is normal and passes.
+        Checks whether the power brake is active (the machine's power supply tells the GPU to slow
+        down), and whether the power limit is below the GPU's default. Running at the default limit
+        under load is normal and passes.
 
     Why it matters
-        The power brake halves the clocks or worse. A lowered limit costs speed in every kernel that
-        would use the power, which matrix products do.
+        The power brake halves the clocks or worse. A lowered limit slows down every power-hungry
+        kernel, matrix products above all.
 
     How to fix
-        Power brake: check the power supplies, their redundancy mode and the cabling. Limit: set it
-        back with `nvidia-smi -pl WATTS`, unless it was lowered on purpose.
+        Power brake: check the power supplies, their redundancy mode and the cables. Power limit:
+        restore the default with `nvidia-smi -pl WATTS`, unless it was lowered on purpose.
 
     Sources
         Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
@@ -65,46 +59,54 @@ def power_throttled(gpu: Gpu, _facts: Facts) -> Outcome | None:
     if _BRAKE in reasons:
         return Outcome(
             status="warn",
-            title=f"{called(gpu)}: the power brake is engaged",
-            message="The machine's power supply makes the GPU lower its clocks.",
+            title=f"{called(gpu)}: the power brake is active",
+            message="The machine's power supply forces the GPU to lower its clocks.",
             evidence=evidence,
             decided_by="driver-answered",
         )
     if not lowered:
-        return passed("Power does not slow it down", *evidence, decided_by="driver-answered")
+        return passed("No power throttling", *evidence, decided_by="driver-answered")
     capped = _CAP in reasons
+    watts = f"{power.limit:.0f} W (default {power.limit_default:.0f} W)"
     return Outcome(
         status="warn" if capped else "note",
-        title=f"{called(gpu)}: power {'capped' if capped else 'limit set'} at {_watts(power)}",
-        message="The power limit was lowered" + (", and holds the clocks down now." if capped else "."),
+        title=f"{called(gpu)}: power {'capped' if capped else 'limit set'} at {watts}",
+        message="The power limit is below the default" + (" and lowers the clocks now." if capped else "."),
         evidence=evidence,
         decided_by="driver-answered",
-        fixes=_raise_limit(gpu, power),
+        fixes=(
+            Fix(
+                text="Restore the default power limit",
+                command=("sudo", "nvidia-smi", *smi_choice(gpu), "-pl", f"{power.limit_default:.0f}"),
+                who="root",
+                risk="more heat and power; the limit may have been lowered on purpose",
+            ),
+        ),
     )
 
 
-def _raise_limit(gpu: Gpu, power: Power) -> tuple[Fix, ...]:
-    command = ("sudo", "nvidia-smi", *smi_choice(gpu), "-pl", f"{power.limit_default:.0f}")
-    risk = "more heat and power; the limit may have been lowered on purpose"
-    return (Fix(text="Set the power limit back to its default", command=command, who="root", risk=risk),)
-
-
-@rule(layer="gpu", scope="node", per="gpu", arises=listed, remedy=_check_cooling)
+@rule(
+    layer="gpu",
+    scope="node",
+    per="gpu",
+    arises=listed,
+    remedy=lambda _facts: (Fix(text="Check fans, air flow and room temperature", who="cluster-admin"),),
+)
 def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU is slowed down because it is hot.
+    """Heat throttles a GPU.
 
     What it checks
-        Whether a thermal slowdown, by the hardware or by the driver, is active now. That one was
-        active earlier, since the driver was loaded, is only noted. Where it is not known whether one
-        is active: whether the GPU stands at its maximum operating temperature.
+        Checks whether a thermal slowdown, by hardware or driver, is active. An earlier one since the
+        driver was loaded is a note. If the throttle reasons are unknown, compares the temperature with
+        the GPU's maximum operating temperature.
 
     Why it matters
-        A hot GPU runs slower than its neighbours, and in a job over several GPUs all wait for the
-        slowest. The hardware slowdown halves the clocks or worse.
+        A hot GPU runs slower than its neighbours, and a multi-GPU job waits for the slowest. The
+        hardware slowdown halves the clocks or worse.
 
     How to fix
-        Check fans, air flow, dust and the room's temperature; a passively cooled card needs the
-        chassis fans. On a liquid-cooled machine, check the loop.
+        Check the fans, air flow, dust and room temperature. A passively cooled card needs the chassis
+        fans. On a liquid-cooled machine, check the loop.
 
     Sources
         Clocks event reasons: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
@@ -112,57 +114,53 @@ def thermal_throttled(gpu: Gpu, facts: Facts) -> Outcome | None:
     """
     throttle, temperature = gpu.throttle or Throttle(), gpu.temperature or Temperature()
     if throttle.reasons is None:
-        return _by_temperature(gpu, temperature) or _reasons_missing(gpu, facts)
-    active = [reason for reason in _HEAT if reason in (throttle.reasons or ())]
+        found, need = _by_temperature(gpu, temperature), "gpu.throttle.reasons"
+        return found or (None if refused(need, gpu) else unanswered(need, "Thermal throttling", facts.snapshot))
+    active = [reason for reason in _HEAT if reason in throttle.reasons]
     heat = (seen("temperature (°C)", temperature, "gpu"),) if temperature.gpu is not None else ()
     evidence = (seen("reasons now", throttle, "reasons"), *heat)
     if active:
         return Outcome(
             status="warn",
-            title=f"{called(gpu)} is throttled by heat",
+            title=f"{called(gpu)}: thermal throttling",
             message=f"Active now: {', '.join(active)}.",
             evidence=evidence,
             decided_by="driver-answered",
         )
     earlier = sum((throttle.seconds or {}).get(reason, 0.0) for reason in _HEAT)
-    if earlier >= _WORTH_SAYING:
+    if earlier >= _NEGLIGIBLE:
         spent = Evidence(what="thermal slowdown since the driver was loaded", value=f"{earlier:.0f} s", source="nvml")
         return Outcome(
             status="note",
-            title=f"{called(gpu)} was throttled by heat for {earlier:.0f} s",
-            message="Since the driver was loaded; not now.",
+            title=f"{called(gpu)}: thermal throttling for {earlier:.0f} s",
+            message="Since the driver was loaded; not active now.",
             evidence=(spent, *heat),
             decided_by="driver-answered",
         )
-    return passed("Heat does not slow it down", *evidence, decided_by="driver-answered")
+    return passed("No thermal throttling", *evidence, decided_by="driver-answered")
 
 
 def _by_temperature(gpu: Gpu, temperature: Temperature) -> Outcome | None:
-    """From its maximum operating temperature on, the driver holds a GPU's clocks down."""
+    """The driver lowers the clocks from the maximum operating temperature on."""
     now, limit = temperature.gpu, temperature.gpu_max
     if now is None or limit is None:
         return None
-    bounds = (("maximum operating temperature (°C)", "gpu_max"), ("slowdown by the hardware from (°C)", "slowdown"))
+    bounds = (("maximum operating temperature (°C)", "gpu_max"), ("hardware slowdown from (°C)", "slowdown"))
     evidence = (
         seen("temperature (°C)", temperature, "gpu"),
         *(seen(what, temperature, field) for what, field in bounds if getattr(temperature, field) is not None),
     )
     how = decided(temperature, "gpu")
-    if now < limit - _HELD_BELOW:
+    if now < limit - _MARGIN:
         return passed(f"{now:.0f} °C, below the limit of {limit:.0f} °C", *evidence, decided_by=how)
     return Outcome(
         status="warn",
-        title=f"{called(gpu)} is at its limit of {limit:.0f} °C",
-        message="The driver lowers the clocks to keep a GPU below its maximum operating temperature.",
+        title=f"{called(gpu)} is at its temperature limit of {limit:.0f} °C",
+        message="The driver lowers the clocks to keep the GPU below its maximum operating temperature.",
         evidence=evidence,
         decided_by=how,
         confidence="medium",
     )
-
-
-def _reasons_missing(gpu: Gpu, facts: Facts) -> Outcome | None:
-    need = "gpu.throttle.reasons"
-    return None if refused(need, gpu) else unanswered(need, "Slowdown by heat", facts.snapshot)
 
 
 @rule(layer="driver", scope="node", per="gpu", needs=("gpu.persistence_mode",), arises=listed)
@@ -170,16 +168,16 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     """Persistence mode is off.
 
     What it checks
-        Whether the driver keeps the GPU initialised while nobody uses it. It is a remark, not a
-        fault: everything works without.
+        Checks whether the driver keeps the GPU initialized while no program uses it. This is a note:
+        everything works without it.
 
     Why it matters
-        Without it the driver starts the GPU anew for each first program, which takes one to three
-        seconds a GPU, and settings such as clocks and power limits are lost in between.
+        Without it, the driver initializes the GPU again for each first program, which takes one to
+        three seconds per GPU. Clock and power settings are lost in between.
 
     How to fix
-        On a server, run nvidia-persistenced (it comes with the driver). On a desktop whose display
-        is on the GPU it makes no difference.
+        On a server, run nvidia-persistenced (part of the driver). On a desktop whose display uses the
+        GPU, it makes no difference.
 
     Sources
         Driver Persistence: https://docs.nvidia.com/deploy/driver-persistence/
@@ -192,7 +190,7 @@ def persistence_mode_off(gpu: Gpu, facts: Facts) -> Outcome | None:
     return Outcome(
         status="note",
         title=f"{called(gpu)}: persistence mode is off",
-        message="The first program after a pause waits while the driver starts the GPU.",
+        message="The first program after a pause waits while the driver initializes the GPU.",
         evidence=(evidence,),
         decided_by="driver-answered",
         fixes=(Fix(text="On a server, run the persistence daemon", command=command, who="root"),),

@@ -1,4 +1,4 @@
-"""GPUs that fell off the bus, whose firmware hangs, or that the driver wants to be reset."""
+"""GPUs that fell off the bus, whose firmware hangs, or that need a reset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _has_gpus(_subject: Snapshot, facts: Facts) -> bool:
 
 
 def _gpu_of(message: KernelMessage, facts: Facts) -> Gpu | None:
-    """The GPU that a line of the kernel log is about; the log leaves the PCI function out."""
+    """The GPU that a line of the kernel log names; the log omits the PCI function."""
     place = (message.pci_bus_id or "").lower()
     if not place:
         return None
@@ -25,7 +25,7 @@ def _gpu_of(message: KernelMessage, facts: Facts) -> Gpu | None:
 
 
 def _answers_now(message: KernelMessage, facts: Facts) -> bool:
-    """Whether the GPU of an older line of the log answers the driver today."""
+    """Whether the GPU of an older log line answers the driver now."""
     gpu = _gpu_of(message, facts)
     return nvml_answers(facts) and gpu is not None and gpu.index is not None and not gpu.errors
 
@@ -39,21 +39,21 @@ def _answers_now(message: KernelMessage, facts: Facts) -> bool:
     explains=("gpu-firmware-timeout", "gpu-init-failed", "gpu-needs-reset", "no-gpu-visible", "nvlink-down"),
 )
 def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A GPU is lost: it fell off the bus.
+    """A GPU fell off the bus.
 
     What it checks
-        Whether NVML answers "GPU is lost" for a GPU, or the kernel log holds Xid 79 ("GPU has fallen
-        off the bus"). A GPU that merely is not there says nothing. One that was lost since the
-        machine started, and answers again, is a warning.
+        Checks whether NVML answers "GPU is lost", or the kernel log holds Xid 79 ("GPU has fallen off
+        the bus"). A GPU that was lost since boot and answers again is a warning. A GPU that is merely
+        absent is not reported.
 
     Why it matters
-        The driver can no longer reach the GPU over PCI Express. What ran on it has failed. The cause
-        is commonly power, heat, the slot or riser, or a defective card.
+        The driver cannot reach the GPU over PCI Express, and what ran on it has failed. Common causes
+        are power, heat, the slot or riser, or a defective card.
 
     How to fix
-        Drain the machine and restart it; cut the power if the GPU does not return. If it happens
-        again: check the power supply, seating and temperature, update firmware and driver, and try
-        the card in another slot before it is replaced.
+        Drain the machine and restart it. If the GPU does not return, power the machine off and on. If
+        it happens again, check power, seating and temperature, update firmware and driver, and try
+        another slot before you replace the card.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/
@@ -68,8 +68,8 @@ def gpu_lost(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = ", ".join(dict.fromkeys([*(called(gpu) for gpu, _ in lost), *(_place(each, facts) for each in messages)]))
     return Outcome(
         status="warn" if back else "fail",
-        title=f"{names or 'A GPU'} {'was lost since the start, and answers again' if back else 'is lost'}",
-        message="The driver could not reach it over PCI Express" + (" for a time." if back else "."),
+        title=f"{names or 'A GPU'} {'was lost since boot and answers again' if back else 'is lost'}",
+        message="The driver could not reach the GPU over PCI Express" + (" for a while." if back else "."),
         evidence=(
             *(shown(error) for _, error in lost),
             *(shown(result) for result in calls),
@@ -94,20 +94,20 @@ def _place(message: KernelMessage, facts: Facts) -> str:
     explains=("gpu-init-failed", "gpu-needs-reset", "no-gpu-visible"),
 )
 def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A GPU's firmware (GSP) stopped answering.
+    """The GPU firmware (GSP) stopped answering.
 
     What it checks
-        Whether the kernel log holds Xid 119 (no answer from the GPU System Processor in time) or
-        Xid 120 (its error). If the GPU answers again, it is a warning.
+        Checks the kernel log for Xid 119 (the GPU System Processor did not answer in time) and Xid 120
+        (GSP error). If the GPU answers again, this is a warning.
 
     Why it matters
-        The GPU's management runs on its GSP. When that hangs, calls to the GPU hang, nvidia-smi and
-        NVML among them, until the GPU is reset.
+        The GSP manages the GPU. When it hangs, calls to the GPU hang too, including nvidia-smi and
+        NVML, until the GPU is reset.
 
     How to fix
-        Drain and restart the machine (a GPU reset often is not enough). Then update the driver:
-        many causes were mended in later releases of the same branch. If it comes back on one GPU
-        only, have that GPU tested.
+        Drain and restart the machine (a GPU reset is often not enough). Then update the driver: later
+        releases of the same branch fix many causes. If it happens again on one GPU only, have that GPU
+        tested.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/
@@ -115,16 +115,16 @@ def gpu_firmware_timeout(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     log = snapshot.kernel.log if snapshot.kernel else None
     messages = kernel_messages("gpu-firmware-timeout", snapshot)
     if log is not None and not log.readable and not messages:
-        text = f"the kernel log may not be read ({log.why_not or 'no permission'}); sudo dmesg | grep Xid would tell"
+        text = f"no access to the kernel log ({log.why_not or 'no permission'}); run sudo dmesg | grep Xid"
         missing = (Missing(fact="kernel.log.messages"),)
         return Outcome(status="skipped", title="Xid events in the kernel log", message=text, missing=missing)
     if not messages:
-        return passed("No firmware timeout since the start", decided_by="driver-answered")
+        return passed("No GPU firmware timeout since boot", decided_by="driver-answered")
     back = all(_answers_now(message, facts) for message in messages)
     names = ", ".join(dict.fromkeys(_place(message, facts) for message in messages))
     return Outcome(
         status="warn" if back else "fail",
-        title=f"The firmware of {names} {'did not answer for a time' if back else 'does not answer'}",
+        title=f"The firmware of {names} {'did not answer for a while' if back else 'does not answer'}",
         message="The driver's requests to the GPU System Processor (GSP) timed out.",
         evidence=tuple(quoted(message) for message in messages),
         decided_by="driver-answered",
@@ -142,54 +142,39 @@ _ACTIONS: dict[str, Action] = {
     "drain_and_reset": "drain",
 }
 
-_ADVICE = {
-    "reset": "to be reset",
-    "reboot": "the machine to be restarted",
-    "drain": "to be drained of its work",
-}
+_ADVICE = {"reset": "needs a reset", "reboot": "needs a restart of the machine", "drain": "must be drained"}
 
-
-_OTHER_WAYS = {
-    "recover_imex_domain": Fix(
-        text="Restart the IMEX service, which shares memory between nodes, on all of them (recover_imex_domain)",
-        command=("sudo", "systemctl", "restart", "nvidia-imex"),
-        who="cluster-admin",
-        risk="ends jobs that share memory across the nodes",
-    )
-}
-"""What brings a GPU back that needs neither a reset nor a restart, by NVML's advice."""
-
-
-def _reset(_facts: Facts) -> tuple[Fix, ...]:
-    return (driver.reset(None),)
-
-
-def _known_to_driver(gpu: Gpu, facts: Facts) -> bool:
-    return listed(gpu, facts) or bool(gpu.errors)
+_RESTART_IMEX = Fix(
+    text="Restart the IMEX service, which shares memory between nodes, on all nodes (recover_imex_domain)",
+    command=("sudo", "systemctl", "restart", "nvidia-imex"),
+    who="cluster-admin",
+    risk="ends jobs that share memory across the nodes",
+)
 
 
 @rule(
     layer="gpu",
     scope="node",
     per="gpu",
-    arises=_known_to_driver,
-    remedy=_reset,
+    arises=lambda gpu, facts: listed(gpu, facts) or bool(gpu.errors),
+    remedy=lambda _facts: (driver.reset(None),),
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU must be reset, or its machine restarted, before it is used again.
+    """A GPU needs a reset, or its machine a restart.
 
     What it checks
-        NVML's recovery action for the GPU, and whether NVML answers "reset required".
+        Checks the recovery action that NVML reports for the GPU, and whether NVML answers "reset
+        required".
 
     Why it matters
-        After a fault the driver says what brings the GPU back: a reset, a restart, or draining what
-        still runs first. Until then new work on it fails or hangs.
+        After a fault, the driver reports what recovers the GPU: a reset, a restart, or draining it
+        first. Until then, new work on it fails or hangs.
 
     How to fix
-        Do as the driver says. Reset: stop what uses the GPU, then `nvidia-smi --gpu-reset -i ID`
-        (GPUs that share NVLinks together). Drain: let running work end, start nothing new, reset.
-        Restart: drain the machine and restart it.
+        Follow the driver's advice. Reset: stop what uses the GPU, then run `nvidia-smi --gpu-reset -i
+        ID` (GPUs that share NVLinks together). Drain: let running work end, start nothing new, then
+        reset. Restart: drain the machine and restart it.
 
     Sources
         GPU memory error management, recovery action flag:
@@ -210,19 +195,19 @@ def gpu_needs_reset(gpu: Gpu, facts: Facts) -> Outcome | None:
     )
     return Outcome(
         status="fail",
-        title=f"{called(gpu)} needs {_ADVICE.get(action, f'recovery: {advice}')}",
-        message="After a fault, the driver asks for this before the GPU is used again.",
+        title=f"{called(gpu)} {_ADVICE.get(action, f'needs recovery: {advice}')}",
+        message="After a fault, the driver requires this before the GPU is used again.",
         evidence=evidence,
         decided_by="driver-answered",
         action=action,
-        fixes=_ways_back(action, advice, gpu, facts),
+        fixes=_recovery(action, advice, gpu, facts),
     )
 
 
-def _ways_back(action: Action, advice: str | None, gpu: Gpu, facts: Facts) -> tuple[Fix, ...]:
-    if advice in _OTHER_WAYS:
-        return (_OTHER_WAYS[advice],)
+def _recovery(action: Action, advice: str | None, gpu: Gpu, facts: Facts) -> tuple[Fix, ...]:
+    if advice == "recover_imex_domain":
+        return (_RESTART_IMEX,)
     if action == "none":
-        text = f"Recover it as the driver asks ({advice}); its documentation says how"
+        text = f"Follow the driver's recovery action ({advice}), as its documentation describes"
         return (Fix(text=text, who="cluster-admin"),)
     return driver.reboot(facts) if action == "reboot" else (driver.reset(gpu),)

@@ -1,4 +1,4 @@
-"""The links of a GPU: PCI Express, NVLink, and the NVSwitch fabric."""
+"""GPU links: PCI Express, NVLink and the NVSwitch fabric."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from envcheck.snapshot import Fabric, Gpu, GpuFabric, NvLink, Pcie, Snapshot
 
 @rule(layer="gpu", scope="node", per="gpu", needs=("gpu.pcie.width", "gpu.pcie.width_max"), arises=listed)
 def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A GPU's PCI Express link has fewer lanes than it could.
+    """A GPU's PCI Express link has fewer lanes than possible.
 
     What it checks
-        Whether the link's width is below what GPU and slot can do together. Half the lanes are only
-        noted on GPUs for desktops, workstations and laptops: many are wired so, and nothing on the
-        machine says it. The current generation is not judged: it falls while the GPU is idle. That
-        the slot is of an older generation than the GPU is only noted.
+        Checks whether the link is narrower than GPU and slot allow. Half the lanes are only a note on
+        desktop, workstation and laptop GPUs, since many boards are wired that way. A slot of an older
+        generation than the GPU is also a note. The current generation is not judged: it drops while the
+        GPU is idle.
 
     Why it matters
-        Copies between host and GPU, and between GPUs without NVLink, take longer in proportion. A
-        link that trained at fewer lanes often has a bad contact.
+        Copies between host and GPU, and between GPUs without NVLink, take proportionally longer. A link
+        that trained with fewer lanes often has a bad contact.
 
     How to fix
-        Power the machine off, reseat the card (and riser or cable), and look at the slot's settings
-        in the firmware. Swap cards to tell a bad slot from a bad card.
+        Power the machine off, reseat the card (and its riser or cable), and check the slot settings in
+        the firmware. Swap cards to tell a bad slot from a bad card.
 
     Sources
         NVML, PCIe link width: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
@@ -45,22 +45,22 @@ def pcie_link_degraded(gpu: Gpu, facts: Facts) -> Outcome | None:
             message="The slot or a switch above it limits the link.",
             evidence=(
                 seen("generation possible", pcie, "generation_max"),
-                seen("of the GPU", pcie, "generation_device_max"),
+                seen("generation of the GPU", pcie, "generation_device_max"),
             ),
             decided_by="driver-answered",
         )
-    return passed(f"PCIe link at all {pcie.width} lanes", *evidence, decided_by="driver-answered")
+    return passed(f"PCIe link uses all {pcie.width} lanes", *evidence, decided_by="driver-answered")
 
 
 def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     title = f"{called(gpu)}: PCIe link at {pcie.width} of {pcie.width_max} lanes"
     if _may_be_wired_so(gpu, pcie, facts):
-        text = "Many boards of this kind are wired with half of the lanes; on any other the link has trained badly."
+        text = "Many boards of this kind are wired with half the lanes; on others, the link trained badly."
         return Outcome(status="note", title=title, message=text, evidence=evidence, decided_by="driver-answered")
     return Outcome(
         status="warn",
         title=title,
-        message="The link trained at fewer lanes than GPU and slot can do together.",
+        message="The link trained with fewer lanes than GPU and slot allow.",
         evidence=evidence,
         decided_by="driver-answered",
         fixes=(Fix(text="Reseat the card, its riser or cable", who="cluster-admin", risk="the machine must be off"),),
@@ -68,14 +68,14 @@ def _too_few_lanes(gpu: Gpu, pcie: Pcie, evidence: tuple[Evidence, ...], facts: 
 
 
 def _may_be_wired_so(gpu: Gpu, pcie: Pcie, facts: Facts) -> bool:
-    """Half the lanes, on a board of a kind of which many have no more: smaller cards, and those of laptops."""
+    """Half the lanes on a smaller card or laptop, many of which are wired that way."""
     model = model_of(gpu, facts)
     smaller = model is not None and model.kind in ("geforce", "workstation")
     return smaller and (pcie.width or 0) * 2 == pcie.width_max
 
 
 def _uses_nvlink(gpu: Gpu, facts: Facts) -> bool:
-    """MIG switches the links off, as it is meant to."""
+    """MIG mode switches the links off by design."""
     return listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
 
 
@@ -84,17 +84,17 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     """An NVLink is down.
 
     What it checks
-        Links that are inactive on a GPU whose other links go to an NVSwitch, or that are active on
-        other GPUs of the same model here. A PCIe card with no active link has no bridge, and a
-        bridge may use only some of a card's links: neither is a fault.
+        Checks for inactive links on a GPU connected to an NVSwitch, and for links that are active on
+        other GPUs of the same model in this machine. A PCIe card without an active link has no bridge,
+        and a bridge may use only some of a card's links: neither is a fault.
 
     Why it matters
-        Traffic between the GPUs gets slower, or takes the way over the host; collective operations
-        run at the speed of the slowest GPU.
+        Traffic between the GPUs slows down or goes through the host. Collective operations run at the
+        speed of the slowest GPU.
 
     How to fix
-        Reset the GPUs (all that share the fabric) or restart the machine. If a link stays down,
-        reseat the bridge or baseboard and look for Xid 74 and SXid lines in the kernel log.
+        Reset the GPUs (all that share the fabric) or restart the machine. If a link stays down, reseat
+        the bridge or baseboard and look for Xid 74 and SXid lines in the kernel log.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/
@@ -105,20 +105,19 @@ def nvlink_down(gpu: Gpu, facts: Facts) -> Outcome | None:
     model = _models(facts)[gpu.name]
     if not active and model.on_switch == _on_switch(gpu):
         return None
-    # One that is inactive on this GPU is active on another, if it is active at all.
-    used = model.active
-    down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in used)
+    # A link that is inactive on this GPU may be active on another.
+    down = inactive if _on_switch(gpu) or not active else tuple(number for number in inactive if number in model.active)
     count = f"{len(active)} of {len(links)} NVLinks active"
     shown_links = Evidence(what=called(gpu), value=count, source=links[0].source if links else "")
     if not down:
         if inactive:
-            text = "Every GPU of this model shows the same, as with a bridge that uses only some links."
+            text = "All GPUs of this model show the same, as with a bridge that uses only some links."
             return Outcome(status="note", title=f"{called(gpu)}: {count}", message=text, evidence=(shown_links,))
         return passed(count, shown_links, decided_by="driver-answered")
     return Outcome(
         status="warn",
         title=f"{called(gpu)}: {count}",
-        message=f"Inactive: link {', '.join(str(number) for number in down)}.",
+        message=f"Inactive links: {', '.join(str(number) for number in down)}.",
         evidence=(shown_links,),
         decided_by="driver-answered",
         action="reset",
@@ -134,7 +133,7 @@ class _Model(msgspec.Struct):
 
 
 _latest: list[tuple[Facts, dict[str | None, _Model]]] = []
-"""The models of the facts that were asked about last: each GPU is held against all others."""
+"""The models of the last facts: computing them for each GPU would take quadratic time."""
 
 
 def _models(facts: Facts) -> dict[str | None, _Model]:
@@ -150,13 +149,13 @@ def _models(facts: Facts) -> dict[str | None, _Model]:
 
 
 def _by_state(links: tuple[NvLink, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The numbers of the active and of the inactive links."""
+    """The numbers of the active and the inactive links."""
     active = tuple(link.link for link in links if link.active)
     return active, tuple(link.link for link in links if link.active is False)
 
 
 def _on_switch(gpu: Gpu) -> bool:
-    """Whether the GPU sits on an NVSwitch fabric, where every link is used."""
+    """Whether the GPU is connected to NVSwitches, where every link is used."""
     joined = gpu.fabric is not None and gpu.fabric.state == "completed"
     return joined or any(link.remote_kind == "switch" for link in gpu.nvlinks or () if link.active)
 
@@ -168,22 +167,21 @@ def _on_switch(gpu: Gpu) -> bool:
     explains=("gpu-init-failed", "no-gpu-visible", "nvlink-down"),
 )
 def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The NVSwitch fabric is not ready: no fabric manager has set it up.
+    """The NVSwitch fabric is not ready: the fabric manager has not set it up.
 
     What it checks
-        Whether CUDA answers 802 (system not yet initialized), or a GPU's registration with the
-        fabric has not completed on a machine with NVSwitches, or has completed with an error. A
-        fabric manager that is not seen is no fault by itself: it may run on the host of this guest.
+        Checks whether CUDA answers 802 (system not yet initialized), and whether every GPU has joined
+        the fabric without an error on a machine with NVSwitches. A fabric manager that is not visible
+        is no fault by itself: it may run on the host of this guest.
 
     Why it matters
-        On machines with NVSwitches (HGX, DGX) CUDA does not start until the fabric manager has set
-        the fabric up. nvidia-smi looks fine all the while.
+        On machines with NVSwitches (HGX, DGX), CUDA does not start until the fabric manager has set up
+        the fabric. nvidia-smi works all the while.
 
     How to fix
-        Start nvidia-fabricmanager. Its release must be exactly the driver's; after a driver update
-        it must be updated too. Its log (`journalctl -u nvidia-fabricmanager`) says why it stops. A
-        virtual machine that was given GPUs without the NVSwitches has none of its own: there it runs
-        on the host or in a service machine.
+        Start nvidia-fabricmanager. Its release must match the driver exactly, so update both together.
+        Its log (`journalctl -u nvidia-fabricmanager`) says why it stops. In a virtual machine that has
+        GPUs but no NVSwitches, it runs on the host or in a service machine.
 
     Sources
         Fabric Manager user guide: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/
@@ -191,43 +189,33 @@ def fabric_manager_not_running(snapshot: Snapshot, facts: Facts) -> Outcome | No
     """
     failed = naming("fabric-manager-not-running", answers(facts))
     states = tuple((gpu, gpu.fabric) for gpu in facts.gpus if gpu.fabric and not (gpu.mig and gpu.mig.enabled))
-    switches = snapshot.fabric.nvswitches if snapshot.fabric else None
-    bad = tuple((gpu, state) for gpu, state in states if _not_joined(state, switches or 0))
+    fabric = snapshot.fabric or Fabric()
+    switches, manager = fabric.nvswitches, fabric.manager_running
+    bad = tuple(
+        (gpu, state)
+        for gpu, state in states
+        if (state.state == "completed" and state.status) or (state.state in ("not_started", "in_progress") and switches)
+    )
     if not failed and not bad:
         ready = any(state.state == "completed" for _, state in states)
         return passed("The NVSwitch fabric is ready", decided_by="driver-answered") if ready else None
     evidence = (
         *(shown(result) for result in failed),
-        *(
-            Evidence(what=f"fabric of {called(gpu)}", value=_shown_state(state), source=state.source)
-            for gpu, state in bad
-        ),
-        *_manager(snapshot.fabric),
+        *(Evidence(what=f"fabric of {called(gpu)}", value=_shown(state), source=state.source) for gpu, state in bad),
+        *((seen("fabric manager seen running", fabric, "manager_running"),) if manager is not None else ()),
     )
     works = cuda_answers(facts) and not failed
     return Outcome(
         status="warn" if works else "fail",
         title="The NVSwitch fabric is not ready",
-        message="CUDA starts, but not every GPU has joined the fabric."
+        message="CUDA starts, but some GPUs have not joined the fabric."
         if works
-        else "CUDA waits for the fabric manager.",
+        else "CUDA is waiting for the fabric manager.",
         evidence=evidence,
         decided_by="driver-answered",
     )
 
 
-def _not_joined(state: GpuFabric, switches: int) -> bool:
-    if state.state == "completed":
-        return bool(state.status)
-    return state.state in ("not_started", "in_progress") and switches > 0
-
-
-def _shown_state(state: GpuFabric) -> str:
+def _shown(state: GpuFabric) -> str:
     status = state.status_name or (str(state.status) if state.status else "")
     return f"{state.state} {status}".strip()
-
-
-def _manager(fabric: Fabric | None) -> tuple[Evidence, ...]:
-    if fabric is None or fabric.manager_running is None:
-        return ()
-    return (seen("fabric manager seen running", fabric, "manager_running"),)

@@ -1,4 +1,4 @@
-"""Errors of a GPU's memory: uncorrected ones, and the rows and pages that are put out of use for them."""
+"""GPU memory errors: uncorrected ones, and the rows and pages that are retired for them."""
 
 from __future__ import annotations
 
@@ -9,32 +9,28 @@ from envcheck.rules.fixes import driver
 from envcheck.snapshot import Ecc, Gpu, Record, RowRemap
 
 
-def _has_ecc_on(gpu: Gpu, facts: Facts) -> bool:
-    return listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False)
-
-
 @rule(
     layer="gpu",
     scope="node",
     per="gpu",
     needs=("gpu.ecc.volatile_uncorrected",),
-    arises=_has_ecc_on,
+    arises=lambda gpu, facts: listed(gpu, facts) and (gpu.ecc is None or gpu.ecc.enabled is not False),
     explains=("gpu-needs-reset", "row-remap-pending"),
 )
 def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """A GPU met memory errors that could not be corrected.
+    """A GPU had uncorrected memory errors.
 
     What it checks
-        Uncorrected ECC errors counted since the driver was loaded. Errors of the GPU's whole life
-        (the aggregate count) are only noted: they belong to earlier starts.
+        Checks the count of uncorrected ECC errors since the driver was loaded. Errors over the GPU's
+        lifetime (the aggregate count) are a note: they date from earlier boots.
 
     Why it matters
-        Data was lost. The program that used it was stopped, and the driver takes the row or page out
-        of use at the next reset; until then the same cell may fail again.
+        Data was lost, and the program that used it was stopped. The driver retires the row or page at
+        the next reset. Until then, the same cell may fail again.
 
     How to fix
-        Reset the GPU so that the row is remapped. Errors that return on new rows, or a failed
-        remapping, call for a replacement.
+        Reset the GPU so that the row is remapped. If errors return on new rows, or remapping fails,
+        replace the GPU.
 
     Sources
         GPU memory error management: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
@@ -43,12 +39,12 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     ecc = gpu.ecc or Ecc()
     evidence = [seen("uncorrected since the driver was loaded", ecc, "volatile_uncorrected")]
     if ecc.aggregate_uncorrected is not None:
-        evidence.append(seen("uncorrected in all", ecc, "aggregate_uncorrected"))
+        evidence.append(seen("uncorrected in total", ecc, "aggregate_uncorrected"))
     if ecc.volatile_uncorrected:
         return Outcome(
             status="fail",
             title=f"{called(gpu)}: {plural(ecc.volatile_uncorrected, 'uncorrected memory error')}",
-            message="Memory errors that ECC could not correct, since the driver was loaded.",
+            message="ECC could not correct these errors, counted since the driver was loaded.",
             evidence=tuple(evidence),
             decided_by="driver-answered",
             action="reset",
@@ -57,7 +53,7 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
     if ecc.aggregate_uncorrected:
         return Outcome(
             status="note",
-            title=f"{called(gpu)} had {plural(ecc.aggregate_uncorrected, 'uncorrected memory error')} in its life",
+            title=f"{called(gpu)} had {plural(ecc.aggregate_uncorrected, 'uncorrected memory error')} in its lifetime",
             message="None since the driver was loaded.",
             evidence=tuple(evidence),
             decided_by="driver-answered",
@@ -67,18 +63,18 @@ def uncorrected_ecc(gpu: Gpu, _facts: Facts) -> Outcome | None:
 
 @rule(layer="gpu", scope="node", per="gpu", arises=listed, explains=("gpu-needs-reset",))
 def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A repair of the GPU's memory waits for a reset.
+    """A GPU memory repair is waiting for a reset.
 
     What it checks
-        Whether a row of the memory is waiting to be remapped (Ampere and later), or a page to be
+        Checks whether a memory row is waiting to be remapped (Ampere and later), or a page to be
         retired (earlier GPUs).
 
     Why it matters
-        A faulty row is replaced by a spare one at the next reset. Until then the GPU may be used;
-        the driver keeps programs away from the faulty page where it can, and some memory is lost.
+        The next reset replaces the faulty row with a spare one. Until then the GPU works with a little
+        less memory: the driver keeps programs away from the faulty page where it can.
 
     How to fix
-        Reset the GPU, or restart the machine, at the next opportunity.
+        Reset the GPU or restart the machine at the next opportunity.
 
     Sources
         GPU memory error management: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
@@ -98,8 +94,8 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed("No memory repair is pending", *evidence, decided_by="driver-answered")
     return Outcome(
         status="warn",
-        title=f"{called(gpu)}: {' and '.join(waiting)} waits for a reset",
-        message="A faulty part of the memory is replaced at the next reset of the GPU.",
+        title=f"{called(gpu)}: {' and '.join(waiting)} pending until a reset",
+        message="The next reset of the GPU replaces the faulty memory.",
         evidence=evidence,
         decided_by="driver-answered",
         action="reset",
@@ -116,17 +112,17 @@ def row_remap_pending(gpu: Gpu, facts: Facts) -> Outcome | None:
     explains=("gpu-needs-reset", "row-remap-pending", "uncorrected-ecc"),
 )
 def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
-    """The GPU could not repair its memory.
+    """A GPU could not repair its memory.
 
     What it checks
-        Whether remapping a row of the memory has failed (Ampere and later).
+        Checks whether remapping a memory row has failed (Ampere and later).
 
     Why it matters
-        There is no spare row left for a faulty one. The GPU will keep meeting memory errors that
-        cannot be corrected; it meets NVIDIA's conditions for a replacement.
+        No spare row is left for a faulty one. Uncorrectable memory errors will continue. The GPU meets
+        NVIDIA's conditions for a replacement.
 
     How to fix
-        Take the GPU out of service, run the vendor's field diagnostic, and have it replaced.
+        Take the GPU out of service, run the vendor's field diagnostic, and have the GPU replaced.
 
     Sources
         GPU memory error management, RMA policy: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/
@@ -138,7 +134,7 @@ def row_remap_failed(gpu: Gpu, _facts: Facts) -> Outcome | None:
     return Outcome(
         status="fail",
         title=f"{called(gpu)}: row remapping has failed",
-        message="There is no spare memory row left for a faulty one.",
+        message="No spare memory row is left for a faulty one.",
         evidence=(evidence,),
         decided_by="driver-answered",
         action="replace",

@@ -11,14 +11,10 @@ from envcheck.rules.fixes.driver import smi_choice
 from envcheck.rules.messages.driver import shown
 from envcheck.rules.messages.observed import quoted_error
 from envcheck.rules.variables.visible_devices import VISIBLE, as_set
-from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, ObservedError, Snapshot
+from envcheck.snapshot import DeviceNode, Gpu, Mig, MigInstance, Snapshot
 
 
-def _give_instances(_facts: Facts) -> tuple[Fix, ...]:
-    return _ways_out(None)
-
-
-def _gpu_in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
+def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     return bool(gpu.mig and gpu.mig.enabled)
 
 
@@ -27,23 +23,23 @@ def _gpu_in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
     scope="node",
     per="gpu",
     needs=("gpu.mig.instances",),
-    arises=_gpu_in_mig_mode,
-    remedy=_give_instances,
+    arises=_in_mig_mode,
+    remedy=lambda _facts: _create_instances(None),
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
     """MIG mode is on, but the GPU has no instance.
 
     What it checks
-        Whether a GPU in MIG mode has at least one compute instance that is shown here.
+        Checks whether a GPU in MIG mode has at least one visible compute instance.
 
     Why it matters
-        In MIG mode CUDA uses instances only. A GPU without one offers nothing, and device plugins
+        In MIG mode, CUDA uses only instances. A GPU without one is unusable, and device plugins
         advertise no GPU.
 
     How to fix
         Create instances (`nvidia-smi mig -lgip` lists the profiles, `nvidia-smi mig -cgi PROFILE -C`
-        creates one), or switch MIG mode off. In a container, give it the instance.
+        creates one), or switch MIG mode off. In a container, pass the instance through.
 
     Sources
         MIG user guide: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/
@@ -55,47 +51,40 @@ def mig_without_instances(gpu: Gpu, _facts: Facts) -> Outcome | None:
         return passed(f"MIG with {plural(count, 'instance')}", evidence[0], decided_by="driver-answered")
     return Outcome(
         status="fail",
-        title=f"{called(gpu)} is in MIG mode without any instance",
-        message="CUDA can use instances only, and there is none.",
+        title=f"{called(gpu)} is in MIG mode without an instance",
+        message="In MIG mode CUDA can use only instances.",
         evidence=evidence,
         decided_by="driver-answered",
-        fixes=_ways_out(gpu),
+        fixes=_create_instances(gpu),
     )
 
 
-def _ways_out(gpu: Gpu | None) -> tuple[Fix, ...]:
-    """For one GPU by its PCI bus id where it is known, else for all."""
+def _create_instances(gpu: Gpu | None) -> tuple[Fix, ...]:
+    """For one GPU if its PCI bus id is known, else for all."""
     place = smi_choice(gpu)
     return (
-        Fix(
-            text="See which instances the GPU can have",
-            command=("sudo", "nvidia-smi", "mig", *place, "-lgip"),
-            who="root",
-        ),
-        Fix(text="Create one by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
+        Fix(text="List the available profiles", command=("sudo", "nvidia-smi", "mig", *place, "-lgip"), who="root"),
+        Fix(text="Create an instance by its profile: nvidia-smi mig -cgi PROFILE -C", who="root"),
         Fix(
             text="Or switch MIG mode off",
             command=("sudo", "nvidia-smi", *place, "-mig", "0"),
             who="root",
-            risk="resets the GPU; what runs on it ends",
+            risk="resets the GPU and ends what runs on it",
         ),
     )
-
-
-# MIG devices and programs: how many CUDA shows to one process, and who may use them.
 
 
 _ORDINAL_ERRORS = re.compile(
     r"device >= 0 && device < num_gpus|invalid device ordinal|CUDA_ERROR_INVALID_DEVICE|cudaErrorInvalidDevice"
 )
-"""What a program says that counts GPUs by NVML and opens them by CUDA; other mistakes give the same lines."""
+"""Errors of programs that count GPUs with NVML and open them with CUDA; other mistakes cause the same lines."""
 
 _NO_PERMISSION = 4
 """``NVML_ERROR_NO_PERMISSION``."""
 
 _CAPABILITY = re.compile(r"/dev/nvidia-caps/nvidia-cap(\d+)")
 _FOR_ADMINISTRATION = 2
-"""The first two capabilities are for changing and for watching all of MIG; those above belong to instances."""
+"""The first two capabilities configure and monitor MIG; higher numbers belong to instances."""
 
 
 def _any_in_mig_mode(_subject: Snapshot, facts: Facts) -> bool:
@@ -117,23 +106,23 @@ def _one_a_process(_facts: Facts) -> tuple[Fix, ...]:
     explains=("no-gpu-visible",),
 )
 def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """CUDA shows a process fewer MIG devices than there are.
+    """CUDA shows a process fewer MIG devices than exist.
 
     What it checks
-        On a machine with GPUs in MIG mode: whether CUDA_VISIBLE_DEVICES names more MIG devices than
-        CUDA enumerates, or a GPU in MIG mode itself where CUDA then finds none; whether a program
-        met an invalid device number. That there are more MIG devices, or GPUs beside them, than one
-        process sees is only noted: it is so by design.
+        Checks, with GPUs in MIG mode, whether CUDA_VISIBLE_DEVICES names more MIG devices than CUDA
+        enumerates, or names a GPU in MIG mode where CUDA then finds none, and whether a program
+        reported an invalid device number. More MIG devices or GPUs than one process sees are only a
+        note: this is by design.
 
     Why it matters
-        A CUDA process sees a single MIG device, the first that is visible to it, and no whole GPU
-        beside it; NVML lists them all. Programs that count by NVML and open by CUDA fail, and one
-        process cannot use several instances.
+        A CUDA process sees one MIG device, the first visible one, and no whole GPU beside it. NVML
+        lists them all. Programs that count with NVML and open with CUDA fail, and one process cannot
+        use several instances.
 
     How to fix
-        Give each process one MIG device: CUDA_VISIBLE_DEVICES=MIG-UUID (`nvidia-smi -L` lists them).
-        To use a whole GPU of a mixed machine, name it. For one program on several GPUs, switch MIG
-        mode off.
+        Give each process one MIG device: CUDA_VISIBLE_DEVICES=MIG-UUID (`nvidia-smi -L` lists them). To
+        use a whole GPU of a mixed machine, name it. To run one program on several GPUs, switch MIG mode
+        off.
 
     Sources
         MIG user guide, device names and enumeration:
@@ -145,15 +134,34 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     count = Evidence(what="MIG devices", value=str(len(instances)), source=instances[0].source if instances else "")
     met = [error for error in snapshot.observed_errors if _ORDINAL_ERRORS.search(error.text)]
     if met and len(instances) > 1:
-        return _misnumbered(met, count)
+        return Outcome(
+            status="fail",
+            title="A program uses numbers of MIG devices that CUDA does not show it",
+            message="CUDA shows a process one MIG device, NVML shows all: higher device numbers do not exist.",
+            evidence=(*(quoted_error(error) for error in met), count),
+            decided_by="framework-ran",
+            confidence="medium",
+        )
     value, enumerated = facts.variable(VISIBLE), driver.cuda_devices
     entries = [entry.strip() for entry in (value or "").split(",") if entry.strip()]
     shown_count = (seen("CUDA devices", driver, "cuda_devices"),) if enumerated is not None else ()
     named = [entry for entry in entries if entry.startswith("MIG-")]
     if enumerated is not None and len(named) > max(enumerated, 1):
-        return _too_many_named(named, (as_set(VISIBLE, value or ""), count, *shown_count), enumerated)
+        return Outcome(
+            status="warn",
+            title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
+            message=f"A process sees only one MIG device, {named[0]}; the others are ignored.",
+            evidence=(as_set(VISIBLE, value or ""), count, *shown_count),
+            decided_by="driver-answered",
+        )
     if enumerated == 0 and any(_names_parent(entry, facts) for entry in entries):
-        return _parent_named((as_set(VISIBLE, value or ""), *shown_count))
+        return Outcome(
+            status="fail",
+            title=f"{VISIBLE} names a GPU in MIG mode instead of its MIG device",
+            message="In MIG mode CUDA uses only instances: name a UUID that begins with MIG-.",
+            evidence=(as_set(VISIBLE, value or ""), *shown_count),
+            decided_by="driver-answered",
+        )
     if enumerated is None:
         return None
     beside = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled is False and gpu.cuda_ordinal is None]
@@ -171,37 +179,6 @@ def _names_parent(entry: str, facts: Facts) -> bool:
     return entry.startswith("GPU-") and any((gpu.uuid or "").startswith(entry) for gpu in in_mig_mode)
 
 
-def _misnumbered(met: list[ObservedError], count: Evidence) -> Outcome:
-    return Outcome(
-        status="fail",
-        title="A program numbers MIG devices that CUDA does not show it",
-        message="CUDA shows a process one MIG device, NVML all of them: numbers beyond the first do not exist.",
-        evidence=(*(quoted_error(error) for error in met), count),
-        decided_by="framework-ran",
-        confidence="medium",
-    )
-
-
-def _too_many_named(named: list[str], evidence: tuple[Evidence, ...], enumerated: int) -> Outcome:
-    return Outcome(
-        status="warn",
-        title=f"{VISIBLE} names {len(named)} MIG devices; CUDA shows {enumerated}",
-        message=f"A process sees a single MIG device: {named[0]}; the others are ignored.",
-        evidence=evidence,
-        decided_by="driver-answered",
-    )
-
-
-def _parent_named(evidence: tuple[Evidence, ...]) -> Outcome:
-    return Outcome(
-        status="fail",
-        title=f"{VISIBLE} names a GPU in MIG mode, not its MIG device",
-        message="In MIG mode CUDA uses instances only: the UUID to name begins with MIG-.",
-        evidence=evidence,
-        decided_by="driver-answered",
-    )
-
-
 def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...]) -> Outcome:
     whole = tuple(Evidence(what="not enumerated", value=called(gpu), source="cuda") for gpu in beside)
     there = (
@@ -210,15 +187,11 @@ def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[E
     return Outcome(
         status="note",
         title=f"CUDA shows a process {enumerated} of {there}",
-        message=f"It is so by design: choose for each process with {VISIBLE}.",
+        message=f"This is by design: select a device for each process with {VISIBLE}.",
         evidence=(*evidence, *whole),
         decided_by="driver-answered",
         fixes=(Fix(text="List the devices with their UUIDs", command=("nvidia-smi", "-L")),),
     )
-
-
-def _in_mig_mode(gpu: Gpu, _facts: Facts) -> bool:
-    return bool(gpu.mig and gpu.mig.enabled)
 
 
 def _give_capability(facts: Facts) -> tuple[Fix, ...]:
@@ -231,7 +204,9 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
         else Fix(
             text="Start the container with its MIG device: --gpus '\"device=MIG-UUID\"', or allow the node's group"
         ),
-        Fix(text=f"For a container that watches all MIG devices (device plugin, DCGM): {monitor}", who="cluster-admin"),
+        Fix(
+            text=f"For a container that monitors all MIG devices (device plugin, DCGM): {monitor}", who="cluster-admin"
+        ),
     )
 
 
@@ -244,20 +219,20 @@ def _give_capability(facts: Facts) -> tuple[Fix, ...]:
     explains=("gpu-init-failed", "mig-without-instances", "no-gpu-visible"),
 )
 def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """A process may not use, or not ask about, the MIG devices that are there.
+    """A process lacks permission to use or query the MIG devices.
 
     What it checks
-        On a GPU in MIG mode: whether NVML refuses questions about it for lack of permission, and,
-        where CUDA finds no device, whether the capability nodes of its instances (/dev/nvidia-caps)
-        are there and may be read.
+        Checks, on a GPU in MIG mode, whether NVML refuses queries for lack of permission, and, if CUDA
+        finds no device, whether the capability nodes of its instances (/dev/nvidia-caps) exist and are
+        readable.
 
     Why it matters
-        Each MIG instance has a capability of its own, which a process needs besides the GPU's node.
-        Watching all instances needs another one, which containers get only when they ask for it.
+        A process needs the capability of its MIG instance besides the GPU's device node. Monitoring all
+        instances needs another capability, which a container gets only on request.
 
     How to fix
-        Start the container with the MIG device it is to use. For the device plugin and monitors, set
-        NVIDIA_MIG_MONITOR_DEVICES=all and give CAP_SYS_ADMIN. On a host, let the user read
+        Start the container with its MIG device. For the device plugin and monitors, set
+        NVIDIA_MIG_MONITOR_DEVICES=all and grant CAP_SYS_ADMIN. On a host, let the user read
         /dev/nvidia-caps/nvidia-capN of the instance.
 
     Sources
@@ -270,14 +245,14 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
     if refused:
         return Outcome(
             status="fail",
-            title=f"{called(gpu)}: no permission to ask about its MIG devices",
-            message="The driver refuses: this process lacks the capability.",
+            title=f"{called(gpu)}: no permission to query its MIG devices",
+            message="The driver refuses the query: this process lacks the capability.",
             evidence=tuple(shown(error) for error in refused),
             decided_by="driver-answered",
         )
     driver = driver_of(facts)
     if driver.cuda_devices:
-        return passed(f"{called(gpu)}: CUDA may use a MIG device", decided_by="driver-answered")
+        return passed(f"{called(gpu)}: CUDA can use a MIG device", decided_by="driver-answered")
     nodes = _capabilities(facts)
     started = driver.cuda_init is not None
     if nodes is None or not started or not (gpu.mig and gpu.mig.instances):
@@ -289,7 +264,7 @@ def mig_permission(gpu: Gpu, facts: Facts) -> Outcome | None:
 
 
 def _capabilities(facts: Facts) -> list[DeviceNode] | None:
-    """The nodes of instances; None when nobody looked."""
+    """The capability nodes of instances; None if unknown."""
     kernel = facts.snapshot.kernel
     if kernel is None or kernel.device_nodes is None:
         return None
@@ -307,10 +282,10 @@ def _without_capability(gpu: Gpu, closed: list[DeviceNode], facts: Facts) -> Out
     )
     return Outcome(
         status="fail",
-        title=f"{called(gpu)}: its MIG devices may not be used here",
-        message="This user may not read their capability nodes."
+        title=f"{called(gpu)}: no permission to use its MIG devices",
+        message="This user cannot read their capability nodes."
         if closed
-        else "No capability of a MIG device was put into this container, or made on this system.",
+        else "This container or system has no capability node of a MIG device.",
         evidence=(*what, *started),
         decided_by="driver-answered",
     )

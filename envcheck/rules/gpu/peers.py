@@ -1,4 +1,4 @@
-"""Whether GPUs reach each other's memory over PCI Express."""
+"""Whether GPUs can access each other's memory over PCI Express."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from envcheck.rules.messages.observed import problems_met
 from envcheck.snapshot import Gpu, GpuLink, Pcie, Platform, Snapshot
 
 _TRANSLATED = ("DMA", "DMA-FQ")
-"""Kinds of IOMMU groups in which the kernel gives devices addresses of its own making."""
+"""Types of IOMMU groups in which the kernel translates the devices' addresses."""
 
 _HINDERED = {
-    "chipset_not_supported": "the chipset does not pass it on",
-    "ioh_topology_not_supported": "the GPUs hang on different I/O hubs",
-    "disabled_by_regkey": "a setting of the driver forbids it",
+    "chipset_not_supported": "the chipset does not support it",
+    "ioh_topology_not_supported": "the GPUs are on different I/O hubs",
+    "disabled_by_regkey": "a driver setting disables it",
 }
-"""What NVML says where the machine, and not the model of GPU, is the reason."""
+"""NVML's answers that blame the machine and not the GPU model."""
 
 _ACS_LINE = re.compile(r"ACSCtl:.*ReqRedir\+", re.IGNORECASE)
 _MULTI_GPU_TROUBLE = re.compile(
@@ -27,12 +27,8 @@ _MULTI_GPU_TROUBLE = re.compile(
 _SHOWN = 6
 
 
-def _several_gpus(_subject: Snapshot, facts: Facts) -> bool:
-    return len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1
-
-
 def _only_settings(facts: Facts) -> Outcome | None:
-    """Lines of lspci that show ACS prove nothing where the text tells of no trouble between GPUs."""
+    """ACS in the output of lspci proves nothing if the text reports no trouble between GPUs."""
     errors = facts.snapshot.observed_errors
     met = next((found for found in problems_met(facts.snapshot) if found.line.problem == "peer-access-blocked"), None)
     only_acs = met is not None and all(_ACS_LINE.search(evidence.value) for evidence in met.evidence)
@@ -41,54 +37,50 @@ def _only_settings(facts: Facts) -> Outcome | None:
     if not only_acs or trouble:
         return None
     title = "A PCIe port redirects traffic between devices (ACS)"
-    text = "It slows or breaks direct transfers between GPUs, and between GPU and network card; nothing else."
+    text = "This affects only direct transfers between GPUs, and between GPU and network card: slow or broken."
     return Outcome(status="note", title=title, message=text)
 
 
-def _let_peers_through(_facts: Facts) -> tuple[Fix, ...]:
-    return (_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND)
-
-
-_TEST = Fix(text="See which GPUs reach each other", command=("nvidia-smi", "topo", "-p2p", "r"))
+_TEST = Fix(text="Show which GPUs can access each other", command=("nvidia-smi", "topo", "-p2p", "r"))
 _WITHOUT_IOMMU = Fix(
-    text="Add iommu=pt to the kernel's command line (or switch the IOMMU off in the firmware), and restart",
+    text="Add iommu=pt to the kernel command line (or switch the IOMMU off in the firmware), and restart",
     who="root",
-    risk="ends everything that runs on this machine; passing devices to virtual machines needs the IOMMU",
+    risk="ends everything that runs on this machine; passing devices through to virtual machines needs the IOMMU",
 )
-_AROUND = Fix(text="Until then, let NCCL go through host memory: NCCL_P2P_DISABLE=1", risk="slower collectives")
+_AROUND = Fix(text="Workaround: let NCCL use host memory with NCCL_P2P_DISABLE=1", risk="slower collectives")
 _NO_ACS = Fix(
-    text="Switch ACS off on the ports of PCIe switches: in the firmware, or after each start with setpci "
+    text="Switch ACS off on the ports of PCIe switches: in the firmware, or after each boot with setpci "
     "(sudo setpci -s PORT ECAP_ACS+6.w=0000)",
     who="root",
-    risk="weakens the isolation between devices; leave it on where virtual machines are given devices",
+    risk="weakens the isolation between devices; leave it on if devices are passed through to virtual machines",
 )
 
 
 @rule(
     layer="fabric",
     scope="node",
-    arises=_several_gpus,
-    remedy=_let_peers_through,
+    arises=lambda _subject, facts: len([gpu for gpu in facts.own_gpus if gpu.pci_bus_id]) > 1,
+    remedy=lambda _facts: (_TEST, _WITHOUT_IOMMU, _NO_ACS, _AROUND),
     doubt=_only_settings,
 )
 def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Something stands between GPUs that would reach each other over PCI Express.
+    """PCI Express settings hinder direct access between GPUs.
 
     What it checks
-        Of GPUs that no NVLink joins, on a machine that is no guest: whether switch ports above them
-        redirect traffic to the root (ACS; only root can read it), whether the IOMMU translates their
-        addresses although CUDA lets them reach each other, and what NVML says where it does not.
-        Models whose driver offers no peer access are not judged.
+        Checks, for GPUs without an NVLink between them on bare metal, whether switch ports redirect
+        their traffic to the root (ACS; readable by root only) and whether the IOMMU translates their
+        addresses although CUDA permits peer access. Elsewhere, reports NVML's reason against peer
+        access. GPU models whose driver offers no peer access are not judged.
 
     Why it matters
-        Redirected or translated transfers between GPUs are slow, hang, or end in wrong data: NCCL
-        stops in its first collective operation. Between GPU and network card the same breaks
-        GPUDirect RDMA.
+        Redirected or translated transfers between GPUs are slow, hang, or corrupt data: NCCL stops in
+        its first collective operation. The same settings break GPUDirect RDMA between GPU and network
+        card.
 
     How to fix
-        On bare metal, start Linux with iommu=pt, or switch the IOMMU and ACS off in the firmware.
-        In virtual machines ACS must stay on: use what the provider offers. Until then,
-        NCCL_P2P_DISABLE=1 goes around it.
+        On bare metal, boot Linux with iommu=pt, or switch the IOMMU and ACS off in the firmware. In
+        virtual machines ACS must stay on: use what the provider offers. As a workaround, set
+        NCCL_P2P_DISABLE=1.
 
     Sources
         NCCL user guide, troubleshooting, PCI Access Control Services:
@@ -98,11 +90,12 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         PCIe multi-GPU systems and the IOMMU:
           https://docs.nvidia.com/maxine/triton/latest/Appendicies/PCIeMultiGPUSystems.html
     """
-    pairs = _pairs_on_pcie(snapshot)
-    if pairs is None:
+    links = snapshot.fabric.links if snapshot.fabric else None
+    pairs = [link for link in links or () if link.nvlinks == 0]
+    if not links:
         return None
     if not pairs:
-        return passed("NVLink joins all GPUs", decided_by="driver-answered")
+        return passed("NVLink connects all GPUs", decided_by="driver-answered")
     guest = (snapshot.platform or Platform()).virtualization not in (None, "none")
     open_pairs = [link for link in pairs if _allowed(link, snapshot) is not False]
     if open_pairs and not guest:
@@ -114,23 +107,17 @@ def peer_access_blocked(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         return _not_offered(hindered)
     if any(_allowed(link, snapshot) is None for link in pairs):
         return None
-    reached = f"{len(open_pairs)} of {plural(len(pairs), 'pair')} on PCIe reach each other"
+    reached = f"{len(open_pairs)} of {plural(len(pairs), 'GPU pair')} on PCIe"
     return passed(f"Peer access: {reached}", decided_by="driver-answered")
 
 
-def _pairs_on_pcie(snapshot: Snapshot) -> list[GpuLink] | None:
-    """The pairs of GPUs that no NVLink joins; None when nobody asked."""
-    links = snapshot.fabric.links if snapshot.fabric else None
-    return None if not links else [link for link in links if link.nvlinks == 0]
-
-
 def _allowed(link: GpuLink, snapshot: Snapshot) -> bool | None:
-    """Whether the two may reach each other: by CUDA's answer, else by NVML's."""
+    """Whether the two can access each other: by CUDA's answer, else by NVML's."""
     peers = (snapshot.fabric.peers if snapshot.fabric else None) or ()
     both = {link.first, link.second}
-    told = next((peer.allowed for peer in peers if {peer.first, peer.second} == both), None)
-    if told is not None:
-        return told
+    answered = next((peer.allowed for peer in peers if {peer.first, peer.second} == both), None)
+    if answered is not None:
+        return answered
     return None if link.peer_read in (None, "unknown") else link.peer_read == "ok"
 
 
@@ -140,7 +127,7 @@ def _gpus_of(pairs: list[GpuLink], facts: Facts) -> list[Gpu]:
 
 
 def _redirected(pairs: list[GpuLink], facts: Facts) -> Outcome | None:
-    """Ports of switches that send the GPUs' traffic up to the root."""
+    """Switch ports that redirect the GPUs' traffic to the root."""
     above = {gpu.pci_bus_id: (gpu.pcie or Pcie()).redirecting or () for gpu in _gpus_of(pairs, facts)}
     affected = {name: ports for name, ports in above.items() if ports}
     if not affected:
@@ -149,7 +136,7 @@ def _redirected(pairs: list[GpuLink], facts: Facts) -> Outcome | None:
     return Outcome(
         status="warn",
         title=f"ACS redirects traffic between GPUs at {plural(len(ports), 'port')}",
-        message="Transfers between GPUs under one switch go up to the root: slow, and they may hang.",
+        message="Transfers between GPUs below one switch go through the root: they are slow and may hang.",
         evidence=(
             Evidence(what="redirecting ports", value=", ".join(ports[:_SHOWN]), source="sysfs config"),
             Evidence(what="above GPUs", value=", ".join(str(name) for name in affected), source="sysfs"),
@@ -159,7 +146,7 @@ def _redirected(pairs: list[GpuLink], facts: Facts) -> Outcome | None:
 
 
 def _translated(pairs: list[GpuLink], facts: Facts) -> Outcome | None:
-    """GPUs behind a translating IOMMU, which CUDA nevertheless lets reach each other."""
+    """GPUs behind a translating IOMMU that CUDA still lets access each other."""
     known = [link for link in pairs if _allowed(link, facts.snapshot)]
     gpus = [gpu for gpu in _gpus_of(known, facts) if (gpu.pcie or Pcie()).iommu in _TRANSLATED]
     if len(gpus) < 2:
@@ -167,8 +154,7 @@ def _translated(pairs: list[GpuLink], facts: Facts) -> Outcome | None:
     return Outcome(
         status="warn",
         title="The IOMMU translates transfers between GPUs",
-        message="CUDA lets the GPUs reach each other over PCIe, which is not supported under a translating IOMMU "
-        "outside of virtual machines.",
+        message="CUDA permits peer access over PCIe, which is unsupported with a translating IOMMU on bare metal.",
         evidence=tuple(
             Evidence(what=f"IOMMU of {gpu.pci_bus_id}", value=str((gpu.pcie or Pcie()).iommu), source="sysfs")
             for gpu in gpus[:_SHOWN]
@@ -181,8 +167,8 @@ def _not_offered(pairs: list[GpuLink]) -> Outcome:
     reason = _HINDERED[pairs[0].peer_read or ""]
     return Outcome(
         status="note",
-        title=f"{plural(len(pairs), 'pair')} of GPUs cannot reach each other's memory",
-        message=f"NVML's reason: {reason}. Transfers between them go through host memory.",
+        title=f"No peer access between {plural(len(pairs), 'pair')} of GPUs",
+        message=f"NVML's reason: {reason}. Transfers go through host memory.",
         evidence=tuple(
             Evidence(what=f"{link.first} and {link.second}", value=link.peer_read or "", source=link.source)
             for link in pairs[:_SHOWN]

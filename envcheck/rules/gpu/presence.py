@@ -1,4 +1,4 @@
-"""Whether there is an NVIDIA GPU, and whether the driver's branch and kernel module drive it."""
+"""Whether there is an NVIDIA GPU, and whether the driver supports it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from envcheck.versions import ComputeCapability
 
 def _find_a_gpu(_facts: Facts) -> tuple[Fix, ...]:
     return (
-        Fix(text="See whether the machine shows the card at all", command=("lspci", "-nn", "-d", "10de:")),
+        Fix(text="Check whether the PCI bus shows the card", command=("lspci", "-nn", "-d", "10de:")),
         Fix(
-            text="On a machine that needs no GPU, judge its Python environment alone",
+            text="If the machine needs no GPU, check only its Python environment",
             command=("envcheck", "check", "--scope", "env"),
         ),
     )
@@ -45,17 +45,17 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """There is no NVIDIA GPU.
 
     What it checks
-        Whether the PCI bus, the driver or CUDA shows an NVIDIA GPU that this system may use. A GPU
-        that is bound to vfio-pci is kept for a virtual machine and does not count. "None" is said
-        only after every place was looked at.
+        Checks whether the PCI bus, the driver or CUDA shows an NVIDIA GPU that this system may use. A
+        GPU bound to vfio-pci is reserved for a virtual machine and does not count. The rule fails only
+        if every source was read.
 
     Why it matters
         Without a GPU, every framework computes on the CPU or refuses to start.
 
     How to fix
-        Run on a machine (or request a job, an instance type, a virtual machine) that has a GPU. If
-        there is a card: see that it is seated and powered, that the firmware has not switched its
-        slot off, and that the hypervisor passes it through. `lspci -nn -d 10de:` lists what is there.
+        Use a machine, job, instance type or virtual machine with a GPU. If a card is installed, check
+        its seating and power, that the firmware has not disabled its slot, and that the hypervisor
+        passes it through. `lspci -nn -d 10de:` lists NVIDIA devices.
 
     Sources
         PCI device ids of NVIDIA: https://pci-ids.ucw.cz/read/PC/10de
@@ -68,40 +68,36 @@ def no_nvidia_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if on_tegra(facts):
         return _on_tegra(snapshot)
     if listing is None or not listing.complete:
-        text = "no GPU was seen, but not every place where one shows was looked at"
-        return Outcome(status="unknown", title="Whether there is a GPU is not known", message=text, missing=_UNSEEN)
+        text = "no GPU was found, but not every source was read"
+        return Outcome(
+            status="unknown", title="GPU presence unknown", message=text, missing=(Missing(fact="gpus.complete"),)
+        )
     evidence = tuple(
         Evidence(what=gpu.key, value=f"bound to {gpu.kernel_driver}", source="sysfs") for gpu in facts.gpus
     )
     if evidence:
         return Outcome(
             status="fail",
-            title="No NVIDIA GPU is left for this system",
-            message="Every GPU on the bus is kept for virtual machines.",
+            title="All NVIDIA GPUs are reserved for virtual machines",
+            message="Every GPU on the bus is bound to a driver for virtual machines.",
             evidence=evidence,
-            fixes=(Fix(text="Bind a GPU to the nvidia driver, or run inside the machine that has it", who="root"),),
+            fixes=(
+                Fix(text="Bind a GPU to the nvidia driver, or run inside the virtual machine that has it", who="root"),
+            ),
         )
     text = "Neither the PCI bus nor the driver shows an NVIDIA GPU."
     return Outcome(status="fail", title="No NVIDIA GPU was found", message=text)
 
 
-_UNSEEN = (Missing(fact="gpus.complete"),)
-
-
 def _on_tegra(snapshot: Snapshot) -> Outcome:
-    """The GPU of a Jetson is part of the chip: it is on no PCI bus, and older system software has no NVML."""
+    """The GPU of a Jetson is part of the chip: not on the PCI bus, and older system software has no NVML."""
     driver = snapshot.driver
     if driver and driver.cuda_devices:
-        return passed(
-            "The Tegra chip's own GPU", seen("CUDA devices", driver, "cuda_devices"), decided_by="driver-answered"
-        )
-    text = "a Tegra chip has its GPU on board; CUDA, which would show it, did not answer"
+        count = seen("CUDA devices", driver, "cuda_devices")
+        return passed("Integrated GPU of the Tegra chip", count, decided_by="driver-answered")
+    text = "a Tegra chip has an integrated GPU, but CUDA, which would show it, did not answer"
     missing = (Missing(fact="driver.cuda_devices"),)
-    return Outcome(status="unknown", title="Whether the GPU can be used is not known", message=text, missing=missing)
-
-
-def _release_known(_gpu: Gpu, facts: Facts) -> bool:
-    return release(facts) is not None
+    return Outcome(status="unknown", title="GPU availability unknown", message=text, missing=missing)
 
 
 @rule(
@@ -109,7 +105,7 @@ def _release_known(_gpu: Gpu, facts: Facts) -> bool:
     scope="node",
     per="gpu",
     needs=("gpu.compute_capability",),
-    arises=_release_known,
+    arises=lambda _gpu, facts: release(facts) is not None,
     remedy=update_driver,
     explains=(
         "driver-not-loaded",
@@ -118,20 +114,20 @@ def _release_known(_gpu: Gpu, facts: Facts) -> bool:
     ),
 )
 def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """The installed driver does not drive this GPU.
+    """The installed driver does not support this GPU.
 
     What it checks
-        Whether the driver's release, and the flavour of its kernel module (open or proprietary),
-        drives GPUs of this generation. A GPU that the driver itself lists is driven.
+        Checks whether the driver release, and the type of its kernel module (open or proprietary),
+        supports GPUs of this generation. A GPU that the driver lists is supported.
 
     Why it matters
-        Drivers leave old generations out, and cannot know newer ones than themselves. The open
-        kernel module needs a GPU with a GSP processor; the newest GPUs work with the open one only.
-        The kernel log then says that the driver ignores the GPU, and CUDA never shows it.
+        Drivers drop old generations and cannot know newer ones. The open kernel module needs a GPU with
+        a GSP processor, and the newest GPUs need the open module. The kernel log says that the driver
+        ignores the GPU, and CUDA never shows it.
 
     How to fix
-        Install a driver of a branch that drives the GPU, or change to the other flavour of the
-        kernel module. Where GPUs of very different age share a machine, one branch must drive all.
+        Install a driver branch that supports the GPU, or switch to the other type of kernel module. If
+        a machine has GPUs of very different age, one branch must support them all.
 
     Sources
         Driver branches and GPUs: https://docs.nvidia.com/datacenter/tesla/drivers/
@@ -142,7 +138,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return None
     if gpu.cuda_ordinal is not None or (gpu.index is not None and not without_handle(gpu)):
         listed_by = "cuda_ordinal" if gpu.cuda_ordinal is not None else "index"
-        return passed(f"Driver {number} drives {called(gpu)}", decided_by=decided(gpu, listed_by))
+        return passed(f"Driver {number} supports {called(gpu)}", decided_by=decided(gpu, listed_by))
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
     fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
@@ -152,15 +148,15 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         *(quoted(message) for message in kernel_messages("gpu-unsupported-by-driver", facts.snapshot)),
     )
     if fit.ok:
-        return passed(f"Driver {number} drives {capability.sm}", *evidence)
+        return passed(f"Driver {number} supports {capability.sm}", *evidence)
     if not fit.bad:
-        return not_known(f"Whether the driver drives {called(gpu)} is not known", fit)
-    title = f"Driver {number} does not drive {called(gpu)}"
+        return not_known(f"Driver support for {called(gpu)} unknown", fit)
+    title = f"Driver {number} does not support {called(gpu)}"
     return does_not_fit(title, fit, evidence=evidence, fixes=_other_driver(fit.nearest_change, facts))
 
 
 def _other_driver(change: str, facts: Facts) -> tuple[Fix, ...]:
-    """A newer driver can be had by updating; an older branch or another flavour must be chosen by its name."""
+    """An update brings a newer driver; an older branch or another module type must be installed by name."""
     if ">=" in change:
         return update_driver(facts, change)
-    return (Fix(text=f"Install {change} for this GPU", who="root", risk="needs a restart of the machine"),)
+    return (Fix(text=f"Install {change} for this GPU", who="root", risk="requires a restart"),)

@@ -6,7 +6,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import admits, release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
-from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
+from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.facts.frameworks import leads, machine, named, of
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
@@ -22,7 +22,7 @@ _SHOWN = 8
     layer="framework",
     scope="env",
     per="environment",
-    explains_all=True,
+    explains=EVERYTHING,
 )
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined.

@@ -1,4 +1,4 @@
-"""Whether a figure fell behind what it was."""
+"""Whether a measurement is slower than the baseline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Measurement
 
 TOLERATED = 0.05
-"""Share by which a figure may lie behind; the spreads of both runs come on top."""
+"""Share by which a figure may be slower, besides the spreads of both runs."""
 
 
 def _earlier(subject: MeasurementSubject, facts: Facts) -> Measurement | None:
@@ -26,19 +26,19 @@ def _has_both(subject: MeasurementSubject, facts: Facts) -> bool:
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_has_both)
 def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A figure fell behind the baseline.
+    """A measurement is slower than the baseline.
 
     What it checks
-        Each measured quantity against the same quantity of the same GPU (by UUID) in the file that
-        --save-baseline wrote. A twentieth, and the spread of both runs, are tolerated.
+        Checks each measured quantity against the same quantity of the same GPU (by UUID) in the file
+        written by --save-baseline. A twentieth, plus the spread of both runs, is tolerated.
 
     Why it matters
-        A GPU that was faster last month shows wear, dust, a changed setting or a library that got
-        slower, long before it falls below what its kind should reach.
+        A slowdown against last month shows wear, dust, a changed setting or a slower library long
+        before a GPU falls below what its model should reach.
 
     How to fix
-        Look at what changed: the driver and libraries of the two reports, clocks, power limit,
-        temperature. Save a new baseline when the change is meant.
+        Compare the two reports: driver and libraries, clocks, power limit, temperature. If the change
+        is intended, save a new baseline.
 
     Sources
         NVIDIA DCGM diagnostics:
@@ -58,8 +58,8 @@ def slower_than_baseline(subject: MeasurementSubject, facts: Facts) -> Outcome |
         return passed(f"{name}: {ratio:.0%} of the baseline", *evidence, decided_by="measured")
     return Outcome(
         status="warn",
-        title=f"{name}: {1 - ratio:.0%} behind the baseline",
-        message=f"It was {quantity(earlier.value, earlier.unit)} and is {quantity(measured.value, measured.unit)}.",
+        title=f"{name}: {1 - ratio:.0%} slower than the baseline",
+        message=f"It was {quantity(earlier.value, earlier.unit)}, now {quantity(measured.value, measured.unit)}.",
         evidence=evidence,
         decided_by="measured",
     )

@@ -1,4 +1,4 @@
-"""Why a number is low, as far as the conditions of its run tell."""
+"""Whether a measurement reaches what the chip should do, and why not, by the conditions of its run."""
 
 from __future__ import annotations
 
@@ -15,40 +15,28 @@ from envcheck.rules.speed.trust import why_not_judged
 from envcheck.snapshot import Conditions, Gpu, Measurement
 
 _THROTTLES = {
-    "hw_thermal_slowdown": "the GPU slowed down because it was too hot (hardware)",
-    "sw_thermal_slowdown": "the GPU slowed down because it was hot",
-    "hw_power_brake_slowdown": "the power supply of the machine braked the GPU",
-    "hw_slowdown": "the hardware slowed the GPU down",
-    "applications_clocks_setting": "somebody set lower application clocks",
+    "hw_thermal_slowdown": "thermal throttling by the hardware",
+    "sw_thermal_slowdown": "thermal throttling by the driver",
+    "hw_power_brake_slowdown": "the power brake of the machine's power supply was active",
+    "hw_slowdown": "the hardware lowered the clocks",
+    "applications_clocks_setting": "lower application clocks are set",
     "sync_boost": "its clocks follow a slower GPU (sync boost)",
 }
-"""Reasons that are no part of a sound GPU's normal run; the software power cap at the default limit is."""
+"""Reasons that a healthy GPU does not show; the software power cap at the default limit is normal."""
 _OFTEN = 0.1
-"""Share of the samples from which on a reason counts."""
+"""Share of the samples from which a reason counts."""
 
 
 def causes(gpu: Gpu, measured: Measurement) -> tuple[str, ...]:
-    """Causes in words, the most certain first."""
+    """Causes as text, the most certain first."""
     conditions = measured.conditions
     if conditions is None:
         return ()
     found = [words for reason, words in _THROTTLES.items() if conditions.throttle.get(reason, 0) >= _OFTEN]
-    if _limited(conditions):
-        found.append(
-            f"its power limit is {conditions.power_limit:.0f} W, below the default of "
-            f"{conditions.power_limit_default:.0f} W"
-        )
-    return (*found, *_link(gpu, measured, conditions))
-
-
-def by_variables(measured: Measurement, facts: Facts) -> tuple[str, ...]:
-    """Environment variables that can lower this figure, in words."""
-    return tuple(f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in that_lower(measured, facts))
-
-
-def _limited(conditions: Conditions) -> bool:
     limit, default = conditions.power_limit, conditions.power_limit_default
-    return limit is not None and default is not None and limit < default - 1
+    if limit is not None and default is not None and limit < default - 1:
+        found.append(f"its power limit is {limit:.0f} W, below the default of {default:.0f} W")
+    return (*found, *_link(gpu, measured, conditions))
 
 
 def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str, ...]:
@@ -58,7 +46,7 @@ def _link(gpu: Gpu, measured: Measurement, conditions: Conditions) -> tuple[str,
     found = []
     width, most = conditions.pcie_width, gpu.pcie.width_max
     if width and most and width < most:
-        found.append(f"the PCI Express link runs with {width} of {most} lanes")
+        found.append(f"the PCI Express link has {width} of {most} lanes")
     generation, highest = conditions.pcie_generation, gpu.pcie.generation_max
     if generation and highest and generation < highest:
         found.append(f"the PCI Express link stayed at generation {generation} of {highest} under load")
@@ -83,9 +71,6 @@ def conditions_shown(conditions: Conditions | None) -> tuple[Evidence, ...]:
     return (Evidence(what="during the run", value=text, source=conditions.source or "nvml"),) if text else ()
 
 
-# Whether what was measured is what the chip should do.
-
-
 MEASURED = (
     "slow-gpu-memory",
     "slow-gemm",
@@ -96,7 +81,7 @@ MEASURED = (
     "slower-than-baseline",
     "measurement-unfinished",
 )
-"""The rules on measurements, which ``envcheck bench`` puts and no others."""
+"""The rules about measurements: all that ``envcheck bench`` runs."""
 
 
 def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
@@ -107,24 +92,18 @@ def _named(*names: str) -> Callable[[MeasurementSubject, Facts], bool]:
 
 
 def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
-    """A measurement against its expectation."""
+    """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{called(gpu)}: {called_measurement(measured)}"
-    why = why_not_judged(gpu, measured)
-    found = why or expectation(facts.tables, gpu, measured)
-    if isinstance(found, str):
-        return _without_verdict(name, measured, found)
-    return _with_verdict(name, gpu, measured, found, facts)
-
-
-def _without_verdict(name: str, measured: Measurement, why: str) -> Outcome:
+    found = why_not_judged(gpu, measured) or expectation(facts.tables, gpu, measured)
+    if not isinstance(found, str):
+        return _with_verdict(name, gpu, measured, found, facts)
     if measured.value is None:
-        return Outcome(status="skipped", title=f"{name}: not measured", message=why)
-    shown = quantity(measured.value, measured.unit)
+        return Outcome(status="skipped", title=f"{name}: not measured", message=found)
     return Outcome(
         status="skipped",
-        title=f"{name}: {shown}, not judged",
-        message=f"Measured, not judged: {why}.",
+        title=f"{name}: {quantity(measured.value, measured.unit)}, not judged",
+        message=f"Measured, not judged: {found}.",
         evidence=_evidence(measured),
         decided_by="measured",
     )
@@ -192,14 +171,15 @@ def _held_down(name: str, measured: Measurement, found: Expectation, held: tuple
 
 
 def _explained(gpu: Gpu, measured: Measurement, found: Expectation, ceiling: str, facts: Facts) -> str:
-    text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); sound GPUs reach {found.low:.0%} or more."
+    text = f"{found.share:.0%} of the ceiling of {ceiling} ({found.basis}); healthy GPUs reach {found.low:.0%} or more."
     if found.at_clock is not None and found.clock_share is not None:
         text += (
-            f" It used {found.at_clock:.0%} of what its clock allowed, and the clock was {found.clock_share:.0%} of the"
-            " data sheet's."
+            f" It reached {found.at_clock:.0%} of what its clock allows, at {found.clock_share:.0%} of the data sheet's"
+            " clock."
         )
-    why = (*by_variables(measured, facts), *causes(gpu, measured))
-    return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML names no cause."
+    variables = (f"{each.name}={shown(each.value)}: {effect.text}" for each, effect in that_lower(measured, facts))
+    why = (*variables, *causes(gpu, measured))
+    return f"{text} Likely cause: {'; '.join(why)}." if why else f"{text} NVML reports no cause."
 
 
 def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
@@ -218,21 +198,21 @@ def _evidence(measured: Measurement) -> tuple[Evidence, ...]:
     required=True,
 )
 def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU's memory is slower than it should be.
+    """A GPU's memory is slower than expected.
 
     What it checks
-        The bandwidth of reading, writing and copying device memory with kernels of our own, over
-        buffers many times the size of the L2 cache, against the data sheet's bandwidth times the
-        share that sound GPUs reach. Every word that was moved is checked.
+        Checks the bandwidth of reading, writing and copying device memory, measured with envcheck's own
+        kernels over buffers many times larger than the L2 cache, against the share of the data sheet's
+        bandwidth that healthy GPUs reach. Every moved word is verified.
 
     Why it matters
-        Much of deep learning waits for memory. A GPU with a lowered memory clock, too many
-        remapped rows, or a hot memory stack is slow without any error.
+        Much of deep learning is memory-bound. A lowered memory clock, too many remapped rows or a hot
+        memory stack slows a GPU down without any error.
 
     How to fix
-        Look at the cause that is named: temperature and throttle reasons (airflow), a memory clock
-        below its maximum (application clocks that somebody set), another program on the GPU. A GPU
-        that stays low when alone and cool belongs to its vendor.
+        Follow the named cause: temperature and throttle reasons (air flow), a memory clock below its
+        maximum (application clocks), another program on the GPU. If the GPU stays slow when idle and
+        cool, contact its vendor.
 
     Sources
         NVML, clocks event reasons:
@@ -243,21 +223,21 @@ def slow_gpu_memory(subject: MeasurementSubject, facts: Facts) -> Outcome | None
 
 @rule(layer="gpu", scope="node", per="measurement", arises=_named("gemm", "fma", "mma"), required=True)
 def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """A GPU computes more slowly than it should.
+    """A GPU computes more slowly than expected.
 
     What it checks
-        The throughput of matrix products through the examined environment's own cuBLASLt, and of
-        our own kernels, against multiprocessors times clock times operations per clock, and the
-        share of that which sound GPUs reach with that method. The clock is the one seen during the
-        run; a software power cap at the default limit is the normal state of a long product.
+        Checks the throughput of matrix products with the examined environment's cuBLASLt, and of
+        envcheck's own kernels, against multiprocessors times clock times operations per clock, and the
+        share of it that healthy GPUs reach with that method. The clock is the one seen during the run.
+        A software power cap at the default limit is normal in a long product.
 
     Why it matters
-        A GPU that is throttled, power-limited or has a library without tuned code for it works
-        without an error at half its speed or less, and holds up all others of a job.
+        A GPU that is throttled, power-limited or lacks tuned library code works without an error at
+        half its speed or less, and delays all others of a job.
 
     How to fix
-        Follow the cause that is named: cooling for thermal slowdown, the power supply for a power
-        brake, the default power limit (nvidia-smi -pl, by root), a newer CUDA for a newer GPU.
+        Follow the named cause: cooling for thermal slowdown, the power supply for a power brake, the
+        default power limit (nvidia-smi -pl, as root), a newer CUDA for a newer GPU.
 
     Sources
         Matrix multiplication background:
@@ -276,20 +256,20 @@ def slow_gemm(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     required=True,
 )
 def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between host and GPU is slower than it should be.
+    """The link between host and GPU is slower than expected.
 
     What it checks
-        Copies between pinned host memory and the GPU by the copy engine, against what the PCI
-        Express link carries at the generation and width that it had under load. Pageable memory and
-        memory of a far NUMA node are measured, and not judged.
+        Checks copies between pinned host memory and the GPU by the copy engine against the bandwidth of
+        the PCI Express link at its generation and width under load. Pageable memory and memory of a
+        remote NUMA node are measured, but not judged.
 
     Why it matters
-        A link trained to fewer lanes or a lower generation, or host memory on the wrong NUMA node,
-        slows down every batch that is loaded, and nothing reports it.
+        A link with fewer lanes or a lower generation, or host memory on the wrong NUMA node, slows down
+        every batch without any report.
 
     How to fix
-        Reseat the GPU or its riser when lanes are missing; look at the slot's wiring and at the
-        BIOS settings for link speed and bifurcation. Bind the process to the GPU's NUMA node.
+        If lanes are missing, reseat the GPU or its riser. Check the slot wiring and the BIOS settings
+        for link speed and bifurcation. Bind the process to the GPU's NUMA node.
 
     Sources
         nvidia-smi topo: https://docs.nvidia.com/deploy/nvidia-smi/index.html
@@ -301,18 +281,18 @@ def slow_host_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
 
 @rule(layer="fabric", scope="node", per="measurement", arises=_named("peer-to-peer"), required=True)
 def slow_peer_link(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
-    """The link between two GPUs is slower than it should be.
+    """The link between two GPUs is slower than expected.
 
     What it checks
-        Copies from one GPU to another by the copy engine, against the NVLink bandwidth of the data
-        sheet. Over PCI Express there is no listed ceiling: a baseline can be compared.
+        Checks copies from one GPU to another by the copy engine against the data sheet's NVLink
+        bandwidth. PCI Express has no listed ceiling: compare with a baseline.
 
     Why it matters
-        The slowest pair sets the pace of every collective operation.
+        The slowest pair limits every collective operation.
 
     How to fix
-        Look for NVLinks that are down (nvidia-smi nvlink --status), for the fabric manager on
-        machines with NVSwitch, and for ACS or an IOMMU that sends peer traffic through the root.
+        Check for NVLinks that are down (nvidia-smi nvlink --status), the fabric manager on machines
+        with NVSwitch, and ACS or an IOMMU that routes peer traffic through the root.
 
     Sources
         NVIDIA GPUDirect: https://docs.nvidia.com/cuda/gpudirect-rdma/

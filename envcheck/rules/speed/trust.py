@@ -1,4 +1,4 @@
-"""Which figures say nothing about a GPU: those of one that others used, or of a part of one."""
+"""Whether measurements are valid: finished, correct, undisturbed, and consistent between GPUs."""
 
 from __future__ import annotations
 
@@ -13,48 +13,44 @@ from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 
 def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
-    """Why a measurement may not be judged; empty where it may."""
+    """Why a measurement cannot be judged; empty if it can."""
     if measured.value is None:
         return measured.missing or "it could not be measured"
     if gpu.mig is not None and gpu.mig.enabled:
-        return "the GPU is in MIG mode: a part of it was measured"
-    busy = _at_work_before(gpu, measured.conditions) if measured.conditions else ""
-    return f"another program was on the GPU ({busy})" if busy else ""
-
-
-def _at_work_before(gpu: Gpu, conditions: Conditions) -> str:
-    before, memory = conditions.utilisation_before, gpu.memory
-    return at_work(None if before is None else before / 100, conditions.memory_before, memory.total if memory else None)
-
-
-# Whether measured results are right, and whether the GPUs of a machine agree.
+        return "the GPU is in MIG mode: only a part of it was measured"
+    conditions, memory = measured.conditions or Conditions(), gpu.memory
+    before = None if conditions.utilisation_before is None else conditions.utilisation_before / 100
+    busy = at_work(before, conditions.memory_before, memory.total if memory else None)
+    return f"another program used the GPU ({busy})" if busy else ""
 
 
 STRAGGLER = 0.10
-"""Share by which a GPU may lie below the middle of its machine: GPUs of one model differ by 5 %."""
+"""Share by which a GPU may be below the median of its machine: GPUs of one model differ by 5 %."""
 _LEAST_GPUS = 3
 
 
-def _was_verified(subject: MeasurementSubject, _facts: Facts) -> bool:
-    return subject.measurement.verification is not None
-
-
-@rule(layer="gpu", scope="node", per="measurement", arises=_was_verified)
+@rule(
+    layer="gpu",
+    scope="node",
+    per="measurement",
+    arises=lambda subject, _facts: subject.measurement.verification is not None,
+)
 def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
-    """A GPU computed or copied something wrong.
+    """A GPU computed or copied wrong data.
 
     What it checks
-        The results of the measurements: copies word by word, reductions exactly, matrix products at
-        random elements against FP64 on the CPU (with --full at every element on the GPU), within
-        c * epsilon * sqrt(K). Outputs are overwritten before each run, so that an old right result
-        cannot be taken for a new one.
+        Checks the results of the measurements: copies word by word, reductions exactly, random elements
+        of matrix products against FP64 on the CPU (with --full, every element on the GPU), within c *
+        epsilon * sqrt(K). Outputs are overwritten before each run, so an old correct result cannot pass
+        as a new one.
 
     Why it matters
-        A GPU that miscomputes spoils a training run without any message.
+        A GPU that miscomputes ruins a training run without any message.
 
     How to fix
-        Run again with nothing else on the machine. If it happens again, take the GPU out of use and
-        have it replaced; if it happens in one library only, report it to the library's makers.
+        Repeat the run with nothing else on the machine. If it happens again, take the GPU out of
+        service and have it replaced. If only one library is affected, report it to the library's
+        developers.
 
     Sources
         GPU debug guidelines: https://docs.nvidia.com/deploy/gpu-debug-guidelines/index.html
@@ -66,11 +62,11 @@ def wrong_result(subject: MeasurementSubject, _facts: Facts) -> Outcome | None:
     name = f"{called(subject.gpu)}: {called_measurement(measured)}"
     evidence = [Evidence(what="checked", value=f"{verification.checked:,} ({verification.how})", source="bench")]
     if verification.right:
-        return passed(f"{name}: result is right", *evidence, decided_by="measured")
+        return passed(f"{name}: correct result", *evidence, decided_by="measured")
     evidence.append(Evidence(what="wrong", value=f"{verification.wrong:,}", source="bench"))
     if verification.worst is not None and verification.tolerance is not None:
         error = f"{verification.worst:.3g}, tolerated {verification.tolerance:.3g}"
-        evidence.append(Evidence(what="greatest error", value=error, source="bench"))
+        evidence.append(Evidence(what="largest error", value=error, source="bench"))
     return Outcome(
         status="fail",
         title=f"{name}: wrong result",
@@ -90,44 +86,44 @@ def gpu_straggler(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """One GPU is slower than the others of its machine.
 
     What it checks
-        Each measured quantity of each GPU against the middle of all GPUs of the same model in the
-        machine, where there are three or more.
+        Checks each measured quantity of each GPU against the median of all GPUs of the same model, if
+        the machine has three or more.
 
     Why it matters
-        A job over several GPUs goes at the pace of the slowest.
+        A multi-GPU job runs at the speed of the slowest GPU.
 
     How to fix
-        Compare its clocks, temperature, power limit and PCI Express link with its neighbours'; its
-        own findings name what was seen during the run.
+        Compare its clocks, temperature, power limit and PCI Express link with the other GPUs. Its own
+        findings name what was seen during the run.
 
     Sources
         NVIDIA DCGM diagnostics:
             https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/dcgm-diagnostics.html
     """
     by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
-    slow = [(gpu, measured, middle) for gpu, measured, middle in _behind(snapshot, by_uuid)]
+    slow = _behind(snapshot, by_uuid)
     if not slow:
-        return passed("No GPU lies behind the others", decided_by="measured")
+        return passed("All GPUs of a model are equally fast", decided_by="measured")
     names = ", ".join(dict.fromkeys(called(gpu) for gpu, _, _ in slow))
     evidence = tuple(
         Evidence(
             what=f"{called(gpu)}: {called_measurement(measured)}",
-            value=f"{quantity(measured.value or 0, measured.unit)}, the middle is {quantity(middle, measured.unit)}",
+            value=f"{quantity(measured.value or 0, measured.unit)}, the median is {quantity(median, measured.unit)}",
             source="bench",
         )
-        for gpu, measured, middle in slow
+        for gpu, measured, median in slow
     )
     return Outcome(
         status="warn",
-        title=f"{names}: slower than the others of this machine",
-        message=f"More than {STRAGGLER:.0%} below the middle of the machine's GPUs of that model.",
+        title=f"{names}: slower than the other GPUs of this machine",
+        message=f"More than {STRAGGLER:.0%} below the median of the machine's GPUs of that model.",
         evidence=evidence,
         decided_by="measured",
     )
 
 
 def _behind(snapshot: Snapshot, by_uuid: dict[str, Gpu]) -> list[tuple[Gpu, Measurement, float]]:
-    import statistics  # noqa: PLC0415  few checks have measurements, and it brings fractions and decimals along
+    import statistics  # noqa: PLC0415  few checks have measurements, and it imports fractions and decimal
 
     groups: dict[tuple[str, str], list[tuple[Gpu, Measurement]]] = defaultdict(list)
     for measured in snapshot.measurements:
@@ -139,45 +135,38 @@ def _behind(snapshot: Snapshot, by_uuid: dict[str, Gpu]) -> list[tuple[Gpu, Meas
     for members in groups.values():
         if len(members) < _LEAST_GPUS:
             continue
-        middle = statistics.median(measured.value or 0 for _, measured in members)
+        median = statistics.median(measured.value or 0 for _, measured in members)
         found += [
-            (gpu, measured, middle) for gpu, measured in members if (measured.value or 0) < (1 - STRAGGLER) * middle
+            (gpu, measured, median) for gpu, measured in members if (measured.value or 0) < (1 - STRAGGLER) * median
         ]
     return found
 
 
-# Whether the measurements came to their end.
-
-
 _ON_REQUEST = ("--timeout", "not started:", "interrupted")
-"""How the detail of a run begins that was cut short because the user wished it."""
+"""How the detail of a run begins that the user cut short."""
 
 
 def _unfinished(snapshot: Snapshot) -> list[ProbeRun]:
-    """The runs of bench probes that were to measure something and did not end well."""
+    """The runs of bench probes that did not finish."""
     ends = ("ok", "skipped", "absent")
     return [run for run in snapshot.runs if run.name.startswith("bench_") and run.status not in ends]
 
 
-def _is_unfinished(snapshot: Snapshot, _facts: Facts) -> bool:
-    return bool(_unfinished(snapshot))
-
-
-@rule(layer="gpu", scope="node", arises=_is_unfinished, required=True)
+@rule(layer="gpu", scope="node", arises=lambda snapshot, _facts: bool(_unfinished(snapshot)), required=True)
 def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A measurement did not come to its end.
+    """A measurement did not finish.
 
     What it checks
-        Whether the programs that measure ended by themselves. One that hangs is ended at its
-        deadline, and costs only its own figures.
+        Checks that the measuring programs ended by themselves. One that hangs is stopped at its
+        deadline and loses only its own figures.
 
     Why it matters
-        A kernel that never ends or a call that fails can be the GPU's fault, and what was not
-        measured was not found to be in order.
+        A kernel that never ends or a call that fails can be a fault of the GPU. What was not measured
+        was not found healthy.
 
     How to fix
-        Look at the kernel log for Xid errors of that GPU, and run again with nothing else on the
-        machine. If it happens on one GPU only, take it out of use.
+        Check the kernel log for Xid errors of that GPU, and repeat the run with nothing else on the
+        machine. If only one GPU is affected, take it out of service.
 
     Sources
         Xid errors: https://docs.nvidia.com/deploy/xid-errors/index.html
@@ -189,14 +178,14 @@ def measurement_unfinished(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
     died = [run for run in bad if not run.detail.startswith(_ON_REQUEST)]
     first = (died or bad)[0]
-    told = f"{_place(first, names)}{first.title}: {first.detail or first.status}"
+    title = f"{_place(first, names)}{first.title}: {first.detail or first.status}"
     by_uuid = {gpu.uuid: gpu for gpu in facts.gpus}
     figures = [(by_uuid[each.gpu], each) for each in snapshot.measurements if each.gpu in by_uuid]
     judged = any(not why_not_judged(gpu, each) for gpu, each in figures)
     return Outcome(
         status="warn" if died and judged else "unknown",
-        title=told,
-        message=f"{told}. Other figures are not affected." if judged else f"{told}.",
+        title=title,
+        message=f"{title}. Other figures are not affected." if judged else f"{title}.",
         evidence=evidence,
         decided_by="measured",
     )

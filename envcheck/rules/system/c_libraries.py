@@ -1,4 +1,4 @@
-"""The C and C++ libraries of the system, which must be as new as those that a package was built with."""
+"""The system's C and C++ libraries, which must be as new as those that a package was built with."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ def _searched(subject: FrameworkSubject, _facts: Facts) -> bool:
 
 
 def _build_for_this_system(_facts: Facts) -> tuple[Fix, ...]:
-    text = (
-        "Install a release that is built for this glibc, compile the package here, or use a newer system or container"
+    return (
+        Fix(
+            text="Install a release built for this glibc, compile the package here, or use a newer system or container"
+        ),
     )
-    return (Fix(text=text),)
 
 
 def _newer_library(_facts: Facts) -> tuple[Fix, ...]:
-    text = (
-        "Take the older copy that the error names off LD_LIBRARY_PATH, or have a newer libstdc++.so.6 found before it"
-    )
+    text = "Remove the older copy that the error names from LD_LIBRARY_PATH, or put a newer libstdc++.so.6 before it"
     return (Fix(text=f"{text} (conda: libstdcxx-ng)"),)
 
 
@@ -43,22 +42,21 @@ def _newer_library(_facts: Facts) -> tuple[Fix, ...]:
     explains=("libstdcxx-too-old", "library-not-found", "cuda-library-missing"),
 )
 def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The system's C library is older than a framework needs.
+    """The system's glibc is older than a framework needs.
 
     What it checks
-        The versions of glibc's symbols (GLIBC_2.34) that the framework's compiled parts, and the
-        libraries that they load, ask for, against those that the libc.so.6, libm.so.6 … have that the
-        loader would take.
+        Checks that the libc.so.6, libm.so.6 … that the loader finds have the glibc symbol versions
+        (GLIBC_2.34) that the framework's compiled parts and their libraries need.
 
     Why it matters
-        A wheel built on a newer system is refused by the loader ("version `GLIBC_2.34' not found").
-        Installers choose wheels by glibc; those that were built locally, renamed, or copied along with
-        an environment from another machine are not held back.
+        The loader refuses a wheel built on a newer system ("version `GLIBC_2.34' not found").
+        Installers choose wheels by glibc version, but cannot hold back local builds, renamed wheels, or
+        an environment copied from another machine.
 
     How to fix
-        Install a release, or a build, for this glibc (wheels tagged manylinux2014 want 2.17,
-        manylinux_2_28 want 2.28), compile the package here, or use a newer system or container. glibc
-        itself is a part of the system: it cannot be replaced for one program.
+        Install a release or build for this glibc (wheels tagged manylinux2014 need 2.17, manylinux_2_28
+        need 2.28), compile the package here, or use a newer system or container. glibc is part of the
+        system: it cannot be replaced for one program.
 
     Sources
         manylinux, glibc of each tag: https://github.com/pypa/manylinux
@@ -67,9 +65,9 @@ def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """
     found = list(_lacking(subject, _GLIBC))
     if not found:
-        return _fits(subject, "libc.so.6", "glibc")
+        return _new_enough(subject, "libc.so.6", "glibc")
     wanted = _greatest(found, _GLIBC)
-    title = f"needs {wanted}, which this system's glibc does not have"
+    title = f"needs {wanted}, newer than this system's glibc"
     return _lacks(subject, found, title, _GLIBC, *_build_for_this_system(facts))
 
 
@@ -82,21 +80,20 @@ def glibc_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     explains=("library-not-found", "cuda-library-missing"),
 )
 def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """The C++ library that is loaded is older than a framework needs.
+    """The loaded C++ library is older than a framework needs.
 
     What it checks
-        The versions of symbols (GLIBCXX_3.4.30, CXXABI_1.3.13) that the framework's compiled parts, and
-        the libraries that they load, ask for, against those in the libstdc++.so.6 (or libgcc_s.so.1)
-        that the loader would take.
+        Checks that the libstdc++.so.6 (or libgcc_s.so.1) that the loader finds has the symbol versions
+        (GLIBCXX_3.4.30, CXXABI_1.3.13) that the framework's compiled parts and their libraries need.
 
     Why it matters
-        The loader refuses the part: "version `GLIBCXX_3.4.30' not found". Mostly the right library
-        is on the system and another copy wins: an older compiler's or MATLAB's on LD_LIBRARY_PATH, or
-        that of a conda environment, whose Python is found to load its own first.
+        The loader refuses the library: "version `GLIBCXX_3.4.30' not found". Usually the right copy is
+        on the system and another one wins: an older compiler's or MATLAB's on LD_LIBRARY_PATH, or that
+        of a conda environment, whose Python loads its own first.
 
     How to fix
-        Take the older copy off LD_LIBRARY_PATH, or update it (conda: libstdcxx-ng). Where it is the
-        system's own, install the package for this system, or use a newer system.
+        Remove the older copy from LD_LIBRARY_PATH, or update it (conda: libstdcxx-ng). If it is the
+        system's own, install a package built for this system, or use a newer system.
 
     Sources
         GCC, ABI policy and guidelines: https://gcc.gnu.org/onlinedocs/libstdc++/manual/abi.html
@@ -104,14 +101,14 @@ def libstdcxx_too_old(subject: FrameworkSubject, _facts: Facts) -> Outcome | Non
     """
     found = list(_lacking(subject, _LIBSTDCXX))
     if not found:
-        return _fits(subject, "libstdc++.so.6", "libstdc++")
+        return _new_enough(subject, "libstdc++.so.6", "libstdc++")
     wanted = _greatest(found, _LIBSTDCXX)
-    title = f"needs {wanted}, and the library that is loaded is older"
-    return _lacks(subject, found, title, _LIBSTDCXX, _mend(found[0], subject))
+    title = f"needs {wanted}, but the loaded library is older"
+    return _lacks(subject, found, title, _LIBSTDCXX, _fix(found[0], subject))
 
 
 def _lacking(subject: FrameworkSubject, kinds: tuple[str, ...]) -> Iterator[Load]:
-    """The libraries that lack symbol versions of a kind, those that the framework cannot do without first."""
+    """The libraries that lack symbol versions of a kind, those that the framework requires first."""
     loads = subject.framework.loads or ()
     found = [load for load in loads if any(version.startswith(kinds) for version in load.lacks)]
     yield from sorted(found, key=lambda load: load.optional)
@@ -121,8 +118,8 @@ def _greatest(found: list[Load], kinds: tuple[str, ...]) -> str:
     return [version for version in found[0].lacks if version.startswith(kinds)][-1]
 
 
-def _fits(subject: FrameworkSubject, name: str, called: str) -> Outcome | None:
-    """A pass where the library was found and everything was looked at."""
+def _new_enough(subject: FrameworkSubject, name: str, called: str) -> Outcome | None:
+    """A pass if the library was found and everything was checked."""
     framework = subject.framework
     load = next((each for each in framework.loads or () if each.name == name and each.path), None)
     if load is None or not framework.loads_complete:
@@ -139,11 +136,11 @@ def _lacks(subject: FrameworkSubject, found: list[Load], what: str, kinds: tuple
     shown = [part for load in found[:_SHOWN] for part in _evidence(load, kinds)]
     first = found[0]
     versions = ", ".join(version for version in first.lacks if version.startswith(kinds))
-    there = f", which goes up to {first.offers}" if first.offers else ""
+    there = f", which has up to {first.offers}" if first.offers else ""
     return Outcome(
         status="note" if imported(framework) else worst,
         title=f"{named(framework)} {what}",
-        message=f"{first.needed_by} asks for {versions} of {first.name}; the loader takes {first.path}{there}.",
+        message=f"{first.needed_by} needs {versions} of {first.name}; the loader finds {first.path}{there}.",
         evidence=tuple(shown),
         decided_by="declared",
         fixes=(fix,),
@@ -154,20 +151,24 @@ def _evidence(load: Load, kinds: tuple[str, ...]) -> tuple[Evidence, ...]:
     lacking = " ".join(version for version in load.lacks if version.startswith(kinds))
     place = f"{load.path} (found by {load.found_by})" if load.found_by else load.path or "not found"
     return (
-        Evidence(what=f"{load.needed_by} asks {load.name} for", value=lacking, source=load.source or "elf"),
-        Evidence(what=f"{load.name} that is loaded", value=place, source=load.source or "elf"),
-        *((Evidence(what="it goes up to", value=load.offers, source=f"elf {load.path}"),) if load.offers else ()),
+        Evidence(what=f"{load.needed_by} needs from {load.name}", value=lacking, source=load.source or "elf"),
+        Evidence(what=f"loaded {load.name}", value=place, source=load.source or "elf"),
+        *(
+            (Evidence(what="newest version in it", value=load.offers, source=f"elf {load.path}"),)
+            if load.offers
+            else ()
+        ),
     )
 
 
-def _mend(load: Load, subject: FrameworkSubject) -> Fix:
+def _fix(load: Load, subject: FrameworkSubject) -> Fix:
     environment = subject.environment
     if load.found_by in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
-        return Fix(text=f"Take the folder of {load.path} off {load.found_by}: a newer copy may then be found")
+        return Fix(text=f"Remove the folder of {load.path} from {load.found_by}: the loader may then find a newer copy")
     if environment.manager == "conda" and environment.prefix and (load.path or "").startswith(environment.prefix):
         command = conda_command(environment, ("libstdcxx-ng",))
         return Fix(text="Update the C++ library of the conda environment", command=command)
     return Fix(
         text="Install a build of the package for this system, or use a newer system; a newer libstdc++.so.6 (conda's "
-        "libstdcxx-ng, a newer GCC's) may be put before the old one"
+        "libstdcxx-ng, a newer GCC's) may precede the old one"
     )

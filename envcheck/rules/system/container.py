@@ -1,4 +1,4 @@
-"""GPUs in containers: given at start, or lost later."""
+"""GPUs in containers: missing from the start, or lost later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NVML_UNKNOWN = 999
 
 
 def _could_have_gpus(_subject: Snapshot, facts: Facts) -> bool:
-    """Whether this is a container that shows its GPUs as /dev/nvidiaN, on a machine that may have some."""
+    """Whether this is a container with GPUs as /dev/nvidiaN, on a machine that may have some."""
     return in_container(facts) and own_kind_of_driver(facts) and may_have_gpus(facts)
 
 
@@ -38,19 +38,18 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The container was started without a GPU.
 
     What it checks
-        Inside a container: whether any GPU's device node (/dev/nvidia0 …) is there, and whether the
-        driver's libraries were put in, libcuda among them.
+        Checks, inside a container, that a GPU's device node (/dev/nvidia0 …) exists and that the driver
+        libraries, including libcuda, were mounted.
 
     Why it matters
-        A container gets a GPU only if it is started with one: the runtime then puts in the device
-        nodes and the driver's libraries of the host. Without them CUDA finds no device, whatever
-        the image contains. One that was started for the driver's utilities alone has nvidia-smi and
-        no libcuda.
+        A container gets a GPU only on request: the runtime then adds the device nodes and the host's
+        driver libraries. Without them, CUDA finds no device, whatever the image contains. A container
+        started for the driver's utilities alone has nvidia-smi, but no libcuda.
 
     How to fix
-        Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: ask for
-        nvidia.com/gpu in the pod's limits; Apptainer: `--nv`. The host needs the NVIDIA driver and
-        the NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must hold compute and utility.
+        Docker: `docker run --gpus all …`; Podman: `--device nvidia.com/gpu=all`; Kubernetes: request
+        nvidia.com/gpu in the pod's limits; Apptainer: `--nv`. The host needs the NVIDIA driver and the
+        NVIDIA Container Toolkit. NVIDIA_DRIVER_CAPABILITIES must include compute and utility.
 
     Sources
         NVIDIA Container Toolkit:
@@ -61,7 +60,7 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if nodes and _for_utilities_only(facts):
         return _without_cuda(container, facts)
     if cuda_answers(facts) or (nodes and driver.installed is not False):
-        return passed(f"The container was given {plural(len(nodes), 'GPU')}", container)
+        return passed(f"The container has {plural(len(nodes), 'GPU')}", container)
     evidence = [container, Evidence(what="GPU device nodes", value=str(len(nodes)), source="/dev")]
     asked = facts.variable("NVIDIA_VISIBLE_DEVICES")
     if asked is not None:
@@ -71,10 +70,10 @@ def container_without_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if nodes:
         title, text = (
             "The container has no driver libraries",
-            "The GPU's device nodes are there, the libraries are not.",
+            "The GPU's device nodes exist, but the libraries do not.",
         )
     else:
-        title, text = "The container was started without a GPU", "No device node of a GPU was put into it."
+        title, text = "The container was started without a GPU", "It has no device node of a GPU."
     return Outcome(status="fail", title=title, message=text, evidence=tuple(evidence))
 
 
@@ -82,7 +81,7 @@ _CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
 
 
 def _for_utilities_only(facts: Facts) -> bool:
-    """Whether libcuda cannot be loaded and lies nowhere, while other libraries of the driver are there."""
+    """Whether libcuda is missing and cannot be loaded, while other driver libraries exist."""
     driver = driver_of(facts)
     listing = driver.libraries
     real = [library for library in (listing.items if listing else ()) if library.kind == "driver"]
@@ -96,7 +95,7 @@ def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
     there = next(library for library in (driver.libraries or Listing()).items if library.kind == "driver")
     variable = (as_set(_CAPABILITIES, asked),) if asked is not None else ()
     started = (shown(driver.cuda_init),) if driver.cuda_init else ()
-    text = "Start the container with the driver's capabilities for CUDA: "
+    text = "Start the container with the driver capabilities for CUDA: "
     ways = {
         "kubernetes": "set NVIDIA_DRIVER_CAPABILITIES=compute,utility in the container's env",
         "apptainer": "--nv, with NVIDIA_DRIVER_CAPABILITIES=compute,utility where --nvccli is used",
@@ -104,9 +103,9 @@ def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
     other = "-e NVIDIA_DRIVER_CAPABILITIES=compute,utility (or ENV in the image)"
     return Outcome(
         status="fail",
-        title="The container was given the driver's utilities, but not CUDA",
-        message="Device nodes and other libraries of the driver are there; libcuda is not.",
-        evidence=(container, *variable, *started, Evidence(what="there", value=there.path, source=there.source)),
+        title="The container has the driver's utilities, but not CUDA",
+        message="Device nodes and other driver libraries exist, but libcuda does not.",
+        evidence=(container, *variable, *started, Evidence(what="present", value=there.path, source=there.source)),
         decided_by="driver-answered",
         fixes=(Fix(text=text + ways.get(container.value, other)),),
     )
@@ -121,20 +120,20 @@ def _without_cuda(container: Evidence, facts: Facts) -> Outcome:
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """The container lost the GPU that it was started with.
+    """The container lost access to its GPU.
 
     What it checks
-        Inside a container: whether NVML answers "unknown error" although the GPU's device nodes are
-        there.
+        Checks, inside a container, whether NVML answers "unknown error" although the GPU's device nodes
+        exist.
 
     Why it matters
-        A container's access to devices is a rule of its control group. Reloading systemd on the
-        host (`systemctl daemon-reload`, which package updates do) can rewrite the group without that
-        rule: the nodes stay, and opening them is refused from then on.
+        A control group rule grants a container access to devices. Reloading systemd on the host
+        (`systemctl daemon-reload`, which package updates run) can rewrite the group without that rule:
+        the nodes stay, but can no longer be opened.
 
     How to fix
-        Start the container anew. To prevent it: request GPUs through CDI, or let the container
-        runtime manage control groups with cgroupfs.
+        Restart the container. To prevent it, request GPUs through CDI, or let the container runtime
+        manage control groups with cgroupfs.
 
     Sources
         NVIDIA Container Toolkit, troubleshooting:
@@ -148,8 +147,8 @@ def container_lost_gpu(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     paths = Evidence(what="device nodes", value=", ".join(node.path for node in nodes), source="/dev")
     return Outcome(
         status="fail",
-        title="The container has lost its GPU",
-        message="The device nodes are there, but the driver may not use them: the container's device rules are gone.",
+        title="The container lost access to its GPU",
+        message="The device nodes exist, but cannot be opened: the container's device rules are gone.",
         evidence=(shown(nvml), paths),
         decided_by="driver-answered",
     )

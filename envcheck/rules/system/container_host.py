@@ -1,4 +1,4 @@
-"""Whether a host can give its GPUs to containers: NVIDIA's toolkit, and what joins it to the engine."""
+"""Whether a host can give its GPUs to containers: NVIDIA's toolkit, and its connection to the engine."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from envcheck.rules.fixes.driver import installer
 from envcheck.snapshot import ContainerHost, Snapshot
 
 _INSTALL_PAGE = "https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html"
-_RESTART_RISK = "a restart of Docker stops containers that run (unless live-restore is on)"
 
 
 def _runs_containers(_subject: Snapshot, facts: Facts) -> bool:
-    """Whether this is a host that has a driver to give, and a program that starts containers."""
+    """Whether this is a host with a driver and a container engine."""
     host = _host(facts)
     return bool(not in_container(facts) and host and host.engines and (driver_of(facts).installed or on_tegra(facts)))
 
@@ -22,11 +21,11 @@ def _host(facts: Facts) -> ContainerHost | None:
     return facts.snapshot.platform.container_host if facts.snapshot.platform else None
 
 
-def _mend(facts: Facts) -> tuple[Fix, ...]:
+def _fixes(facts: Facts) -> tuple[Fix, ...]:
     host = _host(facts)
     if host and host.toolkit:
-        return _join(host)
-    return (*_install(facts), *_join(host or ContainerHost()))
+        return _connect(host)
+    return (*_install(facts), *_connect(host or ContainerHost()))
 
 
 @rule(
@@ -34,28 +33,29 @@ def _mend(facts: Facts) -> tuple[Fix, ...]:
     scope="container",
     needs=("platform.container_host.toolkit",),
     arises=_runs_containers,
-    remedy=_mend,
+    remedy=_fixes,
     explains=("container-without-gpu", "driver-not-installed", "gpu-init-failed", "no-gpu-visible"),
 )
 def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Containers get no GPU here: the NVIDIA Container Toolkit is missing.
+    """The NVIDIA Container Toolkit is missing: containers get no GPU.
 
     What it checks
-        On a host with the driver and with a container engine: whether the toolkit's programs are
-        installed, and whether anything joins them to the engine (the hook that Docker looks for, a
-        runtime in Docker's daemon.json, a CDI specification); on a Jetson, whether the lists of what
-        is mounted are there and name what exists. It is a note: nobody said that containers are to
-        use the GPU. An engine that refuses a GPU in a pasted text is a fault.
+        Checks, on a host with the driver and a container engine, that the toolkit is installed and
+        connected to the engine (Docker's hook, a runtime in Docker's daemon.json, or a CDI
+        specification). On a Jetson, also checks that the mount lists exist and name existing files.
+        This is a note, since containers may not need the GPU. An engine that refuses a GPU in a pasted
+        text is a failure.
 
     Why it matters
-        An image holds no driver. The toolkit puts the host's device nodes and driver libraries into
-        a container when it starts; without it, `docker run --gpus` fails, and a container that
-        starts has no GPU. A Docker that is installed as a snap cannot see the host's toolkit.
+        An image contains no driver. The toolkit adds the host's device nodes and driver libraries when
+        a container starts. Without it, `docker run --gpus` fails, and a container that starts has no
+        GPU. Docker installed as a snap cannot see the host's toolkit.
 
     How to fix
         Install nvidia-container-toolkit on the host, run `sudo nvidia-ctk runtime configure
-        --runtime=docker` and restart Docker; for Podman and other engines with CDI, `sudo nvidia-ctk
-        cdi generate --output=/etc/cdi/nvidia.yaml`. Replace a Docker from a snap by Docker's packages.
+        --runtime=docker` and restart Docker. For Podman and other engines with CDI, run `sudo
+        nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`. Replace a Docker snap with Docker's
+        packages.
 
     Sources
         NVIDIA Container Toolkit, installation:
@@ -69,30 +69,30 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     evidence = (seen("container engines", host, "engines"), seen("toolkit", host, "toolkit"))
     if not host.toolkit and not host.cdi:
         title, text = "The NVIDIA Container Toolkit is not installed", "Containers started here get no GPU."
-        return _note(title, text, evidence, _mend(facts))
-    if _only_a_snap(host):
-        text = "A snap sees neither the host's toolkit nor its hook: `docker run --gpus` fails."
-        return _note("Docker is a snap, which cannot use the host's toolkit", text, evidence, _NO_SNAP)
+        return _note(title, text, evidence, _fixes(facts))
+    if _is_docker_snap(host):
+        text = "The snap cannot see the host's toolkit or its hook: `docker run --gpus` fails."
+        return _note("Docker is installed as a snap, which cannot use the host's toolkit", text, evidence, _NO_SNAP)
     if on_tegra(facts) and (host.mount_lists == () or host.mounts_missing):
         return _unmounted(host, evidence)
-    if not _joined(host):
-        text = "The toolkit is there, but neither a hook, a runtime of Docker's nor a CDI specification uses it."
-        return _note("The NVIDIA Container Toolkit is joined to no engine", text, evidence, _join(host))
-    return passed("Containers can be given the GPUs: the toolkit is installed", *evidence)
+    if not _is_connected(host):
+        text = "The toolkit is installed, but no hook, Docker runtime or CDI specification uses it."
+        return _note("No container engine uses the NVIDIA Container Toolkit", text, evidence, _connect(host))
+    return passed("The NVIDIA Container Toolkit is installed and connected", *evidence)
 
 
 def _note(title: str, text: str, evidence: tuple[Evidence, ...], fixes: tuple[Fix, ...]) -> Outcome:
     return Outcome(status="note", title=title, message=text, evidence=evidence, fixes=fixes)
 
 
-def _only_a_snap(host: ContainerHost) -> bool:
+def _is_docker_snap(host: ContainerHost) -> bool:
     dockers = [path for path in host.engines or () if path.endswith("/docker")]
     return bool(dockers) and all(path.startswith("/snap/") for path in dockers)
 
 
 _NO_SNAP = (
     Fix(
-        text="Remove the snap, and install Docker from its own packages or the distribution's",
+        text="Remove the snap, and install Docker from Docker's or the distribution's packages",
         command=("sudo", "snap", "remove", "docker"),
         who="root",
         risk="removes its containers, images and volumes (a snapshot of them is kept for a month)",
@@ -100,61 +100,47 @@ _NO_SNAP = (
 )
 
 
-def _joined(host: ContainerHost) -> bool:
+def _is_connected(host: ContainerHost) -> bool:
     hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
     return hook or bool(host.cdi) or any("nvidia" in name for name in host.runtimes or ())
 
 
 def _unmounted(host: ContainerHost, evidence: tuple[Evidence, ...]) -> Outcome:
     if host.mounts_missing:
-        text = "What is listed and not there is left out of containers without a word."
+        text = "Containers start without the missing files, and without an error."
         return _note(
-            "The mount lists of the container runtime name files that are gone",
+            "The mount lists of the container runtime name missing files",
             text,
             (*evidence, seen("missing", host, "mounts_missing")),
-            (
-                Fix(
-                    text="Install the packages of this L4T release again: nvidia-l4t-core, nvidia-container", who="root"
-                ),
-            ),
+            (Fix(text="Reinstall this L4T release's packages nvidia-l4t-core and nvidia-container", who="root"),),
         )
     return _note(
         "The container runtime has no mount lists",
-        "Containers started here get nothing of L4T's libraries.",
+        "Containers started here get no L4T libraries.",
         (*evidence, seen("mount lists", host, "mount_lists")),
-        (
-            Fix(
-                text="Install the package that brings them",
-                command=("sudo", "apt-get", "install", "nvidia-container"),
-                who="root",
-            ),
-        ),
+        (Fix(text="Install their package", command=("sudo", "apt-get", "install", "nvidia-container"), who="root"),),
     )
 
 
 def _install(facts: Facts) -> tuple[Fix, ...]:
-    """The packages are in NVIDIA's own repository, which its page tells how to add."""
+    """The packages are in NVIDIA's repository; the page explains how to add it."""
     install = installer(facts)
     text = f"Install the NVIDIA Container Toolkit on the host, from NVIDIA's repository: {_INSTALL_PAGE}"
     command = ("sudo", *install, "nvidia-container-toolkit") if install else ()
     return (Fix(text=text, command=command, who="root"),)
 
 
-def _join(host: ContainerHost) -> tuple[Fix, ...]:
+def _connect(host: ContainerHost) -> tuple[Fix, ...]:
     docker = any(path.endswith("/docker") for path in host.engines or ())
     if host.engines and not docker:
         command = ("sudo", "nvidia-ctk", "cdi", "generate", "--output=/etc/cdi/nvidia.yaml")
         return (Fix(text="Write a CDI specification of the GPUs", command=command, who="root"),)
+    risk = "restarting Docker stops running containers (unless live-restore is on)"
     return (
         Fix(
-            text="Make the runtime known to Docker",
+            text="Register the runtime with Docker",
             command=("sudo", "nvidia-ctk", "runtime", "configure", "--runtime=docker"),
             who="root",
         ),
-        Fix(
-            text="Then restart Docker",
-            command=("sudo", "systemctl", "restart", "docker"),
-            who="root",
-            risk=_RESTART_RISK,
-        ),
+        Fix(text="Then restart Docker", command=("sudo", "systemctl", "restart", "docker"), who="root", risk=risk),
     )

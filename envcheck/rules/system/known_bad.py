@@ -11,45 +11,42 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.driver import release_text
+from envcheck.rules.facts.frameworks import of
 from envcheck.rules.facts.machine import driver_of
 from envcheck.snapshot import Environment, Platform, Snapshot
 
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+)(?:-cu\d+)?$")
 _BUNDLED = ("nccl", "cudnn", "tensorrt")
-"""Libraries whose versions a framework names."""
+"""Libraries whose versions a framework reports."""
 
 
 class Present(NamedTuple):
-    """A component that is there, by the name that rows use."""
+    """An installed component, by the name that rows use."""
 
     name: str
     version: str
     evidence: Evidence
 
 
-def _known(_subject: Snapshot, facts: Facts) -> bool:
-    return bool(facts.tables.flaws) and next(_present(facts), None) is not None
-
-
 @rule(
     layer="driver",
     scope="env",
-    arises=_known,
+    arises=lambda _subject, facts: bool(facts.tables.flaws) and next(_present(facts), None) is not None,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
 )
 def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """A release that is in use here is known to be broken.
+    """A release in use is known to be broken.
 
     What it checks
-        The driver, Windows (by its build number), and the packages of the environment against a list of
-        releases that their makers, or many users, found broken. The list is short: only flaws that
-        look like something else are on it.
+        Checks the driver, Windows (by its build number) and the environment's packages against a list
+        of releases that their makers or many users found broken. The list is short: it holds only flaws
+        that look like something else.
 
     Why it matters
-        No setting mends such a release, and everything around it looks right.
+        No setting fixes such a release, and everything around it looks fine.
 
     How to fix
-        Move to the release that is named, mostly the next one.
+        Move to the release that is named, usually the next one.
 
     Sources
         An example, a preview of Windows without GPUs in WSL:
@@ -57,7 +54,7 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """
     met = [(row, item) for item in _present(facts) for row in facts.tables.flaws if _is_in(row, item, facts)]
     if not met:
-        return passed("No release in use is on the list of broken ones")
+        return passed("No release in use is known to be broken")
     row, item = min(met, key=lambda found: STATUSES.index(found[0].status))
     return Outcome(
         status=row.status,
@@ -102,7 +99,7 @@ def _in_environment(environment: Environment) -> Iterator[Present]:
 
 
 def _frameworks(environment: Environment) -> Iterator[Present]:
-    for framework in environment.frameworks.items if environment.frameworks else ():
+    for framework in of(environment):
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():
             if version:

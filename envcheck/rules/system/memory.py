@@ -1,4 +1,4 @@
-"""Memory that runs out: the shared memory of a container, and the memory of a GPU that others fill."""
+"""Exhausted memory: the shared memory of a container, and the memory of a GPU."""
 
 from __future__ import annotations
 
@@ -15,24 +15,20 @@ _PLACE = "/dev/shm"  # noqa: S108 - it is named, nothing is put there
 _MIB, _GIB = 1 << 20, 1 << 30
 
 _DEFAULT = 64 * _MIB
-"""What Docker and Kubernetes give a container that asks for nothing."""
+"""The default of Docker and Kubernetes."""
 _RECOMMENDED = _GIB
-"""What NCCL's documentation starts containers with."""
+"""The size in NCCL's documentation."""
 
 _NEARLY_FULL = 0.05
 _LITTLE = 2 * _GIB
-"""Free memory below this share and this size is told: most models need more."""
+"""Free memory below this share and this size is reported: most models need more."""
 _SHOWN = 3
 
 _BUS_ERROR = re.compile(r"\bbus error\b|\bSIGBUS\b", re.IGNORECASE)
 
 
-def _gpus_on_linux(_subject: Snapshot, facts: Facts) -> bool:
-    return facts.os == "linux" and may_have_gpus(facts)
-
-
 def _enlarge(facts: Facts) -> tuple[Fix, ...]:
-    """In the words of the container's runtime; on a host, by a remount. A text mostly comes from a container."""
+    """In the terms of the container runtime; on a host, by a remount. Pasted text usually comes from a container."""
     platform = facts.snapshot.platform
     runtime = (platform.container if platform else None) or "docker"
     if runtime == "kubernetes":
@@ -40,7 +36,7 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
         return (Fix(text=text),)
     if runtime in ("none", "apptainer", "lxc", "systemd-nspawn"):
         command = ("sudo", "mount", "-o", "remount,size=50%", _PLACE)
-        return (Fix(text=f"Let the file system on {_PLACE} be larger, on the host", command=command, who="root"),)
+        return (Fix(text=f"Enlarge the file system on {_PLACE}, on the host", command=command, who="root"),)
     text = "Start the container with --shm-size=1g (or more; shm_size in a compose file), or with --ipc=host"
     return (Fix(text=text),)
 
@@ -49,25 +45,24 @@ def _enlarge(facts: Facts) -> tuple[Fix, ...]:
     layer="container",
     scope="container",
     needs=("platform.shared_memory",),
-    arises=_gpus_on_linux,
+    arises=lambda _subject, facts: facts.os == "linux" and may_have_gpus(facts),
     remedy=_enlarge,
 )
 def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The shared memory (/dev/shm) is too small for several processes.
 
     What it checks
-        The size of the file system on /dev/shm: no more than the 64 MiB that container engines give
-        by default is a warning where several GPUs are used, a note with one; that it is nearly full
-        is told alike. A text in which a program finds no space there is a fault.
+        Checks the size of /dev/shm. The 64 MiB that container engines give by default, or less, is a
+        warning with several GPUs and a note with one. The same applies if it is nearly full. A program
+        that reports no space there in a pasted text is a failure.
 
     Why it matters
-        NCCL exchanges data between the processes of a machine through /dev/shm, and PyTorch's data
-        loaders hand tensors to the training process there. When it is full, they stop with a bus
-        error or "No space left on device".
+        NCCL exchanges data between processes through /dev/shm, and PyTorch data loaders pass tensors
+        through it. When it is full, they stop with a bus error or "No space left on device".
 
     How to fix
-        Docker and Podman: `--shm-size=1g` or more, or `--ipc=host`; Kubernetes: an emptyDir volume
-        with medium Memory, mounted on /dev/shm. Delete what crashed jobs left in /dev/shm.
+        Docker and Podman: `--shm-size=1g` or more, or `--ipc=host`. Kubernetes: an emptyDir volume with
+        medium Memory, mounted on /dev/shm. Delete what crashed jobs left in /dev/shm.
 
     Sources
         NCCL user guide, troubleshooting, shared memory:
@@ -85,26 +80,26 @@ def shared_memory_too_small(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if size <= _DEFAULT and crashed:
         return _ran_out(size, (*(quoted_error(error) for error in crashed), *evidence), facts)
     if size <= _DEFAULT:
-        title, text = f"{_PLACE} has only {_size(size)}", "That is too little for NCCL and for PyTorch's data loaders."
-        return _told(title, text, tuple(evidence), facts, pressing=several)
+        title, text = f"{_PLACE} has only {_size(size)}", "This is too little for NCCL and PyTorch data loaders."
+        return _finding(title, text, tuple(evidence), facts, is_warning=several)
     if free is not None and free <= _DEFAULT:
         title, text = (
             f"{_PLACE} is nearly full: {_size(free)} of {_size(size)} free",
             "Crashed jobs may have filled it.",
         )
-        ways = (Fix(text="See what lies there, and delete what no process uses", command=("ls", "-la", _PLACE)),)
-        return _told(title, text, tuple(evidence), facts, pressing=several, ways=ways)
+        fixes = (Fix(text="List its files, and delete those that no process uses", command=("ls", "-la", _PLACE)),)
+        return _finding(title, text, tuple(evidence), facts, is_warning=several, fixes=fixes)
     if several and size < _RECOMMENDED and in_container(facts):
-        title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation gives containers 1 GiB or more."
-        return _told(title, text, tuple(evidence), facts, pressing=False)
+        title, text = f"{_PLACE} has {_size(size)}", "NCCL's documentation recommends 1 GiB or more for containers."
+        return _finding(title, text, tuple(evidence), facts, is_warning=False)
     return passed(f"{_PLACE} has {_size(size)}", *evidence)
 
 
 def _ran_out(size: int, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     return Outcome(
         status="fail",
-        title=f"A process crashed with a bus error; {_PLACE} has only {_size(size)}",
-        message="Writing beyond the end of a full shared memory ends in a bus error.",
+        title=f"A process crashed with a bus error, and {_PLACE} has only {_size(size)}",
+        message="Writing to a full shared memory causes a bus error.",
         evidence=evidence,
         decided_by="framework-ran",
         confidence="medium",
@@ -112,15 +107,21 @@ def _ran_out(size: int, evidence: tuple[Evidence, ...], facts: Facts) -> Outcome
     )
 
 
-def _told(
-    title: str, text: str, evidence: tuple[Evidence, ...], facts: Facts, *, pressing: bool, ways: tuple[Fix, ...] = ()
+def _finding(
+    title: str,
+    text: str,
+    evidence: tuple[Evidence, ...],
+    facts: Facts,
+    *,
+    is_warning: bool,
+    fixes: tuple[Fix, ...] = (),
 ) -> Outcome:
     return Outcome(
-        status="warn" if pressing else "note",
+        status="warn" if is_warning else "note",
         title=title,
         message=text,
         evidence=evidence,
-        fixes=ways or _enlarge(facts),
+        fixes=fixes or _enlarge(facts),
     )
 
 
@@ -128,16 +129,10 @@ def _size(count: int) -> str:
     return f"{count / _GIB:.1f} GiB" if count >= _GIB else f"{count / _MIB:.0f} MiB"
 
 
-def _tells_its_memory(gpu: Gpu, facts: Facts) -> bool:
-    """In MIG mode each instance has memory of its own."""
-    return listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled)
-
-
-def _make_room(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="See which processes hold the memory", command=("nvidia-smi",)),
-        Fix(text="End what is not needed, ask for less memory (a smaller batch), or use another GPU"),
-    )
+_FREE_MEMORY = (
+    Fix(text="List the processes that hold the memory", command=("nvidia-smi",)),
+    Fix(text="End processes that are not needed, use less memory (a smaller batch), or use another GPU"),
+)
 
 
 @rule(
@@ -145,25 +140,24 @@ def _make_room(_facts: Facts) -> tuple[Fix, ...]:
     scope="node",
     per="gpu",
     needs=("gpu.memory.free", "gpu.memory.total"),
-    arises=_tells_its_memory,
-    remedy=_make_room,
+    arises=lambda gpu, facts: listed(gpu, facts) and not (gpu.mig and gpu.mig.enabled),
+    remedy=lambda _facts: _FREE_MEMORY,
 )
-def gpu_memory_exhausted(gpu: Gpu, facts: Facts) -> Outcome | None:
-    """Nearly all memory of a GPU is in use.
+def gpu_memory_exhausted(gpu: Gpu, _facts: Facts) -> Outcome | None:
+    """A GPU's memory is nearly full.
 
     What it checks
-        Whether less than a twentieth of the GPU's memory, and less than 2 GiB, is free, and which
-        processes hold the rest. It is a note: the stack is sound, and a GPU that works is full. So is
-        an error that says that memory ran out.
+        Checks whether less than a twentieth of the GPU's memory, and less than 2 GiB, is free, and
+        which processes hold the rest. This is a note, and so is an out-of-memory error: the stack is
+        healthy, and a busy GPU is full.
 
     Why it matters
-        The next program there fails with "out of memory", mostly at its start: TensorFlow and JAX
-        take nearly all memory of a GPU for themselves unless told otherwise.
+        The next program there fails with "out of memory", usually at its start: by default, TensorFlow
+        and JAX reserve nearly all memory of a GPU.
 
     How to fix
-        End the processes that are not needed, choose another GPU (CUDA_VISIBLE_DEVICES), or let
-        programs take less: a smaller batch, TF_FORCE_GPU_ALLOW_GROWTH=true,
-        XLA_PYTHON_CLIENT_PREALLOCATE=false.
+        End processes that are not needed, choose another GPU (CUDA_VISIBLE_DEVICES), or let programs
+        use less: a smaller batch, TF_FORCE_GPU_ALLOW_GROWTH=true, XLA_PYTHON_CLIENT_PREALLOCATE=false.
 
     Sources
         TensorFlow, limiting GPU memory growth: https://www.tensorflow.org/guide/gpu
@@ -171,26 +165,25 @@ def gpu_memory_exhausted(gpu: Gpu, facts: Facts) -> Outcome | None:
     """
     memory = gpu.memory or Memory()
     free, total = memory.free or 0, memory.total or 0
-    evidence = (seen("bytes free", memory, "free"), seen("bytes in all", memory, "total"))
+    evidence = (seen("bytes free", memory, "free"), seen("bytes in total", memory, "total"))
     if not total or free >= min(total * _NEARLY_FULL, _LITTLE):
         return passed(f"{_size(free)} of {_size(total)} free", *evidence, decided_by="driver-answered")
     return Outcome(
         status="note",
         title=f"{called(gpu)}: {_size(free)} of {_size(total)} free",
-        message="Programs that start there now may run out of memory.",
-        evidence=(*evidence, *_holders(gpu)),
+        message="New programs on this GPU may run out of memory.",
+        evidence=(*evidence, *_largest_processes(gpu)),
         decided_by="driver-answered",
-        fixes=_make_room(facts),
+        fixes=_FREE_MEMORY,
     )
 
 
-def _holders(gpu: Gpu) -> tuple[Evidence, ...]:
-    """The processes that hold most of it."""
+def _largest_processes(gpu: Gpu) -> tuple[Evidence, ...]:
     known = sorted(gpu.processes or (), key=lambda process: -(process.memory or 0))[:_SHOWN]
     return tuple(
         Evidence(
             what=f"process {process.pid}",
-            value=_size(process.memory) if process.memory else "memory not told",
+            value=_size(process.memory) if process.memory else "memory unknown",
             source=process.source,
         )
         for process in known

@@ -1,4 +1,4 @@
-"""Windows itself (not WSL): frameworks that no longer use a GPU there."""
+"""Native Windows (not WSL): frameworks that no longer support GPUs there."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
+from envcheck.rules.facts.frameworks import of
 from envcheck.rules.facts.releases import rows_named
 from envcheck.rules.frameworks.cuda_wanted import signs
 from envcheck.snapshot import Distribution, Environment, Framework
 
 _SAME_AS = {"tensorflow-intel": "tensorflow"}
-"""What a distribution is called on Windows, and the rows that speak of it."""
+"""A distribution's name on Windows, and the name in the rows."""
 
 _USES_GPUS = frozenset({"tensorflow", "tensorflow-gpu", "tensorflow-intel", "jax", "jaxlib", "vllm"})
-"""Frameworks that compute on GPUs where they can; libraries under them are not judged by themselves."""
+"""Frameworks that compute on GPUs; the libraries below them are not judged separately."""
 
 
 _ASKS_FOR_GPU = re.compile(
@@ -34,15 +35,11 @@ def _on_windows(environment: Environment, facts: Facts) -> bool:
     return asked or bool(facts.usable_gpus) or bool(signs(environment, facts))
 
 
-def _use_wsl(_facts: Facts) -> tuple[Fix, ...]:
-    return (_WSL,)
-
-
 _WSL = Fix(
-    text="Use WSL2, with the Linux build inside it (Windows' driver is enough)",
+    text="Use WSL2 with the Linux build (the Windows driver is enough)",
     command=("wsl", "--install"),
     who="root",
-    risk="needs a restart of Windows",
+    risk="requires a restart of Windows",
 )
 
 
@@ -51,24 +48,24 @@ _WSL = Fix(
     scope="env",
     per="environment",
     arises=_on_windows,
-    remedy=_use_wsl,
+    remedy=lambda _facts: (_WSL,),
     explains=("cpu-only-build", "no-gpu-visible"),
 )
 def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
-    """A framework has no GPU support on Windows in this release.
+    """A framework release has no GPU support on Windows.
 
     What it checks
-        On Windows itself, where there is a GPU or the text shows that CUDA is wanted: whether the
-        matrix knows the installed release of a framework, and all its builds with GPU support are for
-        other systems. WSL counts as Linux.
+        Checks, on native Windows with a GPU or a text that shows that CUDA is wanted, whether the
+        matrix knows the installed framework release and lists GPU builds only for other systems. WSL
+        counts as Linux.
 
     Why it matters
-        Some frameworks stopped building for GPUs on native Windows. Their packages install and run
-        there on the CPU, whatever CUDA and cuDNN are installed, and say little about it.
+        Some frameworks no longer build for GPUs on native Windows. Their packages install there and run
+        on the CPU, whatever CUDA and cuDNN are installed, with little notice.
 
     How to fix
-        Use WSL2 with the Linux build, or the last release with GPU support on native Windows and
-        the CUDA and cuDNN that it was built with.
+        Use WSL2 with the Linux build, or the last release with GPU support on native Windows with the
+        CUDA and cuDNN that it was built with.
 
     Sources
         TensorFlow, build from source on Windows:
@@ -79,17 +76,16 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
     judged = [(item, _builds(item, facts)) for item in _frameworks(environment)]
     without = [(item, rows) for item, rows in judged if rows and not any("windows" in row.os for row in rows)]
     if not without:
-        return passed("The frameworks have GPU support on Windows") if any(rows for _, rows in judged) else None
+        return passed("The frameworks support GPUs on Windows") if any(rows for _, rows in judged) else None
     item, rows = without[0]
+    systems = sorted({os for row in rows for os in row.os})
     return Outcome(
         status="fail",
         title=f"{item.name} {item.version} has no GPU support on Windows",
-        message="Its builds with GPU support are for other systems: here it computes on the CPU.",
+        message="Its GPU builds are for other systems: here it runs on the CPU.",
         evidence=(
             Evidence(what=item.name, value=item.version or "", source=item.source),
-            Evidence(
-                what="GPU builds", value=", ".join(sorted({os for row in rows for os in row.os})), source="matrix"
-            ),
+            Evidence(what="GPU builds", value=", ".join(systems), source="matrix"),
         ),
         decided_by="declared",
         fixes=(_WSL, *_older(item, facts)),
@@ -98,9 +94,8 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
 
 
 def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
-    """What uses GPUs there, each once."""
-    frameworks = environment.frameworks.items if environment.frameworks else ()
-    items: list[Framework | Distribution] = [*frameworks, *(environment.distributions or ())]
+    """What uses GPUs, each once."""
+    items: list[Framework | Distribution] = [*of(environment), *(environment.distributions or ())]
     met: set[str] = set()
     for item in items:
         name = canonicalize_name(item.name)
@@ -115,7 +110,7 @@ def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
 
 
 def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
-    """The rows of this very release that speak of a build with GPU support."""
+    """The rows of this release about a build with GPU support."""
     version = parse_version(item.version or "")
     if version is None:
         return []
@@ -124,13 +119,13 @@ def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
 
 def _older(item: Framework | Distribution, facts: Facts) -> tuple[Fix, ...]:
     """The last release that has GPU support on native Windows, with what it needs."""
-    there = [row for row in _rows(item, facts) if "windows" in row.os]
-    last = max(there, key=_newest, default=None)
+    builds = [row for row in _rows(item, facts) if "windows" in row.os]
+    last = max(builds, key=_newest, default=None)
     if last is None:
         return ()
     needs = ", ".join(f"{name} {last.needs[name]}" for name in ("python", "cuda", "cudnn") if name in last.needs)
-    beside = f" (it needs {needs})" if needs else ""
-    return (Fix(text=f"Or use {item.name} {last.versions}, the last with GPU support on native Windows{beside}"),)
+    requires = f" (requires {needs})" if needs else ""
+    return (Fix(text=f"Or use {item.name} {last.versions}, the last with GPU support on native Windows{requires}"),)
 
 
 def _newest(row: ReleaseRow) -> tuple[int, ...]:

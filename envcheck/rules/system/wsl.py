@@ -1,4 +1,4 @@
-"""The Windows Subsystem for Linux: which libcuda a program gets there."""
+"""The Windows Subsystem for Linux: which libcuda a program loads there."""
 
 from __future__ import annotations
 
@@ -16,49 +16,42 @@ from envcheck.snapshot import DriverLibrary, Snapshot
 
 _OWN_FOLDER = "/usr/lib/wsl/"
 _LINUX_RELEASE = re.compile(r"libcuda reported version is: \d{3}\.\d")
-"""What TensorFlow reads from the name of the file that libcuda.so.1 leads to; WSL's own has no release in it."""
-
-
-def _inside_wsl(_subject: Snapshot, facts: Facts) -> bool:
-    return facts.driver_os == "wsl"
-
-
-def _use_windows_libcuda(facts: Facts) -> tuple[Fix, ...]:
-    return _ways_out(None, facts)
+"""TensorFlow reads the version from the name of libcuda's file; that of WSL has no version."""
 
 
 @rule(
     layer="driver",
     scope="node",
-    arises=_inside_wsl,
-    remedy=_use_windows_libcuda,
+    arises=lambda _subject, facts: facts.driver_os == "wsl",
+    remedy=lambda facts: _fixes(None, facts),
     explains=("driver-library-mismatch", "driver-not-loaded", "gpu-init-failed", "no-gpu-visible"),
 )
 def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """Inside WSL, another libcuda is loaded than the one that Windows provides.
+    """Inside WSL, another libcuda shadows the one from Windows.
 
     What it checks
-        Inside the Windows Subsystem for Linux: whether the first libcuda.so.1 (or libcuda.so) on the
-        loader's way is the one below /usr/lib/wsl, or that of a Linux driver. Of a pasted text: what
-        it says of libcuda's place or release; where it only says that CUDA finds no device, this is
-        its most common cause, and no more than a warning.
+        Checks, inside the Windows Subsystem for Linux, whether the first libcuda.so.1 (or libcuda.so)
+        that the loader finds is the one below /usr/lib/wsl or that of a Linux driver. In a pasted text,
+        reads what it says about libcuda's path or version. Text that only reports no CUDA device yields
+        a warning, since this is the most common cause.
 
     Why it matters
-        In WSL the driver is Windows': it puts its libcuda into /usr/lib/wsl/lib. A Linux driver
-        inside the distribution has no GPU to talk to there: CUDA says that there is no device, while
-        nvidia-smi (which is Windows' own) looks fine.
+        In WSL the driver belongs to Windows, which puts its libcuda into /usr/lib/wsl/lib. The libcuda
+        of a Linux driver has no GPU to talk to there: CUDA reports no device, while nvidia-smi (from
+        Windows) works.
 
     How to fix
-        Remove the Linux driver from the distribution (toolkits alone are packaged as cuda-toolkit-*),
-        and run `sudo ldconfig`. Until then, put /usr/lib/wsl/lib first in LD_LIBRARY_PATH.
+        Remove the Linux driver from the distribution (the cuda-toolkit-* packages contain only the
+        toolkit), and run `sudo ldconfig`. As a workaround, put /usr/lib/wsl/lib first in
+        LD_LIBRARY_PATH.
 
     Sources
         CUDA on WSL user guide: https://docs.nvidia.com/cuda/wsl-user-guide/
         libcuda of WSL not found first: https://github.com/microsoft/WSL/issues/8587
     """
     driver = driver_of(facts)
-    foreign = [library for library in _found(facts) if _is_foreign(library)]
-    first = next((library for library in _found(facts)), None)
+    found = _found(facts)
+    foreign, first = [library for library in found if _is_foreign(library)], found[0] if found else None
     if cuda_answers(facts):
         return _works(foreign, facts)
     if first is None or first not in foreign:
@@ -67,26 +60,26 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     whose = "A Linux driver's" if first.version else "Another"
     return Outcome(
         status="fail",
-        title=f"{whose} libcuda shadows the one of Windows",
-        message=f"Programs are given {first.found_as[0]}, which cannot reach the GPU inside WSL.",
+        title=f"{whose} libcuda shadows the one from Windows",
+        message=f"Programs load {first.found_as[0]}, which cannot reach the GPU inside WSL.",
         evidence=(
-            Evidence(what="libcuda", value=f"{first.path}, met as {first.found_as[0]}", source=first.source),
+            Evidence(what="libcuda", value=f"{first.path}, found as {first.found_as[0]}", source=first.source),
             *(shown(result) for result in failed),
         ),
         decided_by="driver-answered" if failed else "inferred",
-        fixes=_ways_out(first, facts),
+        fixes=_fixes(first, facts),
     )
 
 
 def _found(facts: Facts) -> tuple[DriverLibrary, ...]:
-    """The files that programs would be given for libcuda, in the loader's order."""
+    """The files that the loader finds for libcuda, in its order."""
     listing = driver_of(facts).libraries
     found = listing.items if listing else ()
     return tuple(library for library in found if library.found_as and "libcuda.so" in library.found_as[0])
 
 
 def _is_foreign(library: DriverLibrary) -> bool:
-    """Whether it is none of Windows': its real path is elsewhere, and no container runtime mounted it from there."""
+    """Whether it is not from Windows: its real path is elsewhere, and no container runtime mounted it from there."""
     own = library.path.startswith(_OWN_FOLDER) or (library.mounted is True and library.version is None)
     return library.kind == "driver" and not own
 
@@ -95,28 +88,28 @@ def _works(foreign: list[DriverLibrary], facts: Facts) -> Outcome:
     driver = driver_of(facts)
     if not foreign:
         evidence = (shown(driver.cuda_init),) if driver.cuda_init else ()
-        return passed("libcuda is the one that Windows provides", *evidence, decided_by="driver-answered")
+        return passed("Programs load the libcuda from Windows", *evidence, decided_by="driver-answered")
     return Outcome(
         status="note",
         title="A Linux driver is installed inside WSL",
-        message="Programs are given Windows' libcuda all the same; the Linux driver does nothing here.",
+        message="Programs load the libcuda from Windows; the Linux driver has no effect.",
         evidence=tuple(Evidence(what="libcuda", value=library.path, source=library.source) for library in foreign),
         decided_by="driver-answered",
-        fixes=_ways_out(foreign[0], facts),
+        fixes=_fixes(foreign[0], facts),
     )
 
 
 def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """What the error lines of a text tell, where the libraries do not."""
-    told = [error for error in snapshot.observed_errors if _LINUX_RELEASE.search(error.text)]
-    if told:
+    """What the error lines of a text say, if the libraries decide nothing."""
+    lines = [error for error in snapshot.observed_errors if _LINUX_RELEASE.search(error.text)]
+    if lines:
         return Outcome(
             status="fail",
             title="A Linux driver's libcuda is loaded inside WSL",
-            message="The libcuda that answered has a Linux driver's release in its name.",
-            evidence=tuple(quoted_error(error) for error in told),
+            message="The name of the loaded libcuda contains a Linux driver version.",
+            evidence=tuple(quoted_error(error) for error in lines),
             decided_by="framework-ran",
-            fixes=_ways_out(None, facts),
+            fixes=_fixes(None, facts),
         )
     met = {found.line.problem: found for found in problems_met(snapshot)}
     no_device = met.get("no-gpu-visible")
@@ -127,33 +120,36 @@ def _by_text(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     system = (seen("WSL", snapshot.platform, "wsl"),) if snapshot.platform else ()
     return Outcome(
         status="warn",
-        title="CUDA finds no device inside WSL: most often another libcuda is loaded",
-        message="If /usr/lib/wsl/lib/nvidia-smi lists the GPU, a Linux driver's libcuda (or a stub) is met first.",
+        title="CUDA finds no device inside WSL: usually another libcuda is loaded",
+        message="If /usr/lib/wsl/lib/nvidia-smi lists the GPU, the loader finds a Linux libcuda (or a stub) first.",
         evidence=(*no_device.evidence, *system),
         confidence="weak",
         fixes=(
-            Fix(text="See which libcuda the loader knows: all should lie in /usr/lib/wsl", command=("ldconfig", "-p")),
-            *_ways_out(None, facts),
+            Fix(
+                text="List the libcuda files that the loader knows: all should be in /usr/lib/wsl",
+                command=("ldconfig", "-p"),
+            ),
+            *_fixes(None, facts),
         ),
     )
 
 
-def _ways_out(library: DriverLibrary | None, facts: Facts) -> tuple[Fix, ...]:
+def _fixes(library: DriverLibrary | None, facts: Facts) -> tuple[Fix, ...]:
     path = facts.variable("LD_LIBRARY_PATH") or ""
     folder = library.found_as[0].rpartition("/")[0] if library and library.found_as else ""
     if folder and folder in path.split(":"):
-        return (Fix(text=f"Take {folder} out of LD_LIBRARY_PATH, or put /usr/lib/wsl/lib before it"),)
+        return (Fix(text=f"Remove {folder} from LD_LIBRARY_PATH, or put /usr/lib/wsl/lib before it"),)
     remove = {
         "ubuntu": ("sudo", "apt-get", "remove", "--purge", "^libnvidia-compute-[0-9].*", "^nvidia-driver-[0-9].*"),
         "debian": ("sudo", "apt-get", "remove", "--purge", "libcuda1", "nvidia-driver"),
     }
     return (
         Fix(
-            text="Remove the Linux driver from this distribution; Windows' stays",
+            text="Remove the Linux driver from this distribution; the Windows driver stays",
             command=remove.get(family(facts), ()),
             who="root",
-            risk="packages that depend on the Linux driver go with it",
+            risk="also removes packages that depend on the Linux driver",
         ),
-        Fix(text="Then write the loader's cache anew", command=("sudo", "ldconfig"), who="root"),
-        Fix(text="Until then: export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH"),
+        Fix(text="Then rebuild the loader cache", command=("sudo", "ldconfig"), who="root"),
+        Fix(text="Workaround: export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH"),
     )

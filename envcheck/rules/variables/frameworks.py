@@ -1,4 +1,4 @@
-"""Environment variables whose value stops a framework."""
+"""Environment variables whose value breaks a framework."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOES: dict[str, str] = {
     "start": "cannot start CUDA",
     "import": "cannot be imported",
     "first-use": "fails at its first use of the GPU",
-    "cpu": "computes on the CPU",
+    "cpu": "runs on the CPU",
 }
 
 
@@ -24,10 +24,7 @@ def _reads_some(subject: FrameworkSubject, facts: Facts) -> bool:
     return built_for_cuda(subject, facts) and any(True for _ in of_framework(subject.framework, facts))
 
 
-def _unset_it(_facts: Facts) -> tuple[Fix, ...]:
-    return (
-        Fix(text="Unset the variable that the error is about, or correct its value", command=("envcheck", "check")),
-    )
+_UNSET = Fix(text="Unset the variable that the error names, or correct its value", command=("envcheck", "check"))
 
 
 @rule(
@@ -35,20 +32,20 @@ def _unset_it(_facts: Facts) -> tuple[Fix, ...]:
     scope="env",
     per="framework",
     arises=_reads_some,
-    remedy=_unset_it,
+    remedy=lambda _facts: (_UNSET,),
     explains=("cpu-only-build", "framework-cannot-use-gpu", "framework-import-fails", "gpu-code-missing"),
 )
 def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """An environment variable has a value that stops a framework.
+    """The value of an environment variable breaks a framework.
 
     What it checks
-        The variables that a framework reads (PYTORCH_CUDA_ALLOC_CONF, XLA_FLAGS, JAX_PLATFORMS …),
-        against the values that its release accepts, and that the programs and folders they name
-        exist. With --deep also what the framework said of a value when it was tried; and where it ran
-        on the GPU with the same variables, nothing is wrong with them.
+        Checks the variables that a framework reads (PYTORCH_CUDA_ALLOC_CONF, XLA_FLAGS, JAX_PLATFORMS
+        …) against the values that its release accepts, and that the programs and folders they name
+        exist. With --deep, also reads what the framework printed about a value. If the framework ran on
+        the GPU with the same variables, their values are fine.
 
     Why it matters
-        The framework fails when it is imported or first uses the GPU, or falls back to the CPU. The
+        The framework fails on import or at its first use of the GPU, or falls back to the CPU. The
         error often does not name the variable ("stoull", "RuntimeError: Unknown backend").
 
     How to fix
@@ -83,14 +80,14 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
 
 
 def _unknown_flag(variable: SetVariable, framework: Framework) -> Fault | None:
-    """A flag that the framework's own libraries do not know."""
+    """A flag that the framework's libraries do not know."""
     words = variable.value.split()
     unknown = [flag for flag in framework.unknown_flags or () if any(word.partition("=")[0] == flag for word in words)]
     return Fault(variable, f"{named(framework)} has no flag {unknown[0]}") if unknown else None
 
 
 def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple[Evidence, ...]]]:
-    """The variables that are wrong by their values, or by what the framework said; with that line."""
+    """The variables whose values are wrong, or that the framework's output names; with that line."""
     framework = subject.framework
     trial = framework.trial
     lines = [line for line in (trial.error, *trial.warnings) if line] if trial and failed(framework) else []
@@ -100,8 +97,8 @@ def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple
         found = found or _unknown_flag(variable, framework)
         for effect in () if found else effects(row, variable.value, ("gpu",)):
             found = Fault(variable, effect.text, stops=False)
-        told = found is not None or not row.pattern or bool(row.options)  # else the pattern says all that is valid
-        line = next((line for line in lines if told and said_by(row, line)), None)
+        open_values = found is not None or not row.pattern or bool(row.options)  # else the pattern decides alone
+        line = next((line for line in lines if open_values and said_by(row, line)), None)
         if line is not None:
             quoted = Evidence(what=f"{SAID_HERE} {framework.name}", value=line[:SHOWN], source="trial")
             yield found or Fault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)

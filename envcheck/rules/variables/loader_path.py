@@ -1,4 +1,4 @@
-"""The loader's search path as the environment variable sets it."""
+"""The loader's search path in LD_LIBRARY_PATH."""
 
 from __future__ import annotations
 
@@ -15,27 +15,23 @@ def _relative(_subject: Snapshot, facts: Facts) -> tuple[str, ...]:
     return tuple(entry for entry in entries if not entry.startswith(_ABSOLUTE))
 
 
-def _has_relative(subject: Snapshot, facts: Facts) -> bool:
-    return bool(_relative(subject, facts))
-
-
-@rule(layer="library", scope="env", arises=_has_relative)
+@rule(layer="library", scope="env", arises=lambda subject, facts: bool(_relative(subject, facts)))
 def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """LD_LIBRARY_PATH has an empty or relative entry.
 
     What it checks
-        That every entry of LD_LIBRARY_PATH is an absolute path. An empty entry (a colon at either end,
-        two in a row) stands for the current folder.
+        Checks that every entry of LD_LIBRARY_PATH is an absolute path. An empty entry (a colon at
+        either end, or two in a row) means the current folder.
 
     Why it matters
-        Every program then loads libraries from the folder in which it is started: another release of a
-        CUDA library that lies there is taken instead of the installed one, and in a folder that others
-        write to, their code runs. envcheck leaves these entries out when it asks the driver, so its
-        answer can differ from what a program gets in such a folder.
+        Every program then loads libraries from the folder it is started in: another version of a CUDA
+        library there replaces the installed one. If others can write to the folder, their code runs.
+        envcheck skips these entries when it queries the driver, so a program started in such a folder
+        may behave differently.
 
     How to fix
-        Write absolute paths only. Where the variable is extended, keep the colon only if there is
-        something behind it: `LD_LIBRARY_PATH=/folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}`.
+        Use absolute paths only. To extend the variable, add the colon only if a value follows:
+        `LD_LIBRARY_PATH=/folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}`.
 
     Sources
         The dynamic loader, ld.so(8): https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -45,8 +41,8 @@ def loader_path_relative(snapshot: Snapshot, facts: Facts) -> Outcome | None:
     return Outcome(
         status="note",
         title="LD_LIBRARY_PATH has an empty or relative entry",
-        message="Programs look for libraries in the folder they are started in. envcheck asked the driver without it.",
+        message="Programs search the folder they are started in for libraries. envcheck queried the driver without it.",
         evidence=tuple(Evidence(what="entry", value=entry or "(empty)", source=source) for entry in entries[:3]),
         decided_by="declared",
-        fixes=(Fix(text="Set LD_LIBRARY_PATH to absolute paths only; an empty entry is the current folder"),),
+        fixes=(Fix(text="Use only absolute paths in LD_LIBRARY_PATH; an empty entry means the current folder"),),
     )

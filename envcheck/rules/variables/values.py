@@ -1,4 +1,4 @@
-"""Environment variables that keep CUDA from starting, lead nowhere, or cost every program speed or precision."""
+"""Environment variables that stop CUDA, name missing files, or change the speed or results of programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from envcheck.checks import Status
 from envcheck.compat.relations.variables import effects, reads, shown
-from envcheck.compat.tables import VariableEffect
 from envcheck.rules.api import Facts, Outcome, rule
 from envcheck.rules.facts.frameworks import of
 from envcheck.rules.facts.machine import driver_of
@@ -21,7 +20,7 @@ from envcheck.rules.facts.variables import (
     unset,
 )
 from envcheck.rules.messages.driver import shown as shown_call
-from envcheck.snapshot import Framework, Snapshot
+from envcheck.snapshot import ApiResult, Snapshot
 
 _SHOWN = 8
 
@@ -30,15 +29,19 @@ def _any_is_set(_snapshot: Snapshot, facts: Facts) -> bool:
     return any(True for _ in set_variables(facts))
 
 
-def that_stop_cuda(facts: Facts) -> tuple[Fault, ...]:
-    """The variables with which cuInit fails."""
+def failed_start(facts: Facts) -> ApiResult | None:
+    """The first call that failed while CUDA was initialized."""
     driver = driver_of(facts)
-    failed = next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
-    if failed is None and driver.cuda_init is not None:
+    return next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
+
+
+def that_stop_cuda(facts: Facts) -> tuple[Fault, ...]:
+    """The variables that make cuInit fail."""
+    failed = failed_start(facts)
+    if failed is None and driver_of(facts).cuda_init is not None:
         return ()
     found = [fault(each, facts) for each in set_variables(facts) if each.row.invalid == "start"]
-    codes = () if failed is None else (failed.code,)
-    return tuple(each for each in found if each and (not codes or set(codes) & set(each.variable.row.codes)))
+    return tuple(each for each in found if each and (failed is None or failed.code in each.variable.row.codes))
 
 
 @rule(
@@ -48,15 +51,15 @@ def that_stop_cuda(facts: Facts) -> tuple[Fault, ...]:
     explains=("gpu-hidden", "gpu-init-failed", "no-gpu-visible"),
 )
 def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable keeps CUDA from starting.
+    """An environment variable prevents CUDA from starting.
 
     What it checks
-        The variables that the driver reads when CUDA starts, against the values that it accepts, where
-        cuInit fails with the status that an invalid value leads to, or was not called.
-        CUDA_VISIBLE_DEVICES has a rule of its own: gpu-hidden.
+        Checks the variables that the driver reads when CUDA starts against the values that it accepts,
+        if cuInit fails with the status of an invalid value or was not called. CUDA_VISIBLE_DEVICES has
+        a separate rule: gpu-hidden.
 
     Why it matters
-        With an invalid value cuInit fails in every program, as if the GPU or the driver were broken.
+        With an invalid value, cuInit fails in every program, as if the GPU or the driver were broken.
 
     How to fix
         Unset the variable, or set it to a valid value.
@@ -72,7 +75,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     names = [each.variable.name for each in found]
     return Outcome(
         status="fail",
-        title=titled("", names, _verb(names, " keeps", " keep") + " CUDA from starting"),
+        title=titled("", names, _verb(names, " prevents", " prevent") + " CUDA from starting"),
         message=_sentences(found),
         evidence=(
             *(as_set(each.variable) for each in found),
@@ -90,17 +93,17 @@ def _sentences(found: Sequence[Fault]) -> str:
 
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable leads to a file, folder or program that does not exist.
+    """An environment variable names a file, folder or program that does not exist.
 
     What it checks
-        The variables that name a toolkit, a compiler, a library or a folder of modules (CUDA_HOME,
-        LD_PRELOAD, PYTHONPATH …): that what they name exists and is of the right kind. Where that
-        stops a framework, it is a finding about the framework (variable-stops-framework). Folders of
-        PATH and LD_LIBRARY_PATH may be missing, and caches that are created when needed.
+        Checks that the toolkit, compiler, library or module folder that a variable names (CUDA_HOME,
+        LD_PRELOAD, PYTHONPATH …) exists and is of the right kind. If a wrong path stops a framework,
+        variable-stops-framework reports it. Missing folders in PATH and LD_LIBRARY_PATH are fine, and
+        so are caches that are created on demand.
 
     Why it matters
-        Programs look there first. Some then fail to compile or to load, some fall back to another
-        copy, of another version, without a word.
+        Programs look there first. Some then fail to compile or load, others silently use another copy
+        of another version.
 
     How to fix
         Correct the path, or unset the variable.
@@ -109,7 +112,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
         Python, environment variables: https://docs.python.org/3/using/cmdline.html
     """
-    found = [each for variable in of_everything(facts) if (each := _lost(variable, facts))]
+    found = [each for variable in of_everything(facts) if (each := _missing_path(variable, facts))]
     once = list({each.variable.name: each for each in found}.values())
     if not once:
         return None
@@ -117,7 +120,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     worst: Status = "warn" if any(each.variable.row.weight == "warn" for each in once) else "note"
     return Outcome(
         status=worst,
-        title=titled("", names, _verb(names, " leads", " lead") + " nowhere"),
+        title=titled("", names, _verb(names, " names a missing path", " name missing paths")),
         message=_sentences(once),
         evidence=tuple(as_set(each.variable) for each in once[:_SHOWN]),
         decided_by="declared",
@@ -126,63 +129,60 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     )
 
 
-def _lost(variable: SetVariable, facts: Facts) -> Fault | None:
-    """A path that leads nowhere, unless a rule about the framework that it stops says so."""
+def _missing_path(variable: SetVariable, facts: Facts) -> Fault | None:
+    """A path that does not exist, unless it stops a framework, whose rule reports it."""
     row = variable.row
-    if row.invalid != "ignored" and any(reads(row, each.name) for each in _found(facts)):
+    frameworks = of(facts.environment) if facts.environment else ()
+    if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
         return None
     found = fault(variable, facts)
     return found if found and (row.leads_to or any(option.leads_to for option in row.options)) else None
 
 
-def _found(facts: Facts) -> tuple[Framework, ...]:
-    return of(facts.environment) if facts.environment else ()
-
-
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_costs_speed(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable makes programs slower.
+    """An environment variable slows programs down.
 
     What it checks
-        The variables of the driver, CUDA's libraries and the frameworks here, against what is known of
-        their values: debug switches, disabled caches and transports, serialized launches. Variables
-        about several GPUs count only where several are visible.
+        Checks the variables of the driver, the CUDA libraries and the installed frameworks for values
+        with a known cost: debug switches, disabled caches and transports, serialized launches.
+        Multi-GPU variables count only if several GPUs are visible.
 
     Why it matters
-        Such a variable is often left over from debugging. Everything works, only slower, and nothing
-        says so.
+        Such a variable is often left over from debugging. Everything works, but slower, and nothing
+        reports it.
 
     How to fix
-        Unset it, unless it is meant.
+        Unset it, unless it is intended.
 
     Sources
         CUDA environment variables:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
         NCCL, environment variables: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
     """
-    return _told(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
+    return _with_effects(facts, ("speed", "memory", "output"), (" can slow programs down",) * 2)
 
 
 @rule(layer="library", scope="env", arises=_any_is_set)
 def variable_changes_results(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """An environment variable changes what programs compute.
+    """An environment variable changes numerical results.
 
     What it checks
-        The variables of the driver, CUDA's libraries and the frameworks here, against what is known of
-        their values: another precision of matrix products, checks that are switched off.
+        Checks the variables of the driver, the CUDA libraries and the installed frameworks for values
+        that change results: a different precision of matrix products, checks that are switched off.
 
     Why it matters
-        Results differ from those of the same program elsewhere, and no error is raised.
+        Results differ from those of the same program elsewhere, without any error.
 
     How to fix
-        Unset it, unless it is meant.
+        Unset it, unless it is intended.
 
     Sources
         CUDA environment variables:
             https://docs.nvidia.com/cuda/cuda-programming-guide/05-appendices/environment-variables.html
     """
-    return _told(
-        facts, ("precision", "correctness"), (" changes what programs compute", " change what programs compute")
+    return _with_effects(
+        facts, ("precision", "correctness"), (" changes numerical results", " change numerical results")
     )
 
 
@@ -190,7 +190,7 @@ def _verb(names: Sequence[str], one: str, several: str) -> str:
     return one if len(set(names)) == 1 else several
 
 
-def _told(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> Outcome | None:
+def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> Outcome | None:
     pairs = [(each, effect) for each in of_everything(facts) for effect in effects(each.row, each.value, kinds)]
     found = list({(each.name, effect.text): (each, effect) for each, effect in pairs}.values())
     found.sort(key=lambda pair: pair[1].status != "warn")
@@ -202,13 +202,9 @@ def _told(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> Outcome 
     return Outcome(
         status=status,
         title=titled("", names, _verb(names, *does)),
-        message=" ".join(dict.fromkeys(_sentence(each, effect) for each, effect in found)),
+        message=" ".join(f"{each.name}={shown(each.value)}: {effect.text}." for each, effect in found),
         evidence=tuple(as_set(each) for each, _ in found[:_SHOWN]),
         decided_by="declared",
         sources=facts.tables.cite(*(each.row for each, _ in found)),
         fixes=unset(worst) if status == "warn" else (),
     )
-
-
-def _sentence(variable: SetVariable, effect: VariableEffect) -> str:
-    return f"{variable.name}={shown(variable.value)}: {effect.text}."

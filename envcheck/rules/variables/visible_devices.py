@@ -1,4 +1,4 @@
-"""Which GPUs a program sees: the variables that choose them, and what CUDA enumerates."""
+"""Which GPUs a program sees: the variables that select them, and what CUDA enumerates."""
 
 from __future__ import annotations
 
@@ -18,21 +18,17 @@ from envcheck.rules.facts.machine import (
 )
 from envcheck.rules.fixes.driver import read_kernel_log
 from envcheck.rules.messages.driver import naming, shown
-from envcheck.rules.variables.values import that_stop_cuda
+from envcheck.rules.variables.values import failed_start, that_stop_cuda
 from envcheck.snapshot import Gpu, Snapshot
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 INJECTED = "NVIDIA_VISIBLE_DEVICES"
 
 _IN_WSL = doubted_inside_wsl(
-    "CUDA finds no device inside WSL: this has several causes",
-    "Another libcuda than the one in /usr/lib/wsl/lib may be loaded, Windows may not pass the GPU through, or a "
-    "variable may hide it; what nvidia-smi says there, and which libcuda.so.1 the loader finds, would tell.",
+    "CUDA finds no device inside WSL: several causes are possible",
+    "A libcuda outside /usr/lib/wsl/lib may be loaded, Windows may not pass the GPU through, or a variable may hide "
+    "it. Add what nvidia-smi prints there, and which libcuda.so.1 the loader finds.",
 )
-
-
-def _driver_is_fine(_subject: Snapshot, facts: Facts) -> bool:
-    return (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus)
 
 
 def _prohibited(facts: Facts) -> bool:
@@ -41,11 +37,15 @@ def _prohibited(facts: Facts) -> bool:
 
 def _show_again(facts: Facts) -> tuple[Fix, ...]:
     value = facts.variable(VISIBLE)
-    unset = unset_visible(facts, f"Unset {VISIBLE}, or name GPUs that exist; in a batch job, ask the scheduler for one")
+    unset = unset_visible(
+        facts, f"Unset {VISIBLE}, or name GPUs that exist; in a batch job, request one from the scheduler"
+    )
     if value is not None and hides_all(value):
         return (unset,)
     if any(node.openable is False for node in gpu_nodes(facts) or ()):
-        return (Fix(text="Let this user open the device nodes: by group, or through the job scheduler", who="root"),)
+        return (
+            Fix(text="Grant this user access to the device nodes: by group, or through the job scheduler", who="root"),
+        )
     if _prohibited(facts):
         return (Fix(text="Set the compute mode to default", command=("sudo", "nvidia-smi", "-c", "0"), who="root"),)
     return (unset, read_kernel_log()) if value is not None else (read_kernel_log(),)
@@ -55,7 +55,7 @@ def _show_again(facts: Facts) -> tuple[Fix, ...]:
     layer="container",
     scope="container",
     needs=("driver.cuda_init",),
-    arises=_driver_is_fine,
+    arises=lambda _subject, facts: (nvml_answers(facts) or cuda_answers(facts)) and bool(facts.own_gpus),
     remedy=_show_again,
     doubt=_IN_WSL,
     explains=("gpu-init-failed",),
@@ -64,18 +64,18 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """CUDA sees no GPU, although the driver works.
 
     What it checks
-        Whether CUDA enumerates at least one device under the present variables, on a machine whose
-        driver answers and that has a GPU. A text from inside WSL that only says that there is no
-        device leaves this open: there it has other causes too.
+        Checks that CUDA enumerates at least one device with the current variables, on a machine with a
+        GPU and a working driver. Text from inside WSL that only reports no device does not decide this:
+        it has other causes there too.
 
     Why it matters
-        A program sees the GPUs that CUDA_VISIBLE_DEVICES leaves it. When it is empty or -1, or its
-        first entry does not exist, there is none, and frameworks say that no CUDA GPU is available.
+        A program sees only the GPUs that CUDA_VISIBLE_DEVICES selects. If it is empty, -1, or begins
+        with an entry that does not exist, frameworks report that no CUDA GPU is available.
 
     How to fix
-        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist (`nvidia-smi -L` lists them). In a batch
-        job the scheduler sets it: ask for a GPU. Otherwise look at who may open /dev/nvidia*, and at
-        the GPUs' compute mode.
+        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist (`nvidia-smi -L` lists them). In a batch job
+        the scheduler sets it: request a GPU. Otherwise check the permissions of /dev/nvidia* and the
+        GPUs' compute mode.
 
     Sources
         CUDA environment variables:
@@ -102,13 +102,13 @@ def no_gpu_visible(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _why(facts: Facts, value: str | None) -> str:
     if value is not None and hides_all(value):
-        return f"{VISIBLE} is {value!r}: no GPU is left to programs started here."
+        return f"{VISIBLE} is {value!r}: programs started here see no GPU."
     closed = [node.path for node in gpu_nodes(facts) or () if node.openable is False]
     if closed:
-        return f"This user may not open {', '.join(closed)}."
+        return f"This user has no permission to open {', '.join(closed)}."
     if _prohibited(facts):
         return "The compute mode of every GPU is prohibited."
-    return "The driver answers, but CUDA enumerates no device."
+    return "The driver works, but CUDA enumerates no device."
 
 
 def as_set(name: str, value: str) -> Evidence:
@@ -116,25 +116,26 @@ def as_set(name: str, value: str) -> Evidence:
     return Evidence(what=name, value=value or "(empty)", source="environment")
 
 
-_UNSET = "The list comes from the job scheduler: without it, this program may take GPUs of other jobs"
-_BATCH_JOB = ("SLURM_", "PBS_", "LSB_")
+def in_batch_job(facts: Facts) -> bool:
+    """Whether a job scheduler assigns the GPUs."""
+    variables = facts.snapshot.variables
+    return any(name.startswith(("SLURM_", "PBS_", "LSB_")) for name in (variables.values if variables else ()))
 
 
 def unset_visible(facts: Facts, text: str = f"Unset {VISIBLE}: programs then see every GPU") -> Fix:
-    """Start a program without the list; what that risks inside a batch job is said."""
-    variables = facts.snapshot.variables
-    rationed = any(name.startswith(_BATCH_JOB) for name in (variables.values if variables else ()))
-    return Fix(text=text, command=("env", "-u", VISIBLE, "python"), risk=_UNSET if rationed else "")
+    """Start a program without the list, with the risk of that inside a batch job."""
+    risk = "The job scheduler sets the list: without it, this program may use GPUs of other jobs"
+    return Fix(text=text, command=("env", "-u", VISIBLE, "python"), risk=risk if in_batch_job(facts) else "")
 
 
 def _name_others(facts: Facts) -> tuple[Fix, ...]:
     value = facts.variable(VISIBLE)
-    listing = Fix(text="List the GPUs that exist, with indices and UUIDs", command=("nvidia-smi", "-L"))
+    listing = Fix(text="List the GPUs with indices and UUIDs", command=("nvidia-smi", "-L"))
     return (*((unset_visible(facts),) if value is not None else ()), listing)
 
 
 def _chooses_gpus(_subject: Snapshot, facts: Facts) -> bool:
-    """Whether a variable chooses among GPUs, on a machine that may have some."""
+    """Whether a variable selects GPUs, on a machine that may have some."""
     value = facts.variable(VISIBLE)
     chosen = value is not None and not hides_all(value) and may_have_gpus(facts)
     return chosen or (_injected(facts) is not None and bool(_listed(facts)))
@@ -152,24 +153,24 @@ _NO_DEVICE = 100
     explains=("gpu-init-failed", "no-gpu-visible"),
 )
 def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
-    """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot show.
+    """CUDA_VISIBLE_DEVICES selects a GPU that CUDA cannot use.
 
     What it checks
-        Every entry of CUDA_VISIBLE_DEVICES (an index, a UUID or its beginning, a MIG device) and
-        every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists: that each exists,
-        that none is named twice, that indices and UUIDs are not mixed, that the beginning of a UUID
-        fits one GPU only, that MIG devices are named only where MIG is on, that entries are separated
-        by commas. Choosing some of the GPUs is normal and passes.
+        Checks every entry of CUDA_VISIBLE_DEVICES (an index, a UUID or its prefix, a MIG device) and
+        every UUID in NVIDIA_VISIBLE_DEVICES against the GPUs that the driver lists: each exists, none
+        is repeated, indices and UUIDs are not mixed, a UUID prefix matches one GPU, MIG devices are
+        named only with MIG on, commas separate the entries. Selecting some of the GPUs is normal and
+        passes.
 
     Why it matters
-        CUDA ignores the first entry that it cannot use and all that follow it, so programs see fewer
-        GPUs than were named, or none (cuInit then fails with 100). A GPU that is named twice makes
-        cuInit fail with 101 (invalid device). The GPUs and their driver are healthy.
+        CUDA ignores the first entry that it cannot use and all that follow, so programs see fewer GPUs
+        than listed, or none (cuInit then fails with 100). A repeated GPU makes cuInit fail with 101
+        (invalid device). The GPUs and their driver are healthy.
 
     How to fix
-        Unset CUDA_VISIBLE_DEVICES, or name GPUs that exist, each once, all by index or all by UUID:
-        `nvidia-smi -L` lists them. In a container indices start at 0 again, so an index of the host
-        may not exist. Words such as `all` belong to NVIDIA_VISIBLE_DEVICES.
+        Unset CUDA_VISIBLE_DEVICES, or name existing GPUs, each once, all by index or all by UUID:
+        `nvidia-smi -L` lists them. In a container, indices start at 0 again, so a host index may not
+        exist. Words such as `all` belong in NVIDIA_VISIBLE_DEVICES.
 
     Sources
         CUDA environment variables:
@@ -180,10 +181,10 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     if value is None or hides_all(value):
         return _injected_wrongly(facts, gpus)
     reading, driver = read_visible(value, gpus or None), driver_of(facts)
-    failed = next((call for call in (driver.cuda_init, driver.cuda_device_count) if call and call.code != 0), None)
+    failed = failed_start(facts)
     problem = reading.problem
     if failed is None and problem is not None and (driver.cuda_devices or 0) > reading.visible:
-        problem = None  # CUDA was seen to accept it
+        problem = None  # CUDA accepts it
     refused = failed is not None and failed.code == _INVALID_DEVICE and not (problem is None and that_stop_cuda(facts))
     if problem is None and not refused:
         empty = failed is not None and failed.code == _NO_DEVICE
@@ -191,7 +192,9 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     lost = refused or reading.visible == 0 or bool(failed and failed.code == _NO_DEVICE)
     return Outcome(
         status="fail" if lost else "warn",
-        title=_title(value, problem),
+        title=_TITLES[problem.kind].format(variable=VISIBLE, text=problem.text)
+        if problem
+        else f"CUDA refuses {VISIBLE}={value}",
         message=_effect(problem, reading, refused=refused),
         evidence=(
             as_set(VISIBLE, value),
@@ -206,32 +209,26 @@ def gpu_hidden(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 _TITLES: dict[Kind, str] = {
     "twice": "{variable} names the same GPU twice: {text}",
     "mixed": "{variable} mixes indices and UUIDs",
-    "ambiguous": "{variable}: {text} fits several GPUs",
-    "mig-off": "{variable} names a MIG device, and MIG is off",
+    "ambiguous": "{variable}: {text} matches several GPUs",
+    "mig-off": "{variable} names a MIG device, but MIG is off",
     "misread": "{variable}: CUDA reads only the number in {text}",
     "absent": "{variable} names a GPU that does not exist: {text}",
-    "word": "{variable}: CUDA takes {text} for neither index nor UUID",
+    "word": "{variable}: {text} is neither an index nor a UUID",
     "blank": "{variable} has an empty entry",
 }
 
 
-def _title(value: str, problem: Entry | None) -> str:
-    if problem is None:
-        return f"CUDA refuses {VISIBLE}={value}"
-    return _TITLES[problem.kind].format(variable=VISIBLE, text=problem.text)
-
-
 def _effect(problem: Entry | None, reading: Reading, *, refused: bool) -> str:
     if refused or reading.refused:
-        return "CUDA refuses the whole list: cuInit fails with 101 (invalid device), though the GPUs are healthy."
+        return "CUDA refuses the whole list: cuInit fails with 101 (invalid device), but the GPUs are healthy."
     left = plural(reading.visible, "GPU") if reading.visible else "none"
     if problem is not None and problem.kind == "misread":
-        return f"Entries are separated by commas, and CUDA ignores what follows the number; visible: {left}."
-    return f"CUDA ignores this entry and all that follow; visible: {left}."
+        return f"Commas separate the entries, and CUDA ignores what follows the number. Visible: {left}."
+    return f"CUDA ignores this entry and all that follow. Visible: {left}."
 
 
 def _corrected(problem: Entry | None, reading: Reading) -> tuple[Fix, ...]:
-    """The same list with each GPU once, where only repetitions are wrong."""
+    """The list with each GPU once, if only repetitions are wrong."""
     if problem is None or any(entry.kind not in ("gpu", "twice") for entry in reading.entries):
         return ()
     once = ",".join(entry.text for entry in reading.entries if entry.kind == "gpu")
@@ -244,7 +241,7 @@ _PLAIN_LIST = re.compile(r"[0-9A-Za-z,/-]+")
 
 
 def _listed(facts: Facts) -> tuple[Gpu, ...]:
-    """The GPUs that NVML lists; none where it was not asked, or did not answer."""
+    """The GPUs that NVML lists; none if it did not answer."""
     return tuple(gpu for gpu in facts.own_gpus if gpu.index is not None) if nvml_answers(facts) else ()
 
 
@@ -254,15 +251,15 @@ def _injected(facts: Facts) -> str | None:
 
 
 def _injected_wrongly(facts: Facts, gpus: tuple[Gpu, ...]) -> Outcome | None:
-    """A UUID that the container was asked to have, and does not."""
+    """A UUID that the container requests and does not have."""
     asked = [text.strip() for text in (_injected(facts) or "").split(",") if text.strip().startswith("GPU-")]
     absent = [text for text in asked if read_visible(text, gpus).problem]
     if not absent:
         return None
     return Outcome(
         status="warn",
-        title=f"{INJECTED} names a GPU that is not here",
-        message=f"{', '.join(absent)} was asked for, and the driver does not list it.",
+        title=f"{INJECTED} names a GPU that does not exist",
+        message=f"{', '.join(absent)} was requested, but the driver does not list it.",
         evidence=(as_set(INJECTED, facts.variable(INJECTED) or ""),),
         fixes=(Fix(text="Start the container with GPUs that exist on the host"),),
     )

@@ -79,7 +79,7 @@ def test_a_stub_anywhere_is_named_before_the_machine() -> None:
     assert cause(snapshot) == "driver-library-unusable"
     check = check_of("driver-library-unusable", snapshot)
     assert "link-time stub" in check.title
-    assert "LD_LIBRARY_PATH leads" in check.message
+    assert "LD_LIBRARY_PATH selects" in check.message
     assert [fix.command for fix in check.fixes] == [("env", "-u", "LD_LIBRARY_PATH", "python")]
 
 

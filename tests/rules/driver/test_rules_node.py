@@ -255,7 +255,7 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
 
 def test_the_titles() -> None:
     assert check_of("no-nvidia-gpu", eight()).title == "8 x NVIDIA H200"
-    assert check_of("gpu-init-failed", machine()).title == "550.54.14, speaks CUDA 12.4; cuInit ok"
+    assert check_of("gpu-init-failed", machine()).title == "550.54.14, supports up to CUDA 12.4; cuInit ok"
     assert check_of("driver-not-loaded", machine()).title == "Kernel module 550.54.14 loaded (open)"
     failed = machine(driver=driver(cuda_init=answered("cuInit", 999, "CUDA_ERROR_UNKNOWN")))
     assert check_of("gpu-init-failed", failed).title == "cuInit fails: 999 CUDA_ERROR_UNKNOWN"
@@ -265,7 +265,7 @@ def test_the_titles() -> None:
     ("hint", "snapshot"),
     [
         ("nvidia_uvm module is not loaded", machine(kernel=kernel(nvidia__uvm_loaded=False))),
-        ("may not open /dev/nvidia0", machine(kernel=kernel(device_nodes=nodes(0, openable=False)))),
+        ("no permission to open /dev/nvidia0", machine(kernel=kernel(device_nodes=nodes(0, openable=False)))),
     ],
 )
 def test_an_unexplained_answer_comes_with_what_commonly_lies_behind_it(hint: str, snapshot: Snapshot) -> None:
@@ -300,7 +300,7 @@ def test_a_forbidden_module_is_named_with_its_file() -> None:
     snapshot = not_loaded(kernel=unloaded(nvidia__blacklisted_by="/etc/modprobe.d/no-nvidia.conf"))
     found = check_of("driver-not-loaded", snapshot)
     assert "/etc/modprobe.d/no-nvidia.conf" in found.fixes[0].text
-    assert ("loading forbidden by", "/etc/modprobe.d/no-nvidia.conf") in [
+    assert ("loading blocked by", "/etc/modprobe.d/no-nvidia.conf") in [
         (each.what, each.value) for each in found.evidence
     ]
 

@@ -13,7 +13,7 @@ import pytest
 import envcheck.rules
 import probes
 from envcheck.compat.load import tables
-from envcheck.rules.api import Rule, never
+from envcheck.rules.api import EVERYTHING, Rule, never
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.needs import _OWN_SECTION, _covers
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
@@ -122,14 +122,14 @@ def test_a_probe_fills_every_need(rule: Rule) -> None:
 
 @by_rule
 def test_what_is_explained_exists(rule: Rule) -> None:
-    assert {*rule.explains, *rule.explains_failing, *rule.told_by} <= NAMES
+    assert {*rule.explains, *rule.explains_failing, *rule.told_by, *rule.yields_to} <= {*NAMES, *EVERYTHING}
 
 
 def consequences(rule: Rule) -> set[str]:
     """The rules whose findings its own may explain, by any of the ways."""
     told = {other.name for other in RULES if rule.name in other.told_by}
-    others = NAMES - {rule.name} if rule.explains_all else set()
-    return {*rule.explains, *rule.explains_failing, *told, *others}
+    others = NAMES - {rule.name} if rule.explains == EVERYTHING else set()
+    return ({*rule.explains, *rule.explains_failing, *told} - {*EVERYTHING}) | others
 
 
 def test_explanations_have_no_circle() -> None:
@@ -172,9 +172,9 @@ def test_every_answer_of_the_driver_is_explained_by_a_rule() -> None:
 
 
 def test_error_lines_name_rules_and_rules_that_never_arise_have_one() -> None:
-    named = {row.problem for row in tables().errors}
-    assert named <= NAMES
-    assert {rule.name for rule in RULES if rule.arises is never} <= named
+    assert {row.problem for row in tables().errors} <= NAMES
+    assert sum(len(rule.says) for rule in RULES) == len(tables().errors)
+    assert all(rule.says for rule in RULES if rule.arises is never)
 
 
 def test_no_module_lists_error_lines_or_statuses_of_the_driver() -> None:

@@ -206,13 +206,13 @@ def test_rule(rule: str, case: str, snapshot: Snapshot, expected: tuple[str, ...
         (
             "row-remap-pending",
             machine(h200(row_remap__pending=True)),
-            "GPU 0 (NVIDIA H200): row remapping waits for a reset",
+            "GPU 0 (NVIDIA H200): row remapping pending until a reset",
         ),
         ("row-remap-failed", machine(h200(row_remap__failed=True)), "GPU 0 (NVIDIA H200): row remapping has failed"),
         (
             "power-throttled",
             machine(h200(power__limit=400.0)),
-            "GPU 0 (NVIDIA H200): power limit set at 400 W of 700 W by default",
+            "GPU 0 (NVIDIA H200): power limit set at 400 W (default 700 W)",
         ),
         ("pcie-link-degraded", machine(h200(pcie__width=8)), "GPU 0 (NVIDIA H200): PCIe link at 8 of 16 lanes"),
         ("nvlink-down", machine(h200(nvlinks=links(inactive=(5,)))), "GPU 0 (NVIDIA H200): 17 of 18 NVLinks active"),
@@ -224,7 +224,7 @@ def test_titles_say_which_gpu_and_how_much(rule: str, snapshot: Snapshot, title:
 
 def test_heat_without_reasons_is_judged_by_what_was_pasted() -> None:
     found = check_of("thermal-throttled", at(56.0))
-    assert found.title == "GPU 0 (NVIDIA GeForce RTX 3050) is at its limit of 57 °C"
+    assert found.title == "GPU 0 (NVIDIA GeForce RTX 3050) is at its temperature limit of 57 °C"
     assert (found.decided_by, found.confidence) == ("declared", "medium")
     assert [each.value for each in found.evidence] == ["56.0", "57.0", "97.0"]
 

@@ -76,7 +76,7 @@ def test_what_is_too_slow_warns_and_what_is_far_too_slow_fails(found: Measuremen
     check = speed(found)
     assert check.status == status
     assert "only" in check.title
-    assert "sound GPUs reach" in check.message
+    assert "healthy GPUs reach" in check.message
     assert len(check.title) <= 80
 
 
@@ -148,10 +148,10 @@ def test_a_figure_of_an_unknown_gpu_is_nobodys() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"throttle": {"sw_thermal_slowdown": 0.5}}, "because it was hot"),
-        ({"throttle": {"hw_thermal_slowdown": 0.5}}, "too hot (hardware)"),
+        ({"throttle": {"sw_thermal_slowdown": 0.5}}, "thermal throttling by the driver"),
+        ({"throttle": {"hw_thermal_slowdown": 0.5}}, "thermal throttling by the hardware"),
         ({"throttle": {"hw_power_brake_slowdown": 0.2}}, "power supply"),
-        ({"throttle": {"hw_slowdown": 0.2}}, "the hardware slowed"),
+        ({"throttle": {"hw_slowdown": 0.2}}, "the hardware lowered the clocks"),
         ({"throttle": {"applications_clocks_setting": 1.0}}, "application clocks"),
         ({"power_limit": 400.0}, "power limit is 400 W, below the default of 700 W"),
     ],
@@ -165,7 +165,7 @@ def test_the_cause_is_named(changes: dict[str, Any], words: str) -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"throttle": {"sw_power_cap": 1.0}}, {"throttle": {"hw_slowdown": 0.01}}])
 def test_a_power_cap_at_the_default_limit_is_no_cause(changes: dict[str, Any]) -> None:
-    assert speed(gemm(value=300e12, conditions=conditions(**changes))).message.endswith("NVML names no cause.")
+    assert speed(gemm(value=300e12, conditions=conditions(**changes))).message.endswith("NVML reports no cause.")
 
 
 def test_a_sustained_run_at_the_power_cap_is_held_to_its_own_clock() -> None:
@@ -217,13 +217,13 @@ def test_a_sustained_product_that_nobody_measured_is_held_to_a_floor() -> None:
 def test_the_share_is_split_in_words() -> None:
     slowed = conditions(sm_clock=span(990e6, 990e6, 1980e6), throttle={"sw_thermal_slowdown": 0.9})
     message = speed(gemm(value=400e12, conditions=slowed)).message
-    assert "75% of what its clock allowed, and the clock was 50% of the data sheet's" in message
+    assert "75% of what its clock allows, at 50% of the data sheet's clock" in message
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"pcie_width": 4}, "runs with 4 of 16 lanes"),
+        ({"pcie_width": 4}, "has 4 of 16 lanes"),
         ({"pcie_generation": 3}, "stayed at generation 3 of 5 under load"),
     ],
 )
@@ -246,7 +246,7 @@ def test_a_right_result_passes_and_a_wrong_one_fails() -> None:
     check = check_of("wrong-result", measured(gemm(verification=wrong(3))))
     assert (check.status, check.action) == ("fail", "drain")
     assert "3 of 1,024 checked elements are wrong" in check.message
-    assert [item.value for item in check.evidence if item.what == "greatest error"] == ["0.5, tolerated 2e-05"]
+    assert [item.value for item in check.evidence if item.what == "largest error"] == ["0.5, tolerated 2e-05"]
 
 
 def test_a_wrong_result_fails_whatever_else_ran_on_the_gpu() -> None:

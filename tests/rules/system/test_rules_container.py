@@ -145,7 +145,10 @@ def test_how_many_are_visible() -> None:
     ("reason", "snapshot"),
     [
         ("CUDA_VISIBLE_DEVICES is '-1'", choosing("-1", devices=0)),
-        ("may not open /dev/nvidia0", machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False)))),
+        (
+            "no permission to open /dev/nvidia0",
+            machine(driver=HIDDEN, kernel=kernel(device_nodes=nodes(0, openable=False))),
+        ),
         ("compute mode of every GPU is prohibited", machine(h200(compute_mode="prohibited"), driver=HIDDEN)),
         ("enumerates no device", machine(driver=HIDDEN)),
     ],
@@ -198,10 +201,10 @@ def refusing(value: str, **changes: Any) -> Snapshot:
         (f"{h200(1).uuid},{str(h200(1).uuid)[:14]}", TWICE + str(h200(1).uuid)[:14]),
         (f"0,{h200(1).uuid}", MIXED),
         (f"{h200(1).uuid},0", MIXED),
-        ("GPU-0e1535", "GPU-0e1535 fits several GPUs"),
-        ("GPU-", "GPU- fits several GPUs"),
-        ("MIG-GPU-0e153500-8466-b46e-c83c-8251dbfbcacd/1/0", "names a MIG device, and MIG is off"),
-        ("MIG-22a6efe5-9c0a-5cfc-b2d3-7e4a80b3b4cf", "names a MIG device, and MIG is off"),
+        ("GPU-0e1535", "GPU-0e1535 matches several GPUs"),
+        ("GPU-", "GPU- matches several GPUs"),
+        ("MIG-GPU-0e153500-8466-b46e-c83c-8251dbfbcacd/1/0", "names a MIG device, but MIG is off"),
+        ("MIG-22a6efe5-9c0a-5cfc-b2d3-7e4a80b3b4cf", "names a MIG device, but MIG is off"),
         ("1;2", "CUDA reads only the number in 1;2"),
         ("3,4", "CUDA refuses CUDA_VISIBLE_DEVICES=3,4"),
     ]

@@ -172,7 +172,7 @@ def test_the_image_explains_the_mismatch_and_names_the_file() -> None:
     assert cause(THEIRS_FIRST) == "driver-libraries-in-image"
     assert check_of("driver-library-mismatch", THEIRS_FIRST).explained_by == "driver-libraries-in-image@machine"
     found = check_of("driver-libraries-in-image", THEIRS_FIRST)
-    assert found.title == f"The image holds driver libraries of {OLDER}"
+    assert found.title == f"The image contains driver libraries of version {OLDER}"
     assert any(each.value.startswith(f"{FOLDER}/libcuda.so.{OLDER}") for each in found.evidence)
     assert found.fixes[0].command == ("dpkg", "-S", f"{FOLDER}/libcuda.so.{OLDER}")
 
@@ -194,7 +194,7 @@ UTILITY = machine(
 def test_a_container_for_utilities_alone_is_told_how_to_get_cuda() -> None:
     found = check_of("container-without-gpu", UTILITY)
     assert found.status == "fail"
-    assert found.title == "The container was given the driver's utilities, but not CUDA"
+    assert found.title == "The container has the driver's utilities, but not CUDA"
     assert ("NVIDIA_DRIVER_CAPABILITIES", "utility") in [(each.what, each.value) for each in found.evidence]
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in found.fixes[0].text
     assert cause(UTILITY) == "container-without-gpu"
@@ -300,7 +300,7 @@ def test_what_shadows_windows_libcuda_is_named_and_explains_the_rest() -> None:
 def test_a_folder_of_the_variable_is_taken_out_of_it() -> None:
     odd = but(LINUX_LIBCUDA, found_as=("/opt/old/libcuda.so.1",))
     snapshot = but(wsl(odd, WINDOWS_LIBCUDA, works=False), variables=variables(LD_LIBRARY_PATH="/opt/old:/x"))
-    assert "Take /opt/old out of LD_LIBRARY_PATH" in check_of("wsl-libcuda-shadowed", snapshot).fixes[0].text
+    assert "Remove /opt/old from LD_LIBRARY_PATH" in check_of("wsl-libcuda-shadowed", snapshot).fixes[0].text
 
 
 CASES: list[Case] = [*HOSTS, *IMAGES, *IN_WSL]

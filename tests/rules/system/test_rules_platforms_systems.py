@@ -214,7 +214,7 @@ ON_JETSON: list[Case] = [
 
 def test_an_image_of_another_branch_is_the_cause() -> None:
     found = check_of("jetpack-mismatch", jetson(image("36.4.0")))
-    assert found.title == "The image was made for L4T 36.4.0, the Jetson has 32.7.4"
+    assert found.title == "The image is built for L4T 36.4.0, the Jetson has 32.7.4"
     assert "32.7.4" in found.fixes[0].text
 
 
@@ -227,9 +227,9 @@ def test_the_missing_library_is_quoted_with_what_this_jetpack_has() -> None:
 
 def test_a_container_without_the_chips_devices_says_so() -> None:
     bare = jetson(BOXED_JETSON, driver=SILENT, kernel=kernel(0, device_nodes=()))
-    assert "no device of the chip" in check_of("jetson-libraries-not-mounted", bare).message
+    assert "the chip has no device node" in check_of("jetson-libraries-not-mounted", bare).message
     with_chip = jetson(BOXED_JETSON, driver=SILENT, kernel=kernel(0, device_nodes=(CHIP,)))
-    assert "no device of the chip" not in check_of("jetson-libraries-not-mounted", with_chip).message
+    assert "the chip has no device node" not in check_of("jetson-libraries-not-mounted", with_chip).message
     assert cause(bare) == "jetson-libraries-not-mounted"
 
 
