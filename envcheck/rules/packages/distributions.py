@@ -113,9 +113,10 @@ def _not_as_installed(
     told = [package.told for package in packages[:_SHOWN]]
     told += [f"{finding.evidence.what}: {finding.evidence.value}" for finding in others[:_SHOWN]]
     evidence = [each for package in packages for each in package.evidence]
-    fixes = reinstall(environment, [package.distribution for package in (fatal or packages)[:_SHOWN]])
-    if fatal and len(fatal) < len(packages):
-        fixes += reinstall(environment, [package.distribution for package in packages[len(fatal) :][:_SHOWN]])
+    twice = {finding.what for finding in others if finding.before}  # installed again by the steps of that finding
+    groups = (fatal, packages[len(fatal) :]) if fatal else (packages,)
+    single = [[each.distribution for each in group if each.distribution.name not in twice] for group in groups]
+    fixes = tuple(fix for group in single for fix in reinstall(environment, group[:_SHOWN]))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
     if links:  # pip takes them for nothing, and then writes through them
         fixes = in_steps((Fix(text="Delete the links that lead nowhere", command=("rm", "--", *links)), *fixes))
@@ -187,7 +188,10 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
         if len(records) > 1:
             versions = " and ".join(record.version for record in records)
             evidence = Evidence(what=f"{name} is there twice", value=versions, source=f"file {folder}")
-            again = _install_again(environment, records[-1])
+            looked = [each for each in (environment.shipped, environment.verified) if each]
+            differ = {(file.package, file.version) for each in looked for file in each.damaged}
+            whole = [record for record in records if (name, record.version) not in differ]
+            again = _install_again(environment, (whole or records)[-1])
             yield _Finding(name, evidence, again, _removals(environment, records) if again.changes else ())
 
 
