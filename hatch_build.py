@@ -1,4 +1,6 @@
-"""Build steps of the wheel: the compatibility matrix as one JSON file, and GPU code for machines without NVRTC."""
+"""Build steps of the wheel: the folders that lie beside the package, the compatibility matrix as one JSON file, and GPU
+code for machines without NVRTC.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ REQUIRE = "ENVCHECK_REQUIRE_PREPARED"
 
 
 class WheelSteps(BuildHookInterface[Any]):
-    """Puts what is made into a wheel; an editable installation reads the sources."""
+    """Puts what is made into a wheel. An editable installation gets no copy of anything and reads the checkout, so that
+    nothing in it is ever stale.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or version == "editable":
@@ -33,7 +37,8 @@ class WheelSteps(BuildHookInterface[Any]):
             sys.path.remove(self.root)
         if prepared.lacking:
             self.tell(prepared.lacking)
-        build_data["force_include"].update({**matrix, **prepared.files})
+        folders = {str(Path(self.root, name)): f"envcheck/{name}" for name in ("matrix", "probes")}
+        build_data["force_include"].update({**folders, **matrix, **prepared.files})
 
     def tell(self, lacking: list[str]) -> None:
         """Say what prepared code the wheel lacks; end the build where it must not."""

@@ -21,7 +21,7 @@ from typing import Literal
 import msgspec
 
 from envcheck.checks import Check, Scope
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.errors import UsageError
 from envcheck.importers import read_text
@@ -80,10 +80,10 @@ def has_rule(outcome: Outcome) -> bool:
 def judge(text: str) -> tuple[Snapshot | None, tuple[Check, ...]]:
     """The facts and checks of a text; no facts where nothing in it was recognised."""
     try:
-        snapshot = complete(read_text(text), tables())
+        snapshot = complete(read_text(text), load_matrix())
     except UsageError:
         return None, ()
-    return snapshot, evaluate(snapshot, tables(), all_rules(), SCOPES)
+    return snapshot, evaluate(snapshot, load_matrix(), all_rules(), SCOPES)
 
 
 def assess(case: Case) -> Outcome:

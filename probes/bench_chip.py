@@ -8,7 +8,8 @@ from functools import cache, partial
 from .bench.caches import Caches
 from .bench.compute import TENSOR, VECTOR, and_wait, fma, in_graph, mma
 from .bench.measurement import Bench, Measure, on_gpu
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Caches, latencies and instructions",
@@ -21,13 +22,13 @@ PROBE = {
 }
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Measure what ``--full`` comprises beyond memory, products and links."""
-    asked = request["bench"]
+    asked = tree.request["bench"]
     if not asked.get("full") and not asked.get("only"):
         out.absent("measured with --full")
         return
-    on_gpu(request, out, _measures)
+    on_gpu(tree, out, _measures)
 
 
 def _measures(bench: Bench) -> dict[str, Measure]:

@@ -16,7 +16,8 @@ from .bench.device import Unavailable
 from .bench.kernels import Kernel, Module, number, pointer
 from .bench.measurement import Bench, Fields, Measure, Plan, on_gpu, timed
 from .bench.verify import Operands, all_elements, drawn_elements
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Matrix products (cuBLASLt)",
@@ -48,9 +49,9 @@ FINALISTS = 2
 """Proposals that are tried a second time, with more rest: the first round is as much about heat as about them."""
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Measure each precision, with the fastest of the algorithms that cuBLASLt proposes."""
-    on_gpu(request, out, _measures)
+    on_gpu(tree, out, _measures)
 
 
 def _measures(bench: Bench) -> dict[str, Measure]:

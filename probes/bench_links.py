@@ -14,7 +14,8 @@ from .bench.numa import Place, on_node, places
 from .bench.pattern import pattern_code
 from .bench.peer_copies import PeerCopies
 from .bench.sampler import Sampler
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Host and peer links",
@@ -33,23 +34,23 @@ Memory = dict[Place, HostMemory]
 NO_COLLECTIVES = "collectives (NCCL) are not measured; the copies between GPUs are"
 
 
-def prepare(request: Request) -> None:
+def prepare(tree: Tree) -> None:
     """Start CUDA and compile, which needs no context on a GPU and disturbs nobody who measures there."""
-    nvrtc = request["bench"]["libraries"].get("nvrtc", ())
+    nvrtc = tree.request["bench"]["libraries"].get("nvrtc", ())
     for ordinal in ordinals().values():
         pattern_code(Compiler(nvrtc, capability(call("cuDeviceGet", ordinal))))
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Measure every GPU's link to the host, then every pair of GPUs."""
-    asked = request["bench"]
+    asked = tree.request["bench"]
     known = visible(out)
     if known is None:
         return
     benches = [_bench(asked, gpu["uuid"], known) for gpu in asked["gpus"] if gpu["uuid"] in known]
     memory: Memory = {}
     for bench in benches:
-        _host_links(request, bench, memory, out)
+        _host_links(tree, bench, memory, out)
     for i, first in enumerate(benches):
         for second in benches[i + 1 :]:
             _pair(first, second, asked, out)
@@ -67,26 +68,26 @@ def _bench(asked: dict[str, Any], uuid: str, known: dict[str, int]) -> Bench:
     )
 
 
-def _host_links(request: Request, bench: Bench, memory: Memory, out: Out) -> None:
+def _host_links(tree: Tree, bench: Bench, memory: Memory, out: Out) -> None:
     bench.device.enter()
-    own = next((gpu.get("numa_node") for gpu in request["bench"]["gpus"] if gpu["uuid"] == bench.uuid), None)
-    found = places(request, own)
-    _pinned(request, bench, found.near, memory, out)
+    own = next((gpu.get("numa_node") for gpu in tree.request["bench"]["gpus"] if gpu["uuid"] == bench.uuid), None)
+    found = places(tree, own)
+    _pinned(tree, bench, found.near, memory, out)
     if not bench.full:
         return
-    with on_node(request, found.near):
+    with on_node(tree, found.near):
         _host_copies(bench, HostMemory(bench.device, pageable=True), WAYS, _facts("pageable", found.near), out)
     if found.far:
-        _pinned(request, bench, found.far, memory, out)
+        _pinned(tree, bench, found.far, memory, out)
         return
     why = f"not measured: {found.why_not_far}"
     rows = [missing(name, bench.uuid, why, variant="pinned, far") for name in WAYS if bench.wants(name)]
     out.fact({"measurements": rows})
 
 
-def _pinned(request: Request, bench: Bench, place: Place, memory: Memory, out: Out) -> None:
+def _pinned(tree: Tree, bench: Bench, place: Place, memory: Memory, out: Out) -> None:
     names = (*WAYS, "both-directions", "copy-latency") if bench.full else WAYS
-    with on_node(request, place):
+    with on_node(tree, place):
         host = memory.setdefault(place, HostMemory(bench.device))
         _host_copies(bench, host, names, _facts("pinned", place), out)
 

@@ -10,7 +10,8 @@ from typing import Any
 from .bench.device import Device, Unavailable
 from .bench.kernels import Module, number, pointer
 from .bench.measurement import Bench, Fields, Measure, Plan, on_gpu, verification
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Device-memory bandwidth",
@@ -36,9 +37,9 @@ COLUMNS = {"write": 1, "read": 1, "copy": 2, "triad": 3}
 """How many times the buffer's size each moves, read and written bytes together."""
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Measure, each result checked word by word."""
-    on_gpu(request, out, _measures)
+    on_gpu(tree, out, _measures)
 
 
 def _measures(bench: Bench) -> dict[str, Measure]:

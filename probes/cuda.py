@@ -13,7 +13,8 @@ from .driver_apis.cuda import SONAME, DriverApi, open_api
 from .driver_apis.cuda_devices import CudaDevice, api_result, peer_access
 from .driver_apis.loaded import is_missing, why_not_loadable
 from .kit.harmless import give_up_making_devices
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "CUDA's start and its devices",
@@ -39,7 +40,7 @@ NO_DEVICE = 100
 """``CUDA_ERROR_NO_DEVICE``: libcuda started and found nothing to enumerate."""
 
 
-def collect(_request: Request, out: Out) -> None:
+def collect(_tree: Tree, out: Out) -> None:
     give_up_making_devices()
     try:
         api = open_api()

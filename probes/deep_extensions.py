@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.small import ON_TORCH, OTHERS
 from .trials.trial import attempt
 
@@ -33,12 +34,12 @@ PROBE = {
 }
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of the framework that the request names."""
-    name = request["framework"]["name"]
+    name = tree.request["framework"]["name"]
     subjects = {**ON_TORCH, **OTHERS}
     longest = max((start for start in subjects if name.startswith(start)), key=len, default=None)
     if longest is None:
         out.absent(f"it is not known how to try {name}")
         return
-    attempt(request, out, subjects[longest])
+    attempt(tree, out, subjects[longest])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
@@ -19,10 +20,10 @@ PROBE = {
 }
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of ``jax``."""
-    module = "jaxlib" if request["framework"]["name"] == "jaxlib" else "jax"
-    attempt(request, out, SUBJECT if module == "jax" else Subject(module, why_none="jaxlib alone computes nothing"))
+    module = "jaxlib" if tree.request["framework"]["name"] == "jaxlib" else "jax"
+    attempt(tree, out, SUBJECT if module == "jax" else Subject(module, why_none="jaxlib alone computes nothing"))
 
 
 def _device(jax: Any) -> Any:

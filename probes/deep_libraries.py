@@ -8,7 +8,8 @@ import signal
 from typing import NamedTuple
 
 from .kit.harmless import give_up_making_devices
-from .kit.reading import Out, Request, clean
+from .kit.out import Out, clean
+from .kit.tree import Tree
 from .trials.libraries import can_be_asked, version_of_file
 
 PROBE = {
@@ -31,13 +32,13 @@ class _Running(NamedTuple):
     library: dict[str, str]
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Ask the libraries of the request, so that what one loads or breaks does not meet another.
 
     Forks of this process, not programs: it has one thread and has loaded none of them.
     """
     give_up_making_devices()
-    waiting = [library for library in request["libraries"] if can_be_asked(library["family"])]
+    waiting = [library for library in tree.request["libraries"] if can_be_asked(library["family"])]
     if not waiting:
         out.absent("no library that can be asked for its version")
     running: dict[int, _Running] = {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, module, on_gpu
 
 PROBE = {
@@ -21,11 +22,11 @@ PROBE = {
 KERNEL = "a kernel compiled on the spot"
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went. numba-cuda is used through ``numba.cuda`` too, in whose place its ``.pth`` file puts it."""
-    separate = request["framework"]["name"] == "numba-cuda"
+    separate = tree.request["framework"]["name"] == "numba-cuda"
     step = Step(KERNEL, kernel_of_numba_cuda if separate else kernel)
-    attempt(request, out, SUBJECT._replace(steps=(step,)))
+    attempt(tree, out, SUBJECT._replace(steps=(step,)))
 
 
 def kernel_of_numba_cuda(cuda: Any) -> Where:

@@ -6,7 +6,8 @@ import ctypes
 import os
 from typing import Any
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.onnx_models import convolution_model, product_model
 from .trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
@@ -27,9 +28,9 @@ NEEDED = "needs"
 _needed: list[str] = []
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of ONNX Runtime."""
-    attempt(request, out, SUBJECT)
+    attempt(tree, out, SUBJECT)
 
 
 def _session(runtime: Any, model: bytes) -> Any:

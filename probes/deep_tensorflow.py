@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.trial import OnCpuError, Step, Subject, Where, attempt, close, equal, module, on_gpu
 
 PROBE = {
@@ -19,9 +20,9 @@ PROBE = {
 }
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of TensorFlow."""
-    attempt(request, out, SUBJECT)
+    attempt(tree, out, SUBJECT)
 
 
 def _gpus(tensorflow: Any) -> list[Any]:

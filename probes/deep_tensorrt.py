@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.driver import Floats
 from .trials.trial import Step, Subject, Where, attempt, equal, on_gpu
 
@@ -23,13 +24,13 @@ _WORKSPACE = 64 << 20
 _NO_BUILDER = "it only runs engines that were built elsewhere"
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of TensorRT or of one of its parts without a builder."""
-    name = request["framework"]["name"]
+    name = tree.request["framework"]["name"]
     parts = {"tensorrt-lean": "tensorrt_lean", "tensorrt-dispatch": "tensorrt_dispatch"}
     module = next((module for start, module in parts.items() if name.startswith(start)), None)
     subject = SUBJECT if module is None else Subject(module, build=SUBJECT.build, why_none=_NO_BUILDER)
-    attempt(request, out, subject)
+    attempt(tree, out, subject)
 
 
 class RefusedError(Exception):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.libraries import decode
 from .trials.trial import Step, Subject, Where, attempt, close, equal, on_gpu
 
@@ -19,9 +20,9 @@ PROBE = {
 }
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of ``torch``."""
-    attempt(request, out, SUBJECT)
+    attempt(tree, out, SUBJECT)
 
 
 def _numbers(torch: Any, count: int, modulus: int) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 from .trials.trial import NotTriedError, Step, Subject, Where, attempt, equal, on_gpu
 
 PROBE = {
@@ -19,9 +20,9 @@ PROBE = {
 }
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send how it went, as the trial of Triton."""
-    attempt(request, out, SUBJECT)
+    attempt(tree, out, SUBJECT)
 
 
 def kernel(_triton: Any) -> Where:

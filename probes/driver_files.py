@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .elf.exported import Exports
-from .elf.info import head_of
+from .elf.info import elf_info
 from .elf.library import ElfError, open_elf
 from .elf.machine_code import constants
-from .kit.links import expand, folder_names, is_file, resolve
-from .kit.reading import Out, Request, below, clean, read_bytes, read_text, tell_unreadable
+from .kit.out import Out, clean
 from .kit.system import is_mounted, mount_points
+from .kit.tree import Tree
 from .loader.cache import SearchPath, search_path
 
 PROBE = {
@@ -68,18 +68,18 @@ _ELF64 = b"\x7fELF\x02"
 _ELF32 = b"\x7fELF\x01"
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send ``driver.installed``, ``driver.libraries`` and ``driver.smi_path``."""
-    path = search_path(request)
-    found_by = dict(_reversed(_met_by_loader(request, path)))
-    met = _by_real_path(request, list(reversed(found_by)))
-    lying, certain = _lying_in(request, path)
-    for real in _by_real_path(request, lying):
+    path = search_path(tree)
+    found_by = dict(_reversed(_met_by_loader(tree, path)))
+    met = _by_real_path(tree, list(reversed(found_by)))
+    lying, certain = _lying_in(tree, path)
+    for real in _by_real_path(tree, lying):
         met.setdefault(real, [])
-    libraries = [library for real, found_as in met.items() if (library := _library(request, real, found_as))]
+    libraries = [library for real, found_as in met.items() if (library := _library(tree, real, found_as))]
     for library in libraries:
-        _tell_who_leads_there(request, library, found_by)
-    points = mount_points(request)
+        _tell_who_leads_there(tree, library, found_by)
+    points = mount_points(tree)
     if points:
         libraries = [{**library, "mounted": is_mounted(library["path"], points)} for library in libraries]
     complete = certain and path.complete
@@ -88,29 +88,29 @@ def collect(request: Request, out: Out) -> None:
         driver["installed"] = True
     elif complete:
         driver["installed"] = False
-    smi = _smi_path(request)
+    smi = _smi_path(tree)
     if smi:
         driver["smi_path"] = clean(smi)
     out.fact({"driver": driver})
-    tell_unreadable(request, out)
+    tree.tell_unreadable(out)
     if not libraries:
         out.absent("no library of the driver on disk")
 
 
-def _met_by_loader(request: Request, path: SearchPath) -> Iterator[tuple[str, str]]:
+def _met_by_loader(tree: Tree, path: SearchPath) -> Iterator[tuple[str, str]]:
     """Paths that the loader would try for the names that programs ask for (``libcuda.so.1``), in its order, and what
     leads it there.
     """
-    preloaded = (request.get("variables") or {}).get("LD_PRELOAD", "")
+    preloaded = tree.variables.get("LD_PRELOAD", "")
     yield from ((place, "LD_PRELOAD") for place in preloaded.replace(":", " ").split() if _is_preloaded(place))
-    yield from ((place, "LD_LIBRARY_PATH") for place in _asked_for_in(request, path.variable))
+    yield from ((place, "LD_LIBRARY_PATH") for place in _asked_for_in(tree, path.variable))
     yield from ((place, "cache") for name, place in path.cache if _is_asked_for(name))
-    yield from ((place, "default") for place in _asked_for_in(request, path.defaults))
+    yield from ((place, "default") for place in _asked_for_in(tree, path.defaults))
 
 
-def _asked_for_in(request: Request, folders: Iterable[str]) -> Iterator[str]:
+def _asked_for_in(tree: Tree, folders: Iterable[str]) -> Iterator[str]:
     for folder in folders:
-        yield from (f"{folder}/{name}" for name in folder_names(request, folder)[0] if _is_asked_for(name))
+        yield from (f"{folder}/{name}" for name in tree.folder_names(folder)[0] if _is_asked_for(name))
 
 
 def _is_preloaded(place: str) -> bool:
@@ -127,40 +127,40 @@ def _is_asked_for(name: str) -> bool:
     return bool(match) and "." not in (match.group(2) or "" if match else "")
 
 
-def _lying_in(request: Request, path: SearchPath) -> tuple[list[str], bool]:
+def _lying_in(tree: Tree, path: SearchPath) -> tuple[list[str], bool]:
     """All files by the names of the driver's libraries, and whether every folder could be read."""
     found: list[str] = []
     certain = True
-    conda = (request.get("variables") or {}).get("CONDA_PREFIX", "")
+    conda = tree.variables.get("CONDA_PREFIX", "")
     prefixed = [f"{conda}/lib", f"{conda}/lib/stubs", f"{conda}/cuda-compat"] if conda.startswith("/") else []
-    patterns = [place for pattern in _VENDOR_FOLDERS for place in expand(request, pattern)]
+    patterns = [place for pattern in _VENDOR_FOLDERS for place in tree.expand(pattern)]
     for folder in dict.fromkeys([*path.variable, *path.defaults, *patterns, *prefixed]):
-        names, readable = folder_names(request, folder)
+        names, readable = tree.folder_names(folder)
         certain = certain and readable
         found += [f"{folder}/{name}" for name in names if _FILE.fullmatch(name)]
     return found, certain
 
 
-def _by_real_path(request: Request, paths: Iterator[str] | list[str]) -> dict[str, list[str]]:
+def _by_real_path(tree: Tree, paths: Iterator[str] | list[str]) -> dict[str, list[str]]:
     by_real: dict[str, list[str]] = {}
     for path in dict.fromkeys(paths):
-        real = resolve(request, path)
+        real = tree.resolve(path)
         if real:
             by_real.setdefault(real, []).append(path)
     return by_real
 
 
-def _library(request: Request, real: str, found_as: list[str]) -> dict[str, Any] | None:
+def _library(tree: Tree, real: str, found_as: list[str]) -> dict[str, Any] | None:
     """The record of one file; None for a 32-bit one, which the loader passes over."""
-    is_folder = os.path.isdir(below(request, real))
-    start = b"" if is_folder else read_bytes(request, real, len(_ELF64))
+    is_folder = tree.is_folder(real)
+    start = b"" if is_folder else tree.read_bytes(real, len(_ELF64))
     if start is None or start == _ELF32:
         return None
     library: dict[str, Any] = {"source": f"file {clean(real)}", "path": clean(real)}
-    soname = _soname(request, real, found_as)
+    soname = _soname(tree, real, found_as)
     if soname:
         library["soname"] = soname
-    head = head_of(below(request, real))
+    head = elf_info(tree.place(real))
     if head is not None and head.machine and head.machine != _MACHINE:
         library["machine"] = head.machine
         found_as = []  # the loader passes over it
@@ -168,50 +168,50 @@ def _library(request: Request, real: str, found_as: list[str]) -> dict[str, Any]
         library["refused"] = "it is a folder" if is_folder else clean(head.refused or "")
     if start != _ELF64:
         return {**library, "found_as": [clean(path) for path in found_as]}  # an empty place-holder, or damaged
-    library["kind"] = _kind(request, real)
-    version = _version(request, real) if library["kind"] != "stub" else None
+    library["kind"] = _kind(tree, real)
+    version = _version(tree, real) if library["kind"] != "stub" else None
     if version:
         library["version"] = version
     return {**library, "found_as": [clean(path) for path in found_as]}
 
 
-def _tell_who_leads_there(request: Request, library: dict[str, Any], found_by: dict[str, str]) -> None:
+def _tell_who_leads_there(tree: Tree, library: dict[str, Any], found_by: dict[str, str]) -> None:
     """Add what makes the loader meet the file: a variable, or the file of ldconfig's that lists its folder."""
     first = next(iter(library["found_as"]), None)
     if first is None or first not in found_by:
         return
     library["found_by"] = found_by[first]
-    if found_by[first] == "cache" and (lister := _listed_in(request, os.path.dirname(first))):
+    if found_by[first] == "cache" and (lister := _listed_in(tree, os.path.dirname(first))):
         library["listed_in"] = lister
 
 
-def _listed_in(request: Request, folder: str) -> str | None:
+def _listed_in(tree: Tree, folder: str) -> str | None:
     """The file from which ldconfig takes a folder; None where it is one of its own."""
-    for place in (place for pattern in _LISTS for place in expand(request, pattern)):
-        lines = (read_text(request, place) or "").splitlines()
+    for place in (place for pattern in _LISTS for place in tree.expand(pattern)):
+        lines = (tree.read_text(place) or "").splitlines()
         if any(line.partition("#")[0].strip().rstrip("/") == folder for line in lines):
             return clean(place)
     return None
 
 
-def _kind(request: Request, real: str) -> str:
+def _kind(tree: Tree, real: str) -> str:
     folders = real.split("/")[:-1]
-    if "stubs" in folders or _answers_as_stub(request, real):
+    if "stubs" in folders or _answers_as_stub(tree, real):
         return "stub"
     return "compat" if any(part == "compat" or part.startswith("cuda-compat") for part in folders) else "driver"
 
 
-def _answers_as_stub(request: Request, real: str) -> bool:
+def _answers_as_stub(tree: Tree, real: str) -> bool:
     """Whether a file is one by what it holds, wherever it lies; a driver's own has its release as number."""
     match = _FILE.fullmatch(os.path.basename(real))
     if match is None or _RELEASE.fullmatch(match.group(2) or ""):
         return False
     if match.group(1) == "libnvidia-ml":
-        return _STUB_OF_NVML in (read_bytes(request, real, _STUB_LIMIT) or b"")
+        return _STUB_OF_NVML in (tree.read_bytes(real, _STUB_LIMIT) or b"")
     if match.group(1) != "libcuda":
         return False
     try:
-        with open_elf(below(request, real)) as elf:
+        with open_elf(tree.place(real)) as elf:
             start = Exports(elf).find("cuInit")
             code = elf.read(start.offset, start.size) if start and start.size <= _SHORT else b""
             return constants(code, elf.machine) == [_STUB_LIBRARY]
@@ -219,30 +219,30 @@ def _answers_as_stub(request: Request, real: str) -> bool:
         return False
 
 
-def _version(request: Request, real: str) -> str | None:
+def _version(tree: Tree, real: str) -> str | None:
     """The release by the file's name; where the name has none (WSL), the one that libnvidia-ml holds as a text."""
     match = _FILE.fullmatch(os.path.basename(real))
     if match and _RELEASE.fullmatch(match.group(2) or ""):
         return match.group(2)
     if not match or match.group(1) != "libnvidia-ml":
         return None
-    inside = set(_RELEASE_INSIDE.findall(read_bytes(request, real, _INSIDE_LIMIT) or b""))
+    inside = set(_RELEASE_INSIDE.findall(tree.read_bytes(real, _INSIDE_LIMIT) or b""))
     return inside.pop().decode() if len(inside) == 1 else None
 
 
-def _soname(request: Request, real: str, found_as: list[str]) -> str | None:
+def _soname(tree: Tree, real: str, found_as: list[str]) -> str | None:
     """The name with one number, which ldconfig makes from the file's own soname, by which it is found or lies here."""
     family = os.path.basename(real).partition(".so")[0]
     beside = [f"{os.path.dirname(real)}/{name}" for name in (f"{family}.so.1", f"{family}.so.4")]
     names = [path for path in (*found_as, *beside) if re.fullmatch(r".+\.so\.\d+", path)]
-    return next((os.path.basename(path) for path in names if resolve(request, path) == real), None)
+    return next((os.path.basename(path) for path in names if tree.resolve(path) == real), None)
 
 
-def _smi_path(request: Request) -> str | None:
-    variable = (request.get("variables") or {}).get("PATH", "")
+def _smi_path(tree: Tree) -> str | None:
+    variable = tree.variables.get("PATH", "")
     folders = [entry for entry in variable.split(":") if entry.startswith("/")]
     for folder in dict.fromkeys([*folders, *_SMI_FOLDERS]):
         path = f"{folder}/nvidia-smi"
-        if is_file(request, path) and os.access(below(request, resolve(request, path) or path), os.X_OK):
+        if tree.is_file(path) and os.access(tree.place(path), os.X_OK):
             return path
     return None

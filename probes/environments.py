@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .installations.examined import examine, examined
-from .kit.reading import Out, Request
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Python environments and their frameworks",
@@ -15,11 +16,11 @@ PROBE = {
 }
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send the environment that is judged, and those that are named beside it (with ``--all-envs`` all)."""
-    for record in examine(request, out.progress):
+    for record in examine(tree, out.progress):
         out.fact({"environments": {"items": [record], "complete": False}})
-    environments = examined(request)
+    environments = examined(tree)
     if not environments:
         out.absent("no Python environment was found")
     out.fact({"environments": {"items": [], "complete": environments.complete}})

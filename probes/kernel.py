@@ -7,21 +7,10 @@ import re
 import stat
 from typing import Any
 
-from .kit.links import expand
-from .kit.reading import (
-    Out,
-    Request,
-    below,
-    exists,
-    list_names,
-    read_bytes,
-    read_line,
-    read_text,
-    refused,
-    tell_unreadable,
-)
+from .kit.out import Out
 from .kit.record import Found, record
 from .kit.system import kernel_release
+from .kit.tree import Tree, refused
 from .machine.kernel_log import kernel_log
 from .machine.module_files import find_module, forbidden_by, module_folder, other_kernels
 
@@ -58,27 +47,27 @@ _SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e
 _LOCKDOWN = "/sys/kernel/security/lockdown"
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send the ``kernel`` section."""
-    modules = _loaded_modules(request)
+    modules = _loaded_modules(tree)
     section = record(
-        nouveau_loaded=_loaded(request, modules, "nouveau"),
-        nova_loaded=_loaded(request, modules, "nova_core"),
-        secure_boot=_secure_boot(request),
-        lockdown=_lockdown(request),
+        nouveau_loaded=_loaded(tree, modules, "nouveau"),
+        nova_loaded=_loaded(tree, modules, "nova_core"),
+        secure_boot=_secure_boot(tree),
+        lockdown=_lockdown(tree),
     )
-    section["nvidia"] = _nvidia(request, modules)
+    section["nvidia"] = _nvidia(tree, modules)
     section.setdefault("source", section["nvidia"].get("source", "procfs"))
-    section.update(_device_nodes(request))
+    section.update(_device_nodes(tree))
     out.fact({"kernel": section, **_release(section["nvidia"])})
     # The log may be long: what was found before is sent first.
-    out.fact({"kernel": {"source": section["source"], "log": kernel_log(request)}})
-    tell_unreadable(request, out)
+    out.fact({"kernel": {"source": section["source"], "log": kernel_log(tree)}})
+    tree.tell_unreadable(out)
 
 
-def _loaded_modules(request: Request) -> frozenset[str] | None:
+def _loaded_modules(tree: Tree) -> frozenset[str] | None:
     """Names of the modules that are in use, or None when /proc/modules does not tell."""
-    text = read_text(request, _MODULES, _MODULES_LIMIT)
+    text = tree.read_text(_MODULES, _MODULES_LIMIT)
     if text is None:
         return None
     found = _MODULE_LINE.findall(text)
@@ -87,36 +76,36 @@ def _loaded_modules(request: Request) -> frozenset[str] | None:
     return frozenset(name for name, state in found if state == "Live")
 
 
-def _loaded(request: Request, modules: frozenset[str] | None, name: str) -> Found | None:
+def _loaded(tree: Tree, modules: frozenset[str] | None, name: str) -> Found | None:
     if modules is not None:
         return Found(name in modules, f"file {_MODULES}")
-    names = list_names(request, "/sys/module")
+    names = tree.list_names("/sys/module")
     return Found(name in names, "file /sys/module") if names else None
 
 
-def _nvidia(request: Request, modules: frozenset[str] | None) -> dict[str, Any]:
-    release = kernel_release(request)
-    folder = module_folder(request, release) if release else None
-    file = find_module(request, folder) if folder else None
+def _nvidia(tree: Tree, modules: frozenset[str] | None) -> dict[str, Any]:
+    release = kernel_release(tree)
+    folder = module_folder(tree, release) if release else None
+    file = find_module(tree, folder) if folder else None
     place = f"file {folder}"
-    built_for = other_kernels(request, release)
+    built_for = other_kernels(tree, release)
     return record(
-        loaded=_nvidia_loaded(request, modules),
-        **_running_version(request),
+        loaded=_nvidia_loaded(tree, modules),
+        **_running_version(tree),
         built=Found(file is not None, place) if folder else None,
         built_for=Found(built_for, "file /lib/modules") if built_for else None,
         file=Found(file, place),
-        uvm_loaded=_loaded(request, modules, "nvidia_uvm"),
-        blacklisted_by=forbidden_by(request),
+        uvm_loaded=_loaded(tree, modules, "nvidia_uvm"),
+        blacklisted_by=forbidden_by(tree),
     ) or {"source": "procfs"}
 
 
-def _nvidia_loaded(request: Request, modules: frozenset[str] | None) -> Found | None:
+def _nvidia_loaded(tree: Tree, modules: frozenset[str] | None) -> Found | None:
     """Tegra's GPU is driven by nvgpu; its ``nvidia`` module, where there is one, is for the display."""
-    if exists(request, _VERSION):
+    if tree.lexists(_VERSION):
         return Found(True, f"file {_VERSION}")
-    found = _loaded(request, modules, "nvidia")
-    if found and not found.value and (tegra := _loaded(request, modules, "nvgpu")) and tegra.value:
+    found = _loaded(tree, modules, "nvidia")
+    if found and not found.value and (tegra := _loaded(tree, modules, "nvgpu")) and tegra.value:
         return Found(True, f"{tegra.source} (nvgpu)")
     return found
 
@@ -129,51 +118,51 @@ def _release(module: dict[str, Any]) -> dict[str, Any]:
     return {"driver": {"source": place, "release": module["version"]}}
 
 
-def _running_version(request: Request) -> dict[str, Found]:
+def _running_version(tree: Tree) -> dict[str, Found]:
     """Version and flavour of the module that is loaded, by its own words."""
     fields: dict[str, Found] = {}
-    said = (read_text(request, _VERSION, 4096) or "").partition("\n")[0]
+    said = (tree.read_text(_VERSION, 4096) or "").partition("\n")[0]
     match = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", said)
     if match:
         flavour = "open" if "Open Kernel Module" in said else "proprietary"
         fields = {"version": Found(match.group(1), f"file {_VERSION}"), "flavour": Found(flavour, f"file {_VERSION}")}
-    told = read_line(request, "/sys/module/nvidia/version")
+    told = tree.read_line("/sys/module/nvidia/version")
     if "version" not in fields and told:
         fields["version"] = Found(told, "file /sys/module/nvidia/version")
-    taint = read_line(request, "/sys/module/nvidia/taint")
+    taint = tree.read_line("/sys/module/nvidia/taint")
     if "flavour" not in fields and taint:
         fields["flavour"] = Found("proprietary" if "P" in taint else "open", "file /sys/module/nvidia/taint")
     return fields
 
 
-def _secure_boot(request: Request) -> Found | None:
-    data = read_bytes(request, _SECURE_BOOT, 16)
+def _secure_boot(tree: Tree) -> Found | None:
+    data = tree.read_bytes(_SECURE_BOOT, 16)
     if data and len(data) > 4:
         return Found(data[4] == 1, f"file {_SECURE_BOOT}")
-    firmware = list_names(request, "/sys/firmware") or []
+    firmware = tree.list_names("/sys/firmware") or []
     if firmware and "efi" not in firmware:
         return Found(False, "file /sys/firmware")  # started by a BIOS or a boot loader, which know no Secure Boot
-    variables = list_names(request, "/sys/firmware/efi/efivars")
+    variables = tree.list_names("/sys/firmware/efi/efivars")
     return Found(False, "file /sys/firmware/efi/efivars") if variables and data is None else None
 
 
-def _lockdown(request: Request) -> Found | None:
-    match = re.search(r"\[(\w+)\]", read_line(request, _LOCKDOWN) or "")
+def _lockdown(tree: Tree) -> Found | None:
+    match = re.search(r"\[(\w+)\]", tree.read_line(_LOCKDOWN) or "")
     return Found(match.group(1), f"file {_LOCKDOWN}") if match else None
 
 
-def _device_nodes(request: Request) -> dict[str, Any]:
-    if list_names(request, "/dev") is None:
+def _device_nodes(tree: Tree) -> dict[str, Any]:
+    if tree.list_names("/dev") is None:
         return {}
-    paths = [path for pattern in _NODES for path in expand(request, pattern)][:_MAX_NODES]
-    owners = (_names(request, "/etc/passwd"), _names(request, "/etc/group"))
-    nodes = [node for path in paths if (node := _device_node(request, path, owners))]
+    paths = [path for pattern in _NODES for path in tree.expand(pattern)][:_MAX_NODES]
+    owners = (_names(tree, "/etc/passwd"), _names(tree, "/etc/group"))
+    nodes = [node for path in paths if (node := _device_node(tree, path, owners))]
     return {"device_nodes": nodes}
 
 
-def _device_node(request: Request, path: str, owners: tuple[dict[int, str], dict[int, str]]) -> dict[str, Any] | None:
+def _device_node(tree: Tree, path: str, owners: tuple[dict[int, str], dict[int, str]]) -> dict[str, Any] | None:
     """A node by its permissions; it is not opened, because opening one may start the GPU."""
-    place = below(request, path)
+    place = tree.place(path)
     try:
         about = os.stat(place)
     except OSError as error:
@@ -195,7 +184,7 @@ def _device_node(request: Request, path: str, owners: tuple[dict[int, str], dict
     return node
 
 
-def _names(request: Request, path: str) -> dict[int, str]:
+def _names(tree: Tree, path: str) -> dict[int, str]:
     """Numbers to names of /etc/passwd or /etc/group, read as a file: a name service might ask the network."""
-    found = re.findall(r"^([^:\n]+):[^:\n]*:(\d+):", read_text(request, path) or "", re.MULTILINE)
+    found = re.findall(r"^([^:\n]+):[^:\n]*:(\d+):", tree.read_text(path) or "", re.MULTILINE)
     return {int(number): name for name, number in found}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .installations.examined import examined
-from .kit.reading import Out, Request, tell_unreadable
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Copies of CUDA's libraries",
@@ -17,13 +18,13 @@ PROBE = {
 _AT_ONCE = 200
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send ``libraries``: those of the examined environments first, then the machine's."""
-    environments = examined(request)
-    items, complete = environments.libraries(request)
+    environments = examined(tree)
+    items, complete = environments.libraries(tree)
     for start in range(0, len(items), _AT_ONCE):
         out.fact({"libraries": {"items": items[start : start + _AT_ONCE], "complete": False}})
     out.fact({"libraries": {"items": [], "complete": complete and environments.complete}})
-    tell_unreadable(request, out)
+    tree.tell_unreadable(out)
     if not items:
         out.absent("no library of CUDA on disk")

@@ -23,7 +23,8 @@ from .driver_apis.nvml_parts import (
     retired_pages,
 )
 from .kit.harmless import give_up_making_devices
-from .kit.reading import Out, Request, list_names
+from .kit.out import Out
+from .kit.tree import Tree
 
 PROBE = {
     "title": "Driver and GPUs, as NVML reports them",
@@ -39,7 +40,7 @@ SONAME = "libnvidia-ml.so.1"
 CUDA_VERSION_CALLS: tuple[Call, ...] = (("nvmlSystemGetCudaDriverVersion_v2",), ("nvmlSystemGetCudaDriverVersion",))
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send the driver's facts, then a fact for every GPU, then how they are joined and that the list is complete."""
     give_up_making_devices()
     nvml = load_binding()
@@ -52,7 +53,7 @@ def collect(request: Request, out: Out) -> None:
         return
     total = device_count(nvml)
     read, failed = read_gpus(nvml, total, out)
-    for item in failed_gpus(request, total, read, failed):
+    for item in failed_gpus(tree, total, read, failed):
         out.fact({"gpus": {"items": [item], "complete": False}})
     if read:
         out.fact({"fabric": {"source": "nvml", "links": gpu_links(read)}})
@@ -168,11 +169,11 @@ def gpu_record(index: int, device: Device) -> dict[str, Any]:
 
 
 def failed_gpus(
-    request: Request, total: int, read: list[Pair], failed: dict[int, dict[str, Any]]
+    tree: Tree, total: int, read: list[Pair], failed: dict[int, dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
     """The GPUs that gave no handle, with the error; named by PCI bus id if the kernel tells it beyond doubt."""
     known = {record["index"]: record.get("pci_bus_id") for record, _ in read}
-    addresses = addresses_by_index(request, total, known)
+    addresses = addresses_by_index(tree, total, known)
     for index, failure in failed.items():
         item: dict[str, Any] = {"source": "nvml", "index": index, "errors": [failure]}
         if index in addresses:
@@ -181,12 +182,12 @@ def failed_gpus(
             yield {**item, "label": f"nvml-{index}"}
 
 
-def addresses_by_index(request: Request, total: int, known: dict[int, Any]) -> dict[int, str]:
+def addresses_by_index(tree: Tree, total: int, known: dict[int, Any]) -> dict[int, str]:
     """PCI bus ids by NVML index, from the kernel module's list; empty unless that list agrees with all ``known``.
 
     NVML gives no address without a handle. It numbers GPUs in the order of their addresses, which it does not
     promise; hence the comparison with the GPUs that did answer.
     """
-    addresses = sorted(name.lower() for name in list_names(request, "/proc/driver/nvidia/gpus") or [])
+    addresses = sorted(name.lower() for name in tree.list_names("/proc/driver/nvidia/gpus") or [])
     agrees = len(addresses) == total and all(addresses[index] == address for index, address in known.items())
     return dict(enumerate(addresses)) if agrees else {}

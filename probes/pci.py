@@ -6,21 +6,10 @@ import os
 import re
 from typing import Any
 
-from .kit.links import resolve
-from .kit.reading import (
-    Out,
-    Request,
-    below,
-    exists,
-    list_names,
-    read_int,
-    read_line,
-    read_text,
-    refused,
-    tell_unreadable,
-)
+from .kit.out import Out
 from .kit.record import Found, record
 from .kit.system import is_gvisor, tegra_mark, wsl_mark
+from .kit.tree import Tree, refused
 from .machine.pci_isolation import isolation
 
 PROBE = {
@@ -70,76 +59,76 @@ _MANAGER = "nv-fabricmanage"
 _MAX_PROCESSES = 50_000
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send the ``gpus`` found on the bus, and ``fabric``."""
-    names = _on_the_bus(request)
-    vendors = {name: read_int(request, f"{_DEVICES}/{name}/vendor") for name in names or ()}
-    ours = [(name, _kind(request, name)) for name, vendor in vendors.items() if vendor == _NVIDIA]
-    gpus = [_gpu(request, name) for name, kind in ours if _is_gpu(request, name, kind)]
+    names = _on_the_bus(tree)
+    vendors = {name: tree.read_int(f"{_DEVICES}/{name}/vendor") for name in names or ()}
+    ours = [(name, _kind(tree, name)) for name, vendor in vendors.items() if vendor == _NVIDIA]
+    gpus = [_gpu(tree, name) for name, kind in ours if _is_gpu(tree, name, kind)]
     seen = {gpu["pci_bus_id"] for gpu in gpus}
-    told = [name for name in list_names(request, _DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
-    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(request, name)) for name in told]
+    told = [name for name in tree.list_names(_DRIVER) or () if _ADDRESS.fullmatch(name) and name not in seen]
+    gpus += [record(pci_bus_id=Found(name, "procfs"), **_by_driver(tree, name)) for name in told]
     if names is not None or gpus:
         read = None not in vendors.values() and all(kind is not None for _, kind in ours)
-        complete = names is not None and read and not _gpu_is_elsewhere(request)
+        complete = names is not None and read and not _gpu_is_elsewhere(tree)
         out.fact({"gpus": {"items": gpus, "complete": complete}})
-    switches = [name for name, kind in ours if _is_switch(request, name, kind)]
+    switches = [name for name, kind in ours if _is_switch(tree, name, kind)]
     fabric = record(
         nvswitches=Found(len(switches), "sysfs") if names is not None else None,
-        manager_running=Found(_manager_running(request), "procfs") if gpus or switches else None,
+        manager_running=Found(_manager_running(tree), "procfs") if gpus or switches else None,
     )
     if fabric:
         out.fact({"fabric": fabric})
-    tell_unreadable(request, out)
+    tree.tell_unreadable(out)
     if not ours and not gpus:
         out.absent("no NVIDIA device on the PCI bus")
 
 
-def _on_the_bus(request: Request) -> list[str] | None:
+def _on_the_bus(tree: Tree) -> list[str] | None:
     """Addresses of all PCI devices; none where sysfs knows of no PCI bus at all; None where it cannot be read."""
-    names = list_names(request, _DEVICES)
-    buses = list_names(request, "/sys/bus")
+    names = tree.list_names(_DEVICES)
+    buses = tree.list_names("/sys/bus")
     return [] if names is None and buses and "pci" not in buses else names
 
 
-def _kind(request: Request, name: str) -> int | None:
-    return read_int(request, f"{_DEVICES}/{name}/class")
+def _kind(tree: Tree, name: str) -> int | None:
+    return tree.read_int(f"{_DEVICES}/{name}/class")
 
 
-def _is_gpu(request: Request, name: str, kind: int | None) -> bool:
+def _is_gpu(tree: Tree, name: str, kind: int | None) -> bool:
     """A virtual function on its host is a share of a GPU, meant for a guest."""
-    return kind is not None and kind >> 16 == _DISPLAY_CLASS and not exists(request, f"{_DEVICES}/{name}/physfn")
+    return kind is not None and kind >> 16 == _DISPLAY_CLASS and not tree.lexists(f"{_DEVICES}/{name}/physfn")
 
 
-def _is_switch(request: Request, name: str, kind: int | None) -> bool:
-    device = read_int(request, f"{_DEVICES}/{name}/device") or 0
+def _is_switch(tree: Tree, name: str, kind: int | None) -> bool:
+    device = tree.read_int(f"{_DEVICES}/{name}/device") or 0
     return kind is not None and kind >> 8 == _BRIDGE_CLASS and device >= _FIRST_NVSWITCH
 
 
-def _gpu_is_elsewhere(request: Request) -> bool:
+def _gpu_is_elsewhere(tree: Tree) -> bool:
     """Whether a GPU of this system need not be on the bus: so it is on WSL, on Tegra and in gVisor."""
-    return bool(wsl_mark(request) or tegra_mark(request) or is_gvisor(request))
+    return bool(wsl_mark(tree) or tegra_mark(tree) or is_gvisor(tree))
 
 
-def _gpu(request: Request, name: str) -> dict[str, Any]:
+def _gpu(tree: Tree, name: str) -> dict[str, Any]:
     place = f"{_DEVICES}/{name}"
-    node = read_int(request, f"{place}/numa_node")
+    node = tree.read_int(f"{place}/numa_node")
     gpu = record(
         pci_bus_id=Found(name, "sysfs"),
-        pci_device_id=_ids(request, place, "vendor", "device"),
-        pci_subsystem_id=_ids(request, place, "subsystem_vendor", "subsystem_device"),
-        kernel_driver=Found(_bound_driver(request, place), "sysfs"),
+        pci_device_id=_ids(tree, place, "vendor", "device"),
+        pci_subsystem_id=_ids(tree, place, "subsystem_vendor", "subsystem_device"),
+        kernel_driver=Found(_bound_driver(tree, place), "sysfs"),
         numa_node=Found(node, "sysfs") if node is not None and node >= 0 else None,
-        **_by_driver(request, name),
+        **_by_driver(tree, name),
     )
-    gpu["pcie"] = {**_link(request, place), **isolation(request, place)}
+    gpu["pcie"] = {**_link(tree, place), **isolation(tree, place)}
     return gpu
 
 
-def _bound_driver(request: Request, place: str) -> str | None:
+def _bound_driver(tree: Tree, place: str) -> str | None:
     """Name of the kernel driver that has the device; empty text for none."""
     try:
-        return os.path.basename(os.readlink(below(request, f"{place}/driver")))
+        return os.path.basename(os.readlink(tree.place(f"{place}/driver", follow=False)))
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -147,15 +136,15 @@ def _bound_driver(request: Request, place: str) -> str | None:
         return None
 
 
-def _ids(request: Request, place: str, vendor: str, device: str) -> Found | None:
-    numbers = [read_int(request, f"{place}/{field}") for field in (vendor, device)]
+def _ids(tree: Tree, place: str, vendor: str, device: str) -> Found | None:
+    numbers = [tree.read_int(f"{place}/{field}") for field in (vendor, device)]
     known = [number for number in numbers if number is not None]
     return Found(":".join(f"{number:04x}" for number in known), "sysfs") if len(known) == 2 else None
 
 
-def _by_driver(request: Request, name: str) -> dict[str, Found]:
+def _by_driver(tree: Tree, name: str) -> dict[str, Found]:
     """What the kernel driver says of the GPU; it writes ``?`` and ``N/A`` for what it does not know yet."""
-    text = read_text(request, f"{_DRIVER}/{name}/information", 4096) or ""
+    text = tree.read_text(f"{_DRIVER}/{name}/information", 4096) or ""
     told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in text.splitlines())}
     known = {key: value for key, value in told.items() if value and "?" not in value and value != "N/A"}
     fields: dict[str, Any] = {
@@ -168,12 +157,12 @@ def _by_driver(request: Request, name: str) -> dict[str, Found]:
     return {field: Found(value, "procfs") for field, value in fields.items()}
 
 
-def _link(request: Request, place: str) -> dict[str, Any]:
-    generation, width = (_generation(request, place, "current"), _width(request, place, "current"))
-    device_generation, device_width = (_generation(request, place, "max"), _width(request, place, "max"))
-    port = _port_above(request, place)
-    port_generation = _generation(request, port, "max") if port else None
-    port_width = _width(request, port, "max") if port else None
+def _link(tree: Tree, place: str) -> dict[str, Any]:
+    generation, width = (_generation(tree, place, "current"), _width(tree, place, "current"))
+    device_generation, device_width = (_generation(tree, place, "max"), _width(tree, place, "max"))
+    port = _port_above(tree, place)
+    port_generation = _generation(tree, port, "max") if port else None
+    port_width = _width(tree, port, "max") if port else None
     fields = {
         "generation": generation,
         "generation_max": _together(device_generation, port_generation),
@@ -191,28 +180,28 @@ def _together(*both: int | None) -> int | None:
     return min(known) if len(known) == len(both) else None
 
 
-def _port_above(request: Request, place: str) -> str | None:
+def _port_above(tree: Tree, place: str) -> str | None:
     """The port that the GPU hangs on; none where it hangs on a root bus, as in many guests."""
-    real = resolve(request, place)
+    real = tree.resolve(place)
     port = os.path.dirname(real) if real else None
-    vendor = read_int(request, f"{port}/vendor") if port else None
+    vendor = tree.read_int(f"{port}/vendor") if port else None
     return port if vendor not in (None, _EMULATED_VENDOR) else None
 
 
-def _generation(request: Request, place: str, which: str) -> int | None:
-    match = re.match(r"(\d+(?:\.\d+)?) GT/s", read_line(request, f"{place}/{which}_link_speed") or "")
+def _generation(tree: Tree, place: str, which: str) -> int | None:
+    match = re.match(r"(\d+(?:\.\d+)?) GT/s", tree.read_line(f"{place}/{which}_link_speed") or "")
     return _GENERATIONS.get(float(match.group(1))) if match else None
 
 
-def _width(request: Request, place: str, which: str) -> int | None:
-    width = read_int(request, f"{place}/{which}_link_width")
+def _width(tree: Tree, place: str, which: str) -> int | None:
+    width = tree.read_int(f"{place}/{which}_link_width")
     return width if width and 0 < width <= _MAX_WIDTH else None
 
 
-def _manager_running(request: Request) -> bool | None:
+def _manager_running(tree: Tree) -> bool | None:
     """Whether the fabric manager is among the processes; unknown where other users' processes are hidden."""
-    names = [name for name in list_names(request, "/proc") or () if name.isdigit()]
+    names = [name for name in tree.list_names("/proc") or () if name.isdigit()]
     oldest_first = sorted(names, key=int)[:_MAX_PROCESSES]
-    if any(read_line(request, f"/proc/{name}/comm") == _MANAGER for name in oldest_first):
+    if any(tree.read_line(f"/proc/{name}/comm") == _MANAGER for name in oldest_first):
         return True
-    return False if read_line(request, "/proc/1/comm") is not None else None
+    return False if tree.read_line("/proc/1/comm") is not None else None

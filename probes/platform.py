@@ -7,10 +7,10 @@ import re
 import sys
 from typing import Any
 
-from .kit.links import expand, resolve
-from .kit.reading import Out, Request, list_names, read_bytes, read_line, read_text, tell_unreadable
+from .kit.out import Out
 from .kit.record import Found, record
-from .kit.system import at_real_root, kernel_release, wsl_mark
+from .kit.system import kernel_release, wsl_mark
+from .kit.tree import Tree
 from .machine import processor
 from .machine.container import container, container_host
 from .machine.tegra import image_tegra_release, is_tegra, tegra_release
@@ -40,50 +40,50 @@ _LOADERS = (
 _LIBC_LIMIT = 8 * 1024 * 1024
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send the ``platform`` section."""
-    inside = container(request)
+    inside = container(tree)
     boxed = inside is not None and inside.name != "none"
-    tegra = is_tegra(request, boxed=boxed)
-    mark = wsl_mark(request)
-    release = kernel_release(request)
-    asked = "uname" if at_real_root(request) else "procfs"
+    tegra = is_tegra(tree, boxed=boxed)
+    mark = wsl_mark(tree)
+    release = kernel_release(tree)
+    asked = "uname" if tree.at_real_root else "procfs"
     free = inside is not None and not boxed
-    host = {"container_host": container_host(request, tegra=bool(tegra and tegra.value))} if free else {}
+    host = {"container_host": container_host(tree, tegra=bool(tegra and tegra.value))} if free else {}
     out.fact(
         {
             "platform": host
             | record(
-                os=Found(_SYSTEMS.get(sys.platform) if at_real_root(request) else "linux", "process"),
-                **_distribution(request),
+                os=Found(_SYSTEMS.get(sys.platform) if tree.at_real_root else "linux", "process"),
+                **_distribution(tree),
                 kernel_release=Found(release, asked),
-                machine=_machine(request),
-                libc=_libc(request),
-                cpu_model=processor.model(request),
-                cpus=processor.count(request),
-                memory=_memory(request),
-                numa_nodes=_numa_nodes(request),
-                **_shared_memory(request),
+                machine=_machine(tree),
+                libc=_libc(tree),
+                cpu_model=processor.model(tree),
+                cpus=processor.count(tree),
+                memory=_memory(tree),
+                numa_nodes=_numa_nodes(tree),
+                **_shared_memory(tree),
                 container=Found(inside.name, inside.source) if inside else None,
                 container_evidence=Found(inside.evidence, inside.source) if inside else None,
                 wsl=Found(mark is not None, f"file {mark}" if mark else asked) if release or mark else None,
-                virtualization=virtualization(request, processor.flags(request)),
-                windows_build=_windows_build(request),
+                virtualization=virtualization(tree, processor.flags(tree)),
+                windows_build=_windows_build(tree),
                 tegra=tegra,
-                tegra_release=tegra_release(request, boxed=boxed),
-                image_tegra_release=image_tegra_release(request) if boxed else None,
-                uid=Found(os.getuid(), "process") if at_real_root(request) and hasattr(os, "getuid") else None,
-                host=_host(request),
+                tegra_release=tegra_release(tree, boxed=boxed),
+                image_tegra_release=image_tegra_release(tree) if boxed else None,
+                uid=Found(os.getuid(), "process") if tree.at_real_root and hasattr(os, "getuid") else None,
+                host=_host(tree),
             )
         }
     )
-    tell_unreadable(request, out)
+    tree.tell_unreadable(out)
 
 
-def _distribution(request: Request) -> dict[str, Found]:
+def _distribution(tree: Tree) -> dict[str, Found]:
     for path in ("/etc/os-release", "/usr/lib/os-release"):
-        real = resolve(request, path)
-        text = read_text(request, real, 65536) if real else None
+        real = tree.resolve(path)
+        text = tree.read_text(real, 65536) if real else None
         if text:
             break
     else:
@@ -98,53 +98,53 @@ def _distribution(request: Request) -> dict[str, Found]:
     return {name: Found(value, f"file {path}") for name, value in fields.items()}
 
 
-def _machine(request: Request) -> Found | None:
-    if at_real_root(request) and hasattr(os, "uname"):
+def _machine(tree: Tree) -> Found | None:
+    if tree.at_real_root and hasattr(os, "uname"):
         return Found(os.uname().machine, "uname")
-    told = read_line(request, "/proc/sys/kernel/arch")
+    told = tree.read_line("/proc/sys/kernel/arch")
     if told:
         return Found(told, "file /proc/sys/kernel/arch")
-    return next((Found(name, f"file {path}") for path, name in _LOADERS if resolve(request, path)), None)
+    return next((Found(name, f"file {path}") for path, name in _LOADERS if tree.resolve(path)), None)
 
 
-def _libc(request: Request) -> Found | None:
-    if at_real_root(request):
+def _libc(tree: Tree) -> Found | None:
+    if tree.at_real_root:
         try:
             told = os.confstr("CS_GNU_LIBC_VERSION")
         except (ValueError, OSError, AttributeError):
             told = None
         if told:
             return Found(told, "confstr")
-    return _libc_on_disk(request)
+    return _libc_on_disk(tree)
 
 
-def _libc_on_disk(request: Request) -> Found | None:
+def _libc_on_disk(tree: Tree) -> Found | None:
     for pattern in ("/lib/*-linux-gnu*/libc.so.6", "/lib64/libc.so.6", "/usr/lib64/libc.so.6", "/usr/lib/libc.so.6"):
-        for path in expand(request, pattern):
-            data = read_bytes(request, resolve(request, path) or path, _LIBC_LIMIT) or b""
+        for path in tree.expand(pattern):
+            data = tree.read_bytes(path, _LIBC_LIMIT) or b""
             match = re.search(rb"GNU C Library [^\n\0]{0,80}release version (\d+\.\d+)", data)
             if match:
                 return Found(f"glibc {match.group(1).decode()}", f"file {path}")
-    musl = expand(request, "/lib/ld-musl-*")
+    musl = tree.expand("/lib/ld-musl-*")
     return Found("musl", f"file {musl[0]}") if musl else None
 
 
-def _memory(request: Request) -> Found | None:
-    match = re.search(r"^MemTotal:\s+(\d+) kB", read_text(request, "/proc/meminfo", 65536) or "", re.MULTILINE)
+def _memory(tree: Tree) -> Found | None:
+    match = re.search(r"^MemTotal:\s+(\d+) kB", tree.read_text("/proc/meminfo", 65536) or "", re.MULTILINE)
     return Found(int(match.group(1)) * 1024, "file /proc/meminfo") if match else None
 
 
-def _numa_nodes(request: Request) -> Found | None:
-    nodes = [name for name in list_names(request, "/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
+def _numa_nodes(tree: Tree) -> Found | None:
+    nodes = [name for name in tree.list_names("/sys/devices/system/node") or () if re.fullmatch(r"node\d+", name)]
     return Found(len(nodes), "file /sys/devices/system/node") if nodes else None
 
 
-def _shared_memory(request: Request) -> dict[str, Found]:
+def _shared_memory(tree: Tree) -> dict[str, Found]:
     """Size of the file system mounted on /dev/shm; a folder that is no mount shares its size with something else."""
-    mounts = re.findall(r"^\S+ /dev/shm \S+ (\S+)", read_text(request, "/proc/mounts") or "", re.MULTILINE)
+    mounts = re.findall(r"^\S+ /dev/shm \S+ (\S+)", tree.read_text("/proc/mounts") or "", re.MULTILINE)
     if not mounts:
         return {}
-    if at_real_root(request):
+    if tree.at_real_root:
         try:
             size = os.statvfs("/dev/shm")  # noqa: S108 - its size is the fact, nothing is put there
         except OSError:
@@ -160,19 +160,19 @@ def _shared_memory(request: Request) -> dict[str, Found]:
     return {"shared_memory": Found(int(match.group(1)) * factor, "file /proc/mounts")}
 
 
-def _windows_build(request: Request) -> Found | None:
+def _windows_build(tree: Tree) -> Found | None:
     ask = getattr(sys, "getwindowsversion", None)
-    if ask is None or not at_real_root(request):
+    if ask is None or not tree.at_real_root:
         return None
     told = ask()
     return Found(f"{told.major}.{told.minor}.{told.build}", "process")
 
 
-def _host(request: Request) -> Found | None:
-    if at_real_root(request) and hasattr(os, "uname"):
+def _host(tree: Tree) -> Found | None:
+    if tree.at_real_root and hasattr(os, "uname"):
         return Found(os.uname().nodename, "uname")
     for path in ("/proc/sys/kernel/hostname", "/etc/hostname"):
-        name = read_line(request, path)
+        name = tree.read_line(path)
         if name:
             return Found(name, f"file {path}")
     return None

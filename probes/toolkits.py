@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .kit.links import expand, folder_names, is_file, resolve
-from .kit.reading import Out, Request, below, clean, read_bytes, tell_unreadable
+from .kit.out import Out, clean
 from .kit.record import Found, record
+from .kit.tree import Tree
 from .owners.toolkit import header_places, version
 
 PROBE = {
@@ -36,23 +36,23 @@ _SIGNS = ("version.json", "version.txt", "lib64/libcudart.so.*", "lib/libcudart.
 """Any of these, a compiler or a header makes a folder a toolkit."""
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send the ``toolkits`` found in the usual places, through the variables and through PATH."""
-    variables = request.get("variables") or {}
-    compiler = _compiler_on_path(request)
-    homes = {_toolkit_of(request, value) for name in _HOMES if (value := variables.get(name, "")).startswith("/")}
+    variables = tree.variables
+    compiler = _compiler_on_path(tree)
+    homes = {_toolkit_of(tree, value) for name in _HOMES if (value := variables.get(name, "")).startswith("/")}
     found: dict[str, list[str]] = {}
-    for place in _candidates(request, compiler):
-        folder = _toolkit_of(request, place)
-        if folder and _is_toolkit(request, folder):
+    for place in _candidates(tree, compiler):
+        folder = _toolkit_of(tree, place)
+        if folder and _is_toolkit(tree, folder):
             aliases = found.setdefault(folder, [])
             if place not in (folder, *aliases, *_DEBIAN_FACES):
                 aliases.append(place)
-    on_path = _folder_of(request, compiler) if compiler else None
+    on_path = _folder_of(tree, compiler) if compiler else None
     known = bool(variables)
     items = [
         _toolkit(
-            request,
+            tree,
             folder,
             aliases,
             on_path=folder == on_path if known else None,
@@ -60,82 +60,82 @@ def collect(request: Request, out: Out) -> None:
         )
         for folder, aliases in found.items()
     ]
-    certain = all(folder_names(request, place)[1] for place in ("/usr/local", "/opt"))
+    certain = all(tree.folder_names(place)[1] for place in ("/usr/local", "/opt"))
     out.fact({"toolkits": {"items": items, "complete": certain}})
-    tell_unreadable(request, out)
+    tree.tell_unreadable(out)
     if not items:
         out.absent("no CUDA toolkit on disk")
 
 
-def _candidates(request: Request, compiler: str | None) -> Iterator[str]:
-    variables = request.get("variables") or {}
+def _candidates(tree: Tree, compiler: str | None) -> Iterator[str]:
+    variables = tree.variables
     for pattern in _PLACES:
-        yield from expand(request, pattern)
+        yield from tree.expand(pattern)
     yield from (_DEBIAN, "/usr/lib/cuda")
     yield from (value for name in (*_HOMES, "CONDA_PREFIX") if (value := variables.get(name, "")).startswith("/"))
-    folder = _folder_of(request, compiler) if compiler else None
+    folder = _folder_of(tree, compiler) if compiler else None
     if folder:
         yield folder
 
 
-def _toolkit_of(request: Request, place: str) -> str | None:
+def _toolkit_of(tree: Tree, place: str) -> str | None:
     """The real folder of the toolkit that ``place`` shows, or None when there is no such folder."""
-    real = resolve(request, place)
-    if real is None or not os.path.isdir(below(request, real)):
+    real = tree.resolve(place)
+    if real is None or not tree.is_folder(real):
         return None
-    return _DEBIAN if real in _DEBIAN_FACES and resolve(request, _DEBIAN) else real
+    return _DEBIAN if real in _DEBIAN_FACES and tree.resolve(_DEBIAN) else real
 
 
-def _is_toolkit(request: Request, folder: str) -> bool:
-    if is_file(request, f"{folder}/bin/nvcc") or any(expand(request, place) for place in header_places(folder)):
+def _is_toolkit(tree: Tree, folder: str) -> bool:
+    if tree.is_file(f"{folder}/bin/nvcc") or any(tree.expand(place) for place in header_places(folder)):
         return True
-    return not _is_conda(request, folder) and any(expand(request, f"{folder}/{sign}") for sign in _SIGNS)
+    return not _is_conda(tree, folder) and any(tree.expand(f"{folder}/{sign}") for sign in _SIGNS)
 
 
-def _is_conda(request: Request, folder: str) -> bool:
+def _is_conda(tree: Tree, folder: str) -> bool:
     """A conda environment: it is a toolkit when it can compile, not by the run-time libraries of its packages."""
-    return resolve(request, f"{folder}/conda-meta") is not None
+    return tree.resolve(f"{folder}/conda-meta") is not None
 
 
 def _toolkit(
-    request: Request, folder: str, aliases: list[str], *, on_path: bool | None, cuda_home: bool | None
+    tree: Tree, folder: str, aliases: list[str], *, on_path: bool | None, cuda_home: bool | None
 ) -> dict[str, Any]:
-    told = version(request, folder)
+    told = version(tree, folder)
     compiler = f"{folder}/bin/nvcc"
     here = f"file {clean(folder)}"
     return record(
         path=Found(clean(folder), here),
         version=Found(told.value, clean(told.source)) if told else None,
-        nvcc=Found(clean(compiler), here) if is_file(request, compiler) else None,
+        nvcc=Found(clean(compiler), here) if tree.is_file(compiler) else None,
         on_path=Found(on_path, "variables"),
         cuda_home=Found(cuda_home, "variables"),
-        origin=Found(_origin(request, folder), here),
+        origin=Found(_origin(tree, folder), here),
         aliases=Found([clean(alias) for alias in aliases], here) if aliases else None,
     )
 
 
-def _origin(request: Request, folder: str) -> str:
-    if _is_conda(request, folder):
+def _origin(tree: Tree, folder: str) -> str:
+    if _is_conda(tree, folder):
         return "conda"
     return "wheel" if {"site-packages", "dist-packages"} & set(folder.split("/")) else "system"
 
 
-def _compiler_on_path(request: Request) -> str | None:
+def _compiler_on_path(tree: Tree) -> str | None:
     """Real path of the first nvcc on PATH, or of the one that a script of that name starts."""
-    for folder in (request.get("variables") or {}).get("PATH", "").split(":"):
-        real = resolve(request, f"{folder}/nvcc") if folder.startswith("/") else None
+    for folder in tree.variables.get("PATH", "").split(":"):
+        real = tree.resolve(f"{folder}/nvcc") if folder.startswith("/") else None
         if real is None or os.path.basename(real) != "nvcc":  # a compiler cache puts a link to itself there
             continue
-        start = read_bytes(request, real, _SCRIPT_LIMIT) or b""
+        start = tree.read_bytes(real, _SCRIPT_LIMIT) or b""
         if start.startswith(b"\x7fELF"):
             return real
         named = _NVCC_IN_SCRIPT.search(start.decode("utf-8", "replace"))
-        started = resolve(request, named.group(1)) if start.startswith(b"#!") and named else None
+        started = tree.resolve(named.group(1)) if start.startswith(b"#!") and named else None
         if started:
             return started
     return None
 
 
-def _folder_of(request: Request, compiler: str) -> str | None:
+def _folder_of(tree: Tree, compiler: str) -> str | None:
     folder, inner = os.path.split(os.path.dirname(compiler))
-    return _toolkit_of(request, folder or "/") if inner == "bin" else None
+    return _toolkit_of(tree, folder or "/") if inner == "bin" else None

@@ -6,7 +6,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from .kit.reading import Out, Request, below, clean, refused, tell_unreadable
+from .kit.out import Out, clean
+from .kit.tree import Tree, refused
 
 PROBE = {
     "title": "Environment variables",
@@ -101,17 +102,17 @@ _LONGEST = 4096
 _MOST = 512
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send the ``variables`` section: those by the names above, long values cut. The parent masks secrets."""
-    variables = request.get("variables") or {}
+    variables = tree.variables
     chosen = sorted(name for name in variables if name in _NAMES or name.startswith(_PREFIXES))
     values = {clean(name): clean(variables[name][:_LONGEST]) for name in chosen[:_MOST]}
     facts = {"source": "process", "values": values, "complete": len(chosen) <= _MOST}
     listed = [variables[name] for name in chosen[:_MOST] if name not in _SEARCH_PATHS]
     paths = dict.fromkeys(path for value in listed for path in _paths_in(value))
-    told = [{"path": clean(path), "leads_to": _leads_to(request, path)} for path in list(paths)[:_MOST]]
+    told = [{"path": clean(path), "leads_to": _leads_to(tree, path)} for path in list(paths)[:_MOST]]
     out.fact({"variables": {**facts, "paths": told}})
-    tell_unreadable(request, out)
+    tree.tell_unreadable(out)
 
 
 def _paths_in(value: str) -> Iterator[str]:
@@ -121,9 +122,9 @@ def _paths_in(value: str) -> Iterator[str]:
     yield from (part for part in parts if part.startswith(("/", "./", "../")))
 
 
-def _leads_to(request: Request, path: str) -> str:
+def _leads_to(tree: Tree, path: str) -> str:
     """What is at a path; relative ones count from the folder in which programs are started."""
-    place = below(request, os.path.normpath(os.path.join(request.get("cwd", "/"), path)))
+    place = tree.place(os.path.normpath(os.path.join(tree.cwd, path)))
     try:
         if not os.path.exists(place):
             os.stat(place)  # raises: nothing there, or nothing that may be seen

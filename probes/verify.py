@@ -11,8 +11,8 @@ from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .installations.examined import examined
-from .kit.links import resolve
-from .kit.reading import Out, Request, below
+from .kit.out import Out
+from .kit.tree import Tree
 from .owners.conda import all_files as listed_by_conda
 from .owners.shipped import comparable, differing, is_anothers
 from .owners.wheels import Recorded, for_tests, is_native
@@ -71,10 +71,10 @@ class _Task(NamedTuple):
 class _Work:
     """The files, the largest first, shared out among threads: hashing leaves the interpreter's lock to others."""
 
-    def __init__(self, request: Request, tasks: list[_Task]) -> None:
+    def __init__(self, tree: Tree, tasks: list[_Task]) -> None:
         self.differing: list[tuple[_Task, Fields]] = []
         self.files = self.bytes = self.unread = 0
-        self._request = request
+        self._tree = tree
         self._tasks = tasks
         self._lock = threading.Lock()
         self._next = 0
@@ -116,7 +116,7 @@ class _Work:
         recorded = task.recorded
         kind, _, wanted = (recorded.hash or "").partition("=")
         try:
-            digest = self._digest(_inside(self._request, recorded.path), kind, task.size, buffer)
+            digest = self._digest(self._tree.place(recorded.path), kind, task.size, buffer)
         except OSError:
             self.unread += 1
             return None
@@ -149,9 +149,9 @@ class _Work:
         return urlsafe_b64encode(hashed.digest()).decode().rstrip("=")
 
 
-def collect(request: Request, out: Out) -> None:
+def collect(tree: Tree, out: Out) -> None:
     """Send ``verified`` of the environment that is judged."""
-    judged = next(iter(examined(request)), None)
+    judged = next(iter(examined(tree)), None)
     items = comparable(judged) if judged else []
     if judged is None or not items:
         out.absent("no framework whose files are listed")
@@ -159,16 +159,16 @@ def collect(request: Request, out: Out) -> None:
     tasks: list[_Task] = []
     damaged: list[Fields] = []
     for item in items:
-        for recorded in _listed(request, judged, item):
-            _sort_out(request, item, recorded, tasks, damaged)
+        for recorded in _listed(tree, judged, item):
+            _sort_out(tree, item, recorded, tasks, damaged)
     tasks.sort(key=lambda task: -task.size)
-    work, complete = _hashed(request, tasks, out)
+    work, complete = _hashed(tree, tasks, out)
     python = judged.get("python")
     kept: dict[str, bytes] = {}
     for task, said in work.differing:
         digest = said.pop("digest")
-        if not is_anothers(request, judged["distributions"], task.item, task.recorded, kept, digest):
-            damaged.append(differing(request, task.item, task.recorded.path, python, said))
+        if not is_anothers(tree, judged["distributions"], task.item, task.recorded, kept, digest):
+            damaged.append(differing(tree, task.item, task.recorded.path, python, said))
     record = {
         "source": "wheel metadata",
         "packages": list(dict.fromkeys(item["name"] for item in items)),
@@ -182,21 +182,21 @@ def collect(request: Request, out: Out) -> None:
     out.fact({"environments": {"items": [environment], "complete": False}})
 
 
-def _listed(request: Request, judged: Fields, item: Fields) -> Iterator[Recorded]:
-    files = listed_by_conda(request, judged["key"], item) if item["channel"] == "conda" else None
-    return files if files is not None else listed_by_wheel(request, item["path"])
+def _listed(tree: Tree, judged: Fields, item: Fields) -> Iterator[Recorded]:
+    files = listed_by_conda(tree, judged["key"], item) if item["channel"] == "conda" else None
+    return files if files is not None else listed_by_wheel(tree, item["path"])
 
 
-def _sort_out(request: Request, item: Fields, recorded: Recorded, tasks: list[_Task], damaged: list[Fields]) -> None:
+def _sort_out(tree: Tree, item: Fields, recorded: Recorded, tasks: list[_Task], damaged: list[Fields]) -> None:
     """What is to be hashed; what is gone is told at once."""
     kind = (recorded.hash or "").partition("=")[0]
     if for_tests(recorded.path.rpartition("-packages/")[2]) or kind not in _HASHES or len(tasks) >= _FILES:
         return
     try:
-        found = os.stat(_inside(request, recorded.path))
+        found = os.stat(tree.place(recorded.path))
     except (FileNotFoundError, NotADirectoryError):
         if len(damaged) <= _DAMAGED and _is_missed(recorded):
-            damaged.append(differing(request, item, recorded.path, None, {"kind": "missing"}))
+            damaged.append(differing(tree, item, recorded.path, None, {"kind": "missing"}))
     except (OSError, ValueError):
         pass
     else:
@@ -209,23 +209,15 @@ def _is_missed(recorded: Recorded) -> bool:
     return not empty and (is_native(recorded.path) or ("." in named and not named.lower().endswith(_NOT_RUN)))
 
 
-def _hashed(request: Request, tasks: list[_Task], out: Out) -> tuple[_Work, bool]:
+def _hashed(tree: Tree, tasks: list[_Task], out: Out) -> tuple[_Work, bool]:
     """Hash the files for as long as they may take; whether none was left out."""
     total = sum(task.size for task in tasks)
     until = time.monotonic() + min(_ENOUGH, _AT_LEAST + total / _A_SECOND)
-    work = _Work(request, tasks)
+    work = _Work(tree, tasks)
     work.start()
     while not work.wait(_TOLD_EVERY) and time.monotonic() < until:
         out.progress(f"hashed {work.bytes / 1e9:.1f} of {total / 1e9:.1f} GB")
     return work, work.stop()
-
-
-def _inside(request: Request, path: str) -> str:
-    """The path on this machine; raises FileNotFoundError where it leads nowhere inside the root."""
-    inside = path if request.get("root", "/") == "/" else resolve(request, path)
-    if inside is None:
-        raise FileNotFoundError(path)
-    return below(request, inside)
 
 
 def _cores() -> int:

@@ -9,7 +9,7 @@ from envcheck.errors import UsageError
 from envcheck.pipeline.assume import assume, assumes_machine
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import render
-from envcheck.report.stack import stack_rows
+from envcheck.report.page.stack import stack_rows
 from envcheck.snapshot import (
     Distribution,
     Driver,
@@ -122,7 +122,7 @@ def test_software_can_be_assumed_where_there_is_none() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("driver>=550", "an assumption is exact"),
+        ("driver>=550", "give an exact version"),
         ("gpus==many", "a number of GPUs"),
         ("gpus==99999", "a number of GPUs"),
         ("os==beos", "linux, windows or macos"),
@@ -170,7 +170,7 @@ def test_what_was_stated_passes_only_where_it_is_known_to_fit(text: str, verdict
 
 def test_the_page_says_which_statement_is_not_known() -> None:
     page = render(verdict_of("gpu==NoSuchGPU9999,driver==1.2.3"), "text")
-    assert "the matrix knows no such GPU" in page
+    assert "this GPU is not in the matrix" in page
 
 
 def test_nothing_that_was_not_looked_at_reads_ok() -> None:

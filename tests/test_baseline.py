@@ -11,7 +11,7 @@ import pytest
 from envcheck.checks import Report
 from envcheck.errors import UsageError
 from envcheck.pipeline.session import Request, judge
-from envcheck.report import baseline
+from envcheck.report.saved import baseline
 from envcheck.snapshot import Measurement
 from tests.every import every
 from tests.rules.machines import but, h200, machine

@@ -15,9 +15,9 @@ from envcheck.diff.record import Change
 from envcheck.errors import UsageError
 from envcheck.redact import redact
 from envcheck.report import Options
-from envcheck.report.diff_json import render_diff as as_json
-from envcheck.report.diff_text import render_diff as as_text
-from envcheck.report.schema import schema
+from envcheck.report.answers.diff import render_diff as as_text
+from envcheck.report.json import render as as_json
+from envcheck.report.saved.schema import schema
 from envcheck.snapshot import (
     ApiResult,
     Distribution,
@@ -323,9 +323,7 @@ def test_the_page() -> None:
         "",
         "Checks",
         "  gpu-lost@machine                  pass → fail",
-        "  0 more checks came and 20 went, all passed or skipped (-v lists them)",
+        "  0 checks added and 20 removed, all passed or skipped (-v lists them)",
     ]
     assert "rule-19@machine" in as_text(found, Options(verbose=True))
-    assert as_text(diff([("a", before), ("b", before)]), Options()).startswith(
-        "SAME  no difference in what both know\n"
-    )
+    assert as_text(diff([("a", before), ("b", before)]), Options()).startswith("SAME  no difference in shared facts\n")

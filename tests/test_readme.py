@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.cli.options import parse
 from envcheck.pipeline.session import Request, judge
-from envcheck.report import Options, render
+from envcheck.report import FORMATS, Options, render
 from envcheck.snapshot import Snapshot
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -34,9 +34,14 @@ def test_the_options_exist() -> None:
         parse([word.strip("'") for word in command.split()], {})
 
 
+def test_every_format_is_named() -> None:
+    listed = README.partition("**Formats**")[2].partition("**Without a machine**")[0]
+    assert {name for name in FORMATS if f"`{name}`" not in listed} == set()
+
+
 def test_the_gate_runs_readmes_test_command() -> None:
     gate = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert ".venv/bin/pip install -q '.[test]' && .venv/bin/python -m pytest" in README
+    assert ".venv/bin/pip install -q -e '.[test]' && .venv/bin/python -m pytest" in README
     assert 'pip install -q -c constraints.txt ".[$3]"' in gate
     assert 'fresh "$python" main test' in gate
     assert "-m pytest" in gate

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from envcheck.compat.load import load_matrix
 from envcheck.redact import redact
 from tests.every import every
 from tests.report.examples import EXAMPLES
@@ -43,6 +44,15 @@ from tests.thorough import examples
 )
 def test_other_machines_and_mail(text: str, shown: str) -> None:
     assert seen_after(text) == shown
+
+
+def test_the_index_that_everybody_installs_from_is_no_secret() -> None:
+    addresses = [source.address for source in load_matrix().sources.values()]
+    (index,) = {address.split()[0].lower() for address in addresses if "/" not in address}
+    public = f"Looking in indexes: https://{index}.org/simple, https://files.{index}.org/x"
+    assert seen_after(public) == public
+    for private in (f"{index}.corp", f"{index}.corp.example", f"{index}.local", f"{index}.org.corp.example", index):
+        assert seen_after(f"https://{private}/simple") == "https://host-1/simple"
 
 
 @every(

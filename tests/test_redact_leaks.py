@@ -10,7 +10,7 @@ import pytest
 from envcheck.checks import Evidence, Report
 from envcheck.redact import redact
 from envcheck.report import FORMATS, Options, render
-from envcheck.report.read import read_report
+from envcheck.report.saved.read import read_report
 from envcheck.snapshot import ObservedError, Variables
 from tests.test_machines import report_on
 

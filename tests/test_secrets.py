@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import msgspec
 import pytest
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.cli.main import main
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import SecretRow
+from envcheck.redact import mask_secrets
 from envcheck.redact.secrets import MASK, masked, masked_value
-from envcheck.snapshot import Snapshot, Variables
+from envcheck.snapshot import ObservedError, Snapshot, Variables
 from tests.every import every
 from tests.report.examples import report
 
@@ -28,6 +30,10 @@ S = "Zq9xW7vT3kLm"
         *("WANDB_API_KEY", "SSH_PRIVATE_KEY", "KEY", "BASIC_AUTH", "AUTH", "SENTRY_DSN", "MYSECRETVALUE", "passphrase"),
         *("PGPASSWORD", "LOGIN_PASSWD", "SAS_SIG", "KAGGLE_KEY", "CREDENTIALS", "VAULT_PASSCODE", "X-Auth-Token"),
         *("SECRETS", "AccessKey", "myApiKey", "NGC_CLI_API_KEY", "ENCRYPTION_KEY", "PASSWORD_SALT"),
+        *("KEY_BASE64", "key_b64", "keyBase64", "AUTH_HEADER", "PASS_2", "PAT_RO", "OTP_SEED", "JWT_RAW", "DBPASS"),
+        *("PGPASS", "SMTP_PWD", "passwort", "DB_KENNWORT", "motdepasse", "MOT_DE_PASSE", "contraseña", "contrasena"),
+        *("senha", "wachtwoord", "parola", "lösenord", "adgangskode", "hasło", "heslo", "şifre", "пароль", "密码"),
+        *("パスワード", "비밀번호", "mdp", "jelszó", "salasana"),
     ]
 )
 def test_names_that_tell(name: str) -> None:
@@ -58,6 +64,7 @@ def test_names_that_tell(name: str) -> None:
             "NVIDIA_DRIVER_CAPABILITIES",
         ),
         *("TF_XLA_FLAGS", "CUDA_PATH_V12_4", "MAX_PATH", "SPAT", "DISPATCH_KEYSET", "TORCH_CUDA_ARCH_LIST"),
+        *("PGPASSFILE", "HF_TOKEN_PATH", "SSH_KEY_FILE", "SECRETS_DIR", "AWS_WEB_IDENTITY_TOKEN_FILE", "pwd"),
     ]
 )
 def test_names_that_tell_nothing(name: str) -> None:
@@ -111,11 +118,26 @@ def test_names_that_tell_nothing(name: str) -> None:
         f"read: {(S * 6)[:64]}, then",
         f"{(S * 6)[:64]}\n{(S + '/+') * 5}",
         f'"{(S * 6)[:70]}"',
+        *(f"{start}pwd={S};x=1" for start in ("Server=a;UID=sa;", "ODBC;", "Driver={x};UID=b;", "")),
+        f"DRIVER=x;Uid=a;Pwd={{{S};{S}}};b=1",
+        f'{{"pwd": "{S}", "pass": "{S}"}}',
+        f'{{"auths": {{"r.example": {{"auth": "{S}"}}}}}}',
+        *(f"{name} {S}" for name in ("apikey", "api key", "API-key:", "password", "Passwort", "access key", "token")),
+        *(f"the {name} {verb} {S}." for name in ("password", "api key", "token", "secret") for verb in ("is", "was")),
+        *(f"das Passwort ist '{S}'", f"mot de passe: {S}", f"密码\N{FULLWIDTH COLON}{S}", f"Kennwort lautet {S}"),
+        *(f"wandb login {option}{S}" for option in ("", "--relogin ", "--host=https://w.example --relogin ")),
+        f'wandb.login(key="{S}")',
+        *(f"https://x.example/r?next=%2Fa%3F{name}%3D{S}%26b%3D1" for name in ("token", "sig", "key", "access_token")),
+        *(f"token{sign}{S}" for sign in ("%3D", "%3d", "%253D", "%3A%20")),
+        f"url=postgres%3A%2F%2Fada%3A{S}%40db.example%2Fx",
+        f"Bearer%20{S}",
     ]
 )
 def test_values_that_go(text: str) -> None:
     once = masked(text)
     assert S not in once
+    safe = mask_secrets(report([], Snapshot(observed_errors=(ObservedError(text=text, source="x"),))))
+    assert S not in msgspec.json.encode(safe).decode()
     assert MASK in once
     assert masked(once) == once
 
@@ -142,6 +164,18 @@ def test_values_that_go(text: str) -> None:
         "DispatchKey: CUDA, dispatch key CUDA",
         "-----BEGIN CERTIFICATE-----",
         "session: 3",
+        *("PWD=/a/b:/c pwd: /workspace pwd: error retrieving current directory", "PGPASSFILE=/home/u/.pgpass"),
+        *(
+            "password: no",
+            "Access denied (using password: YES)",
+            "password is not set",
+            "password: not set",
+            "token: none",
+        ),
+        *("the token is sm_90", "secret 1.2.3", "token 0x7ffe12345678abcd", "key is v2.5.1"),
+        *("tokenizer Qwen2Tokenizer tokenizer=Llama3Fast tokenizers==0.21.0", "passed 12tests, bypass mode2"),
+        *("uuid%3D123e4567-e89b-12d3-a456-426614174000", "key is layers.0.weight; token ncclDevKernel_AllReduce2"),
+        *("login to node12 at 10:00", "gcloud login node12", "https%3A%2F%2Fx.example%2Fa%3Fb%3D1"),
         "torch==2.5.1+cu124 0000:1b:00.0 GPU-5818afbd-93e1-6488-ffb4-e55ad89d9abc",
     ]
 )
@@ -149,10 +183,28 @@ def test_what_diagnoses_stays(text: str) -> None:
     assert masked(text) == text
 
 
+@every(["a", "token", "TOKEN_", "pwd=", "password is ", "eyJaaaaaaaa-", "eyJaaaaaaaa.", "setenv TOKEN", "%3D",
+        "%3Atoken", "a%3A%2F%2Fb", "login ", "wandb login -a ", "api key ", "key=", "sk-", "http://a:", "mysql -p ",
+        "{", "key is ", "mot de ", "密码", " -u a ", "cookie "])  # fmt: skip
+def test_cost_grows_with_the_length(unit: str) -> None:
+    """Eight times the text takes at most about eight times as long; a square would take 64 times."""
+
+    def cost(length: int) -> float:
+        text = "password=x " + unit * (length // len(unit))
+        took = []
+        for _ in range(2):
+            began = process_time()
+            masked(text)
+            took.append(process_time() - began)
+        return min(took)
+
+    assert cost(24_000) < 24 * max(cost(3_000), 0.002), unit
+
+
 _LETTERS = {"letters": "aB3", "capitals": "AB3", "word": "a-B3", "dotted": "aB3.", "base64": "aB3+"}
 
 
-@every(tables().secrets)
+@every(load_matrix().secrets)
 def test_every_key_of_the_matrix(row: SecretRow) -> None:
     for start in row.starts:
         key = start + (_LETTERS[row.of] * 200)[: row.least] + "aB3"

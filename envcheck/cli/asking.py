@@ -1,4 +1,4 @@
-"""What a verb is given to read: saved reports, pasted text, baselines."""
+"""The input of a verb: saved reports, pasted text, baselines, and the Request that its options stand for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from envcheck.snapshot import Measurement
 
 _MOST = 64 << 20
-"""Bytes that are read of a file; of a longer one a byte more, so that it shows."""
+"""Bytes read from a file; one more shows that it is longer."""
 
 _SILENT_MS = 1000
 
@@ -39,31 +39,31 @@ def read_input(name: str) -> bytes:
 
 
 def _wait(descriptor: int, name: str) -> None:
-    """Wait for the writer of a pipe, as long as the user does, who is told after a second."""
+    """Wait for the writer of a pipe; after a second, say so."""
     if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
         ready = select.poll()
         ready.register(descriptor, select.POLLIN)
         if not ready.poll(_SILENT_MS):
-            say(brief(f"envcheck: waiting for what is written into the pipe {name}"))
+            say(brief(f"envcheck: waiting for input from the pipe {name}"))
             ready.poll()
     os.set_blocking(descriptor, True)
 
 
 def pasted_text(name: str) -> str:
-    """The text of the file ``name``, or of stdin where it is ``-``; raise UsageError where it is too long."""
+    """The text of the file ``name``, or of stdin where it is ``-``; raise UsageError if it is too long."""
     content = read_input(name)
     if len(content) > _MOST:
         raise UsageError(
-            f"{_named(name)} has more than {_MOST >> 20} MiB: give the lines that tell the versions and those around "
-            f"the error, as in (head -n 2000 LOG; tail -n 2000 LOG) | envcheck explain -"
+            f"{_named(name)} has more than {_MOST >> 20} MiB: keep the lines with versions and those around the "
+            f"error, as in (head -n 2000 LOG; tail -n 2000 LOG) | envcheck explain -"
         )
     return content.decode("utf-8", "replace")
 
 
 def saved_report(name: str) -> Report:
-    """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, where it is none."""
+    """The report that was saved as ``name``, its secrets masked; raise UsageError, which names it, if it is none."""
     from envcheck.redact import mask_secrets
-    from envcheck.report.read import read_report
+    from envcheck.report.saved.read import read_report
 
     try:
         return mask_secrets(read_report(read_input(name)))
@@ -81,7 +81,7 @@ def baseline(options: Namespace) -> tuple[Measurement, ...]:
     name = getattr(options, "baseline", None)
     if not name:
         return ()
-    from envcheck.report.baseline import read
+    from envcheck.report.saved.baseline import read
 
     return read(read_input(name), name)
 
@@ -117,7 +117,7 @@ def judging_request(options: Namespace) -> Request:
 
 
 def overlays(options: Namespace, unread: list[str] | None = None) -> tuple[str, ...]:
-    """The folders of rows that are laid over the matrix; what cannot be read is said, and kept in ``unread``."""
+    """The folders of rows that are added to the matrix; what cannot be read is reported, and added to ``unread``."""
     from envcheck.compat.overlay import overlay_folders
     from envcheck.text.clean import brief
     from envcheck.text.streams import say

@@ -19,21 +19,19 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 _SELDOM = 100_000
-"""Objects made before those that refer to each other are looked for: imports and a report make none that is in the way,
-and thousands of others.
-"""
+"""Allocations between two runs of the cycle collector: imports and a report make many objects and few cycles."""
 
 
 def program() -> NoReturn:
     """What the command ``envcheck`` runs."""
     gc.set_threshold(_SELDOM)
     status = main()
-    gc.freeze()  # else the interpreter's end looks once more through all there is, for a twentieth of a second
+    gc.freeze()  # else the collector runs over all objects at exit, for a twentieth of a second
     sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``envcheck`` with ``argv`` (default: the process's own) and return its exit status."""
+    """Run ``envcheck`` with ``argv`` (default: ``sys.argv``) and return its exit status."""
     streams.prepare()
     return streams.finish(_guarded(sys.argv[1:] if argv is None else argv))
 
@@ -49,17 +47,19 @@ def _guarded(argv: Sequence[str]) -> int:
     except SystemExit as left:  # the parser leaves so after --help
         return left.code if isinstance(left.code, int) else ExitCode.OK
     except MemoryError:
-        return _failed("envcheck broke: out of memory (ulimit -v, or the limit of a container)", ExitCode.BROKEN)
-    except Exception as error:  # noqa: BLE001  whatever happened, it is told
+        return _failed(
+            "envcheck: internal error: out of memory (see ulimit -v, or the memory limit of the container)",
+            ExitCode.BROKEN,
+        )
+    except Exception as error:  # noqa: BLE001  every error is reported in one line
         if os.environ.get("ENVCHECK_DEBUG"):
             _trace()
-        return _failed(
-            f"envcheck broke: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 shows where)", ExitCode.BROKEN
-        )
+        message = f"internal error: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 prints the traceback)"
+        return _failed(f"envcheck: {message}", ExitCode.BROKEN)
 
 
 def _failed(message: str, status: int) -> int:
-    """Say in one line what went wrong: it may quote a file or an option."""
+    """Report an error in one line; it may quote a file or an option."""
     from envcheck.text.clean import brief
 
     streams.say(brief(message))
@@ -84,16 +84,16 @@ def _end_children_on_termination() -> None:
 
 
 def _run(argv: Sequence[str]) -> int:
-    argv = argv or ["tui" if _application_here() else "check"]
+    argv = argv or ["tui" if _can_show_application() else "check"]
     if not _examines(argv):
         return _run_verb(argv)
-    from envcheck.collect import early
+    from envcheck.collect import prestart
 
-    early.begin()
+    prestart.begin()
     try:
         return _run_verb(argv)
     finally:
-        early.end()
+        prestart.end()
 
 
 def _examines(argv: Sequence[str]) -> bool:
@@ -111,16 +111,18 @@ def _run_verb(argv: Sequence[str]) -> int:
         return _version()
     verb = f"matrix_{options.matrix_verb}" if options.verb == "matrix" else options.verb or "check"
     if verb == "check" and not options.saved and not options.scope:
-        _tell_early(options)
+        _send_request(options)
     return run_verb(verb, options)
 
 
-def _tell_early(options: Namespace) -> None:
-    from envcheck.collect import early
+def _send_request(options: Namespace) -> None:
+    from envcheck.collect import prestart
     from envcheck.collect.request import probe_request, working_folder
 
     python = options.python or ()
-    early.tell(probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs))
+    prestart.send_request(
+        probe_request(cwd=working_folder(), variables=os.environ, python=python, all_envs=options.all_envs)
+    )
 
 
 def _version() -> int:
@@ -131,8 +133,8 @@ def _version() -> int:
     return ExitCode.OK
 
 
-def _application_here() -> bool:
-    """Whether a person sits in front of a terminal that can show more than lines, and there is an application."""
+def _can_show_application() -> bool:
+    """Whether stdin and stdout are a capable terminal, and the application can be loaded."""
     plain = os.environ.get("TERM", "dumb") == "dumb" or bool(os.environ.get("CI"))
     if plain or not sys.stdin.isatty() or not sys.stdout.isatty():
         return False

@@ -1,4 +1,4 @@
-"""What the values of options are read as; argparse turns an ArgumentTypeError into a sentence about the option."""
+"""The types of option values; argparse turns an ArgumentTypeError into a sentence about the option."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_PORT, _LAST_PORT = 5, 65535
 
 
 def path(text: str) -> str:
-    """A path; an empty one is a variable of a script that was not set, and would ask for something else."""
+    """A path. An empty one comes from an unset variable in a script, and would mean something else."""
     if not text:
         raise argparse.ArgumentTypeError("an empty path")
     return text
@@ -37,7 +37,7 @@ def seconds(text: str) -> float:
 def port(text: str) -> int:
     """A TCP port, or 0."""
     if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PORT and int(text) <= _LAST_PORT):
-        raise argparse.ArgumentTypeError(f"{text!r} is no port from 0 to {_LAST_PORT}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_LAST_PORT}")
     return int(text)
 
 
@@ -45,7 +45,7 @@ def indices(text: str) -> tuple[int, ...]:
     """``0,2``: GPUs by nvidia-smi's numbers."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdecimal() and len(part) <= _LONGEST_INDEX for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of GPU indices such as 0,2")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of GPU indices such as 0,2")
     return tuple(map(int, parts))
 
 
@@ -58,7 +58,7 @@ def scopes(text: str) -> frozenset[str]:
     return names
 
 
-# An ``ENVCHECK_…`` variable for every option: what stands in for an option that is not given.
+# An ``ENVCHECK_…`` variable for every option: the default of an option that is not given.
 
 
 _LIST_SEPARATOR = ";"
@@ -66,7 +66,7 @@ _LIST_SEPARATOR = ";"
 
 
 def read_variables(verb: argparse.ArgumentParser, variables: Mapping[str, str]) -> None:
-    """Take defaults from ``ENVCHECK_…``; the values go through the same checks as on the command line."""
+    """Read defaults from ``ENVCHECK_…`` variables, with the checks of the command line."""
     for action in verb._actions:  # noqa: SLF001 - argparse has no public list of its actions
         name = next((option for option in action.option_strings if option.startswith("--")), None)
         if name is None or name == "--help":

@@ -16,7 +16,7 @@ from envcheck.report import FORMATS
 
 
 class _Append(argparse._AppendAction):  # noqa: SLF001 - argparse has no public name for it
-    """What is given on the command line replaces the values of a variable, and does not join them."""
+    """Values on the command line replace those of the variable; they are not appended to them."""
 
     def __call__(
         self,
@@ -34,7 +34,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line as a UsageError and takes no abbreviated option."""
 
     variables: Mapping[str, str] = MappingProxyType({})
-    """What stands in for options that are not given."""
+    """Defaults of options that are not given."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         kwargs["allow_abbrev"] = False
@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         self.register("action", "append", _Append)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Take defaults from the variables now: a value that only suits another verb must not end this one."""
+        """Read defaults from the variables now: a value that only suits another verb must not stop this one."""
         read_variables(self, self.variables)
         return super().parse_known_args(args, namespace)
 
@@ -51,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespace:
-    """Read a command line; the values of ``variables`` stand in for options that are not given."""
+    """Parse a command line; ``variables`` hold the defaults of options that are not given."""
     parser = _parser(variables)
     return parser.parse_args(argv or ["check"])
 
@@ -59,57 +59,61 @@ def parse(argv: Sequence[str], variables: Mapping[str, str]) -> argparse.Namespa
 def _parser(variables: Mapping[str, str]) -> Parser:
     parser = Parser(
         prog="envcheck",
-        description="What is on this GPU machine, whether it fits together, and how to put it right.",
-        epilog="Exit status: 0 nothing at or above --fail-on, 1 something is, 2 wrong usage, 3 no verdict, "
-        "4 envcheck itself broke, 130 interrupted. Every option --some-option can be set as ENVCHECK_SOME_OPTION.",
+        description="Shows what is installed on this GPU machine, whether it fits together, and how to fix it.",
+        epilog="Exit status: 0 no finding at or above --fail-on, 1 at least one, 2 wrong usage, 3 no verdict, "
+        "4 internal error, 130 interrupted. ENVCHECK_SOME_OPTION sets the option --some-option.",
     )
     parser.add_argument("--version", action="store_true", help="print the versions of envcheck and its matrix")
     add = _verbs(parser, "verb")
     add(
         "check",
         *(_add_subject_options, _add_judging_options, _add_output_options),
-        help="examine this machine and judge it (the default)",
+        help="check this machine (default)",
         variables=variables,
     )
     add(
         "bench",
         *(_add_bench_options, _add_output_options),
-        help="measure the GPUs and their links, and judge the figures against the chip",
+        help="measure the GPUs and their links, and compare the figures with the chip's peaks",
         variables=variables,
     )
     add(
         "tui",
         _add_tui_options,
-        help="the terminal application (what envcheck alone opens on a terminal)",
+        help="open the terminal application (envcheck alone opens it on a terminal)",
         variables=variables,
     )
     add(
         "serve",
         _add_serve_options,
-        help="the same in a browser of this machine (needs the extra 'serve')",
+        help="open the terminal application in a browser on this machine (needs the extra 'serve')",
         variables=variables,
     )
     add(
         "explain",
         *(_add_text_options, _add_judging_options, _add_output_options),
-        help="diagnose pasted text: torch's collect_env, nvidia-smi, an error",
+        help="diagnose pasted text: output of torch's collect_env or nvidia-smi, or an error",
         variables=variables,
     )
-    add("rule", _add_rule_name, help="what a check means, why it matters, how to fix it, its sources")
+    add("rule", _add_rule_name, help="explain a rule: what it checks, why it matters, how to fix it, its sources")
     add(
         "diff",
         _add_diff_options,
-        help="what changed between saved reports",
-        epilog="Exit status: 0 nothing that both know differs, 1 something does, 2 wrong usage.",
+        help="show what changed between saved reports",
+        epilog="Exit status: 0 no difference in what both reports know, 1 a difference, 2 wrong usage.",
         variables=variables,
     )
     add("schema", _add_schema_name, help="print the JSON Schema of an output")
-    add("matrix", partial(_add_matrix_verbs, variables=variables), help="what fits together, without a machine")
+    add(
+        "matrix",
+        partial(_add_matrix_verbs, variables=variables),
+        help="answer compatibility questions without examining a machine",
+    )
     return parser
 
 
 def _verbs(parser: Parser, name: str, *, required: bool = False) -> Callable[..., None]:
-    """What adds a verb: its name, what adds its options, its variables, and argparse's own arguments."""
+    """A function that adds a verb: its name, functions that add its options, its variables, argparse's arguments."""
     verbs = parser.add_subparsers(dest=name, metavar="VERB", required=required)
 
     def add(
@@ -128,22 +132,22 @@ def _add_matrix_verbs(matrix: Parser, variables: Mapping[str, str]) -> None:
     add(
         "check",
         *(_add_components, _add_overlay_option, _add_plain_page_options),
-        help="do these components fit together?",
+        help="check whether components fit together",
         epilog="Exit status: 0 compatible, 1 incompatible, 2 wrong usage, 3 unknown.",
         variables=variables,
     )
     add(
         "show",
         *(_add_component, _add_overlay_option, _add_plain_page_options),
-        help="what the matrix knows of a component",
+        help="show what the matrix knows about a component",
         epilog="Exit status: 0 known, 2 wrong usage, 3 unknown.",
         variables=variables,
     )
     add(
         "refresh",
         _add_refresh_options,
-        help="regenerate what the wheels on a package index tell (needs the extra 'refresh', and the network)",
-        epilog="Exit status: 0 done, 2 wrong usage, no index, or an answer that cannot be read: then nothing changed.",
+        help="regenerate rows from the wheels on a package index (needs the extra 'refresh' and the network)",
+        epilog="Exit status: 0 done; 2 wrong usage, no index or an unreadable answer, and nothing was changed.",
     )
 
 
@@ -162,16 +166,16 @@ def _add_component(verb: Parser) -> None:
 
 
 def _add_refresh_options(refresh: Parser) -> None:
-    """It takes nothing from ``ENVCHECK_…``: a variable must not choose what is written."""
+    """No ``ENVCHECK_…`` variable counts here: a variable must not choose what is written."""
     refresh.add_argument(
         "--matrix", type=path, metavar="DIR", help="folder of rows to change (default: the checkout's matrix)"
     )
-    refresh.add_argument("--only", action="append", metavar="NAME", help="only this distribution (repeatable)")
+    refresh.add_argument("--only", action="append", metavar="NAME", help="refresh only this distribution (repeatable)")
     refresh.add_argument(
         "--index-url", metavar="URL", help="index to ask (default: PIP_INDEX_URL, UV_DEFAULT_INDEX, UV_INDEX_URL)"
     )
-    refresh.add_argument("--dry-run", action="store_true", help="say what would change, and write nothing")
-    refresh.add_argument("-q", "--quiet", action="store_true", help="do not say on stderr what is being read")
+    refresh.add_argument("--dry-run", action="store_true", help="show what would change, without writing")
+    refresh.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
 
 
 def _add_text_options(verb: Parser) -> None:
@@ -180,7 +184,7 @@ def _add_text_options(verb: Parser) -> None:
 
 
 def _add_rule_name(verb: Parser) -> None:
-    verb.add_argument("name", nargs="?", metavar="NAME", help="name of the rule; without it, the list")
+    verb.add_argument("name", nargs="?", metavar="NAME", help="name of the rule (default: list all rules)")
 
 
 def _add_schema_name(verb: Parser) -> None:
@@ -189,12 +193,12 @@ def _add_schema_name(verb: Parser) -> None:
 
 def _add_diff_options(verb: Parser) -> None:
     verb.add_argument(
-        "files", nargs="+", metavar="REPORT", help="saved JSON reports, one of them - for stdin; the first is the basis"
+        "files", nargs="+", metavar="REPORT", help="saved JSON reports, compared with the first; - is stdin"
     )
     page = _add_plain_page_options(verb)
-    page.add_argument("-v", "--verbose", action="store_true", help="also every check that came or went unharmed")
-    page.add_argument("-q", "--quiet", action="store_true", help="do not say what was not compared")
-    _add_redact_option(page, "default: no; reports that were redacted match those that were not")
+    page.add_argument("-v", "--verbose", action="store_true", help="also show passed checks that were added or removed")
+    page.add_argument("-q", "--quiet", action="store_true", help="do not list what was not compared")
+    _add_redact_option(page, "default: no; redacted reports can be compared with others")
 
 
 def _add_plain_page_options(verb: Parser) -> argparse._ArgumentGroup:
@@ -206,101 +210,115 @@ def _add_overlay_option(group: argparse._ActionsContainer) -> None:
         "--matrix",
         type=path,
         metavar="DIR",
-        help="folder of TOML rows that are laid over the matrix: the same id replaces a row "
-        "(also, with less weight: envcheck/matrix in the configuration folder)",
+        help="folder of TOML rows to add to the matrix; a row replaces the one with the same id "
+        "(the folder envcheck/matrix in the configuration folder is read first)",
     )
 
 
 def _add_subject_options(verb: argparse.ArgumentParser) -> None:
-    group = verb.add_argument_group("what is examined")
+    group = verb.add_argument_group("what to check")
     group.add_argument(
         "--python",
         action="append",
         type=path,
         metavar="PATH",
-        help="interpreter or environment folder to judge (repeatable; the first is judged); "
-        "default: VIRTUAL_ENV or CONDA_PREFIX, ./.venv, python3 on PATH, envcheck's own",
+        help="interpreter or environment folder to check (repeatable; the verdict is about the first) "
+        "(default: VIRTUAL_ENV or CONDA_PREFIX, ./.venv, python3 on PATH, envcheck's own)",
     )
     group.add_argument(
         "--all-envs",
         action="store_true",
-        help="also list every environment in the known places (below here, conda, pyenv, uv, /opt, PATH …)",
+        help="also scan for environments (working folder, conda, pyenv, uv, /opt, PATH …)",
     )
     group.add_argument(
-        "--from", dest="saved", type=path, metavar="REPORT", help="judge the facts of a saved JSON report (- is stdin)"
+        "--from",
+        dest="saved",
+        type=path,
+        metavar="REPORT",
+        help="check the facts of a saved JSON report instead of this machine (- is stdin)",
     )
     group.add_argument(
         "--verify",
         action="store_true",
-        help="also hash every file of the frameworks and of what they require, and name those that differ from what "
-        "was installed (--deep does so too)",
+        help="also hash the files of the frameworks and of their dependencies, and list those that changed since "
+        "installation (--deep includes this)",
     )
     group.add_argument(
         "--deep",
         action="store_true",
-        help="also start the judged environment's interpreter, import each framework in a process of its own and let "
-        "it compute on the GPU",
+        help="also start the environment's interpreter, import each framework in a separate process and run a "
+        "computation on the GPU",
     )
     group.add_argument("--bench", action="store_true", help="also measure the GPUs, as envcheck bench --quick does")
-    group.add_argument("--force", action="store_true", help="with --deep and --bench: also on a GPU that is at work")
+    group.add_argument("--force", action="store_true", help="with --deep and --bench: also use a busy GPU")
     _add_baseline_option(group)
     group.add_argument(
-        "--timeout", type=seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="time limit of the whole run in seconds; the report then shows what was found",
     )
 
 
 def _add_tui_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
-        "--python", action="append", type=path, metavar="PATH", help="interpreter or environment folder to judge"
+        "--python", action="append", type=path, metavar="PATH", help="interpreter or environment folder to check"
     )
-    verb.add_argument("--from", dest="saved", type=path, metavar="REPORT", help="look at a saved JSON report")
+    verb.add_argument("--from", dest="saved", type=path, metavar="REPORT", help="open a saved JSON report")
     _add_baseline_option(verb)
-    verb.add_argument("--ascii", action="store_true", help="show no character outside ASCII of envcheck's own")
+    verb.add_argument("--ascii", action="store_true", help="use ASCII characters only")
     _add_overlay_option(verb)
 
 
 def _add_serve_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="127.0.0.1 (default), ::1 or localhost")
     verb.add_argument(
-        "--host", default="127.0.0.1", metavar="ADDRESS", help="127.0.0.1 (default), ::1 or localhost; no other"
-    )
-    verb.add_argument(
-        "--port", type=port, default=8000, metavar="N", help="port to listen on; 0 is any free one (default: 8000)"
+        "--port", type=port, default=8000, metavar="N", help="port to listen on; 0 selects a free one (default: 8000)"
     )
     _add_tui_options(verb)
 
 
 def _add_bench_options(verb: argparse.ArgumentParser) -> None:
-    group = verb.add_argument_group("what is measured")
+    group = verb.add_argument_group("what to measure")
     length = group.add_mutually_exclusive_group()
-    length.add_argument("--quick", action="store_true", help="the main figures, in about ten seconds (default)")
-    length.add_argument("--full", action="store_true", help="everything, in some minutes")
-    group.add_argument("--gpu", type=indices, metavar="I,J", help="only these GPUs, by nvidia-smi's index")
+    length.add_argument("--quick", action="store_true", help="measure the main figures, in about ten seconds (default)")
+    length.add_argument("--full", action="store_true", help="measure everything, in a few minutes")
+    group.add_argument("--gpu", type=indices, metavar="I,J", help="measure only these GPUs, by nvidia-smi's index")
     group.add_argument(
-        "--only", action="append", metavar="NAME", help="only this quantity: gemm, device-memory-copy … (repeatable)"
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="measure only this quantity: gemm, device-memory-copy … (repeatable)",
     )
-    group.add_argument("--force", action="store_true", help="also a GPU that others use; it is measured, not judged")
+    group.add_argument("--force", action="store_true", help="also measure a busy GPU; its figures are not rated")
     group.add_argument(
-        "--python", action="append", type=path, metavar="PATH", help="environment whose CUDA libraries are used"
+        "--python", action="append", type=path, metavar="PATH", help="environment whose CUDA libraries to use"
     )
     _add_baseline_option(group)
-    group.add_argument("--save-baseline", type=path, metavar="FILE", help="keep the figures for later comparison")
+    group.add_argument("--save-baseline", type=path, metavar="FILE", help="save the figures for later comparison")
     group.add_argument(
-        "--timeout", type=seconds, metavar="S", help="seconds for the whole run; the report is written all the same"
+        "--timeout",
+        type=seconds,
+        metavar="S",
+        help="time limit of the whole run in seconds; the report then shows what was found",
     )
     group.add_argument(
-        "--fail-on", choices=("fail", "warn"), default="fail", help="what makes the exit status 1 (default: fail)"
+        "--fail-on",
+        choices=("fail", "warn"),
+        default="fail",
+        help="lowest status that sets exit status 1 (default: fail)",
     )
     _add_overlay_option(group)
 
 
 def _add_baseline_option(group: argparse._ActionsContainer) -> None:
     group.add_argument(
-        "--baseline", type=path, metavar="FILE", help="compare the figures with those that --save-baseline kept"
+        "--baseline", type=path, metavar="FILE", help="compare the figures with those saved by --save-baseline"
     )
 
 
 def _add_judging_options(verb: argparse.ArgumentParser) -> None:
-    group = verb.add_argument_group("how it is judged")
+    group = verb.add_argument_group("how to check it")
     group.add_argument(
         "--scope", type=scopes, metavar="S", help="node, container, env, or several with commas (default: all)"
     )
@@ -308,22 +326,26 @@ def _add_judging_options(verb: argparse.ArgumentParser) -> None:
         "--assume",
         action="append",
         metavar="EXPR,…",
-        help="judge as if this were here: gpu==H100,driver==550.54.14,os==linux; what is not assumed is skipped",
+        help="check as if this were installed: gpu==H100,driver==550.54.14,os==linux; with a GPU or driver assumed, "
+        "no other fact of this machine's GPUs counts",
     )
     group.add_argument(
-        "--require", action="append", metavar="EXPR", help="fail unless it holds: 'torch>=2.4', 'gpus>=8'"
+        "--require", action="append", metavar="EXPR", help="fail unless this holds: 'torch>=2.4', 'gpus>=8'"
     )
     _add_overlay_option(group)
-    group.add_argument("--only", action="append", metavar="RULE", help="put only this rule (repeatable)")
-    group.add_argument("--skip", action="append", metavar="RULE", help="leave this rule out (repeatable)")
+    group.add_argument("--only", action="append", metavar="RULE", help="run only this rule (repeatable)")
+    group.add_argument("--skip", action="append", metavar="RULE", help="skip this rule (repeatable)")
     group.add_argument(
-        "--fail-on", choices=("fail", "warn"), default="fail", help="what makes the exit status 1 (default: fail)"
+        "--fail-on",
+        choices=("fail", "warn"),
+        default="fail",
+        help="lowest status that sets exit status 1 (default: fail)",
     )
 
 
 def _add_output_options(verb: argparse.ArgumentParser) -> None:
     group = _add_page_options(verb, FORMATS)
-    _add_redact_option(group, "default: in formats for others, as markdown and html; secrets are masked always")
+    _add_redact_option(group, "default: in formats to share, such as markdown and html; secrets are always masked")
     group.add_argument(
         "-o",
         "--output",
@@ -332,9 +354,11 @@ def _add_output_options(verb: argparse.ArgumentParser) -> None:
         help="also write the report to a file, as in json:report.json (repeatable)",
     )
     detail = group.add_mutually_exclusive_group()
-    detail.add_argument("-v", "--verbose", action="store_true", help="every check with its evidence, fixes and sources")
     detail.add_argument(
-        "-q", "--quiet", action="store_true", help="print only the verdict and its cause, and no progress"
+        "-v", "--verbose", action="store_true", help="show every check with its evidence, fixes and sources"
+    )
+    detail.add_argument(
+        "-q", "--quiet", action="store_true", help="print only the verdict and its cause, without progress"
     )
 
 
@@ -342,7 +366,7 @@ def _add_redact_option(group: argparse._ActionsContainer, default: str) -> None:
     group.add_argument(
         "--redact",
         action=argparse.BooleanOptionalAction,
-        help="pseudonyms for hosts, users, home folders, network addresses, GPU UUIDs and serial numbers, or not "
+        help="replace hosts, users, home folders, network addresses, GPU UUIDs and serial numbers by pseudonyms "
         f"({default})",
     )
 
@@ -350,15 +374,15 @@ def _add_redact_option(group: argparse._ActionsContainer, default: str) -> None:
 def _add_page_options(verb: argparse.ArgumentParser, formats: Collection[str]) -> argparse._ArgumentGroup:
     """How a page is printed."""
     group = verb.add_argument_group("output")
-    group.add_argument("--format", choices=formats, metavar="FORMAT", help="what to print: %(choices)s (default: text)")
+    group.add_argument("--format", choices=formats, metavar="FORMAT", help="output format: %(choices)s (default: text)")
     group.add_argument("--json", action="store_const", const="json", dest="format", help="the same as --format json")
     group.add_argument(
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        help="colour (default: auto; NO_COLOR is honoured)",
+        help="use colors (default: auto, which respects NO_COLOR)",
     )
-    group.add_argument("--ascii", action="store_true", help="print no character outside ASCII of envcheck's own")
+    group.add_argument("--ascii", action="store_true", help="use ASCII characters only")
     return group
 
 

@@ -78,9 +78,10 @@ def main() -> None:
             del sys.path[0]
         sys.path.extend(entry for entry in order["path"] if entry not in sys.path)
         make_package(order["folder"])
-        prepare(order.get("prepare", ()), order["request"])
+        tree = importlib.import_module(PACKAGE + ".kit.tree").Tree(order["request"])
+        prepare(order.get("prepare", ()), tree)
         for name in order_file:
-            run_probe(name.decode().strip(), order["request"], line)
+            run_probe(name.decode().strip(), tree, line)
             if os.getpid() != own_process:
                 break  # a fork that the probe made came back here
     os._exit(0)  # threads that a probe left, and exit handlers of libraries, shall not hold up or spoil the end
@@ -133,27 +134,27 @@ def make_package(folder: str) -> None:
     sys.modules[PACKAGE] = package
 
 
-def prepare(names: Iterable[str], request: dict[str, Any]) -> None:
-    """Let probes do what needs no turn of theirs; what goes wrong here goes wrong again in their turn, and is told."""
+def prepare(names: Iterable[str], tree: Any) -> None:
+    """Let probes do what needs no turn of theirs; what fails here fails again in their turn, and is reported then."""
     for name in names:
         try:
-            importlib.import_module(PACKAGE + "." + name).prepare(request)
+            importlib.import_module(PACKAGE + "." + name).prepare(tree)
         except Exception:
             pass
 
 
-def run_probe(name: str, request: dict[str, Any], line: FactLine) -> None:
+def run_probe(name: str, tree: Any, line: FactLine) -> None:
     """Run one probe; what it raises is its own end and nobody else's."""
     line.send(name, begin=True)
     started = time.monotonic()
-    out = importlib.import_module(PACKAGE + ".kit.reading").Out(name, line.write)
+    out = importlib.import_module(PACKAGE + ".kit.out").Out(name, line.write)
     ending = None
     try:
         collect = getattr(importlib.import_module(PACKAGE + "." + name), "collect", None)
         if collect is None:
             ending = {"status": "failed", "detail": "it has no function collect"}
         else:
-            collect(request, out)
+            collect(tree, out)
     except BaseException as error:
         ending = failure(error)
     flush_noise()

@@ -72,8 +72,8 @@ class Child:
         self._selector = selector
         self._facts, self._noise, self._order_end = started.facts, started.noise, started.order
         self._open = {self._facts, self._noise, self._order_end}
-        self._unsent = started.unsent if started.told else _encoded(order) + b"\n"
-        self._told = started.told
+        self._unsent = started.unsent if started.sent_probe else _encoded(order) + b"\n"
+        self._sent_probe = started.sent_probe
         self._hung_up = False
         self._process = started.process
         self.pid = self._process.pid
@@ -102,8 +102,8 @@ class Child:
 
     def run_probe(self, name: str) -> None:
         """Let it run a probe, once it is through with the last one."""
-        told, self._told = self._told, ""
-        if name == told:
+        sent, self._sent_probe = self._sent_probe, ""
+        if name == sent:
             return
         self._unsent += name.encode() + b"\n"
         self._send()

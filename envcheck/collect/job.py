@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from envcheck.collect import cleanup, deaths, early
+from envcheck.collect import cleanup, deaths, prestart
 from envcheck.collect.attempt import PROGRESS_LIMIT, WHOLE, About, Attempt, Verdict
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Child, Launch
@@ -79,7 +79,7 @@ class Job:
         self._closing = False
         self._left: list[str] = []
         launch = group.launch
-        told = order(
+        first_line = order(
             launch.request,
             setting.folder,
             launch.path,
@@ -87,8 +87,8 @@ class Job:
             [spec.name for spec in group.specs] if group.waits else [],
             trial=launch.flags == AS_A_USERS_PROGRAM,
         )
-        waiting = early.take(setting.folder, group.specs[0].name, launch.request) if launch.is_plain else None
-        self._child = Child(waiting or launch.start(), told, setting.selector, self._receive)
+        waiting = prestart.take(setting.folder, group.specs[0].name, launch.request) if launch.is_plain else None
+        self._child = Child(waiting or launch.start(), first_line, setting.selector, self._receive)
         self.pid = self._child.pid
 
     def proceed(self) -> None:

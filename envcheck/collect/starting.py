@@ -28,10 +28,10 @@ class Started(NamedTuple):
     facts: int
     noise: int
     order: int
-    told: str = ""
-    """The probe that it was told to run, with the order that comes before."""
+    sent_probe: str = ""
+    """The probe whose order was already written to the pipe."""
     unsent: bytes = b""
-    """What of that did not go into the pipe."""
+    """The part of that order that did not fit into the pipe."""
 
 
 def own_variables() -> dict[str, str]:
@@ -45,10 +45,10 @@ def own_variables() -> dict[str, str]:
     return {**variables, LIBRARY_PATH: kept} if kept else variables
 
 
-def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str], cwd: str, *ahead: str) -> Started:
+def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str], cwd: str, *imports: str) -> Started:
     """Start a child; raise OSError when that cannot be done.
 
-    ``ahead``: a folder, and probes in it that the child imports at once.
+    ``imports``: a folder, and probes in it that the child imports at once.
     """
     if not interpreter:
         raise FileNotFoundError("it is not known which Python interpreter runs envcheck")
@@ -63,7 +63,7 @@ def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str]
             os.set_blocking(pipe[our_end], False)
         facts, noise, order = theirs
         process = subprocess.Popen(
-            [interpreter, *flags, "-c", _bootstrap(), str(facts), str(order), *ahead],
+            [interpreter, *flags, "-c", _bootstrap(), str(facts), str(order), *imports],
             stdin=subprocess.DEVNULL,
             stdout=noise,
             stderr=noise,

@@ -37,7 +37,7 @@ FIELDS = {
     "error": "errors",
     "answer": "answers",
 }
-"""The field of ``Tables`` for each table of rows in the TOML files."""
+"""The field of ``Matrix`` for each table of rows in the TOML files."""
 
 COMPILED = "compiled.json"
 MOST_ENTRIES = 10_000
@@ -53,7 +53,7 @@ GENERATED = "generated"
 
 
 def compile_folder(folder: Path) -> dict[str, Any]:
-    """Everything in the TOML files of ``folder``, as ``Tables`` in plain lists and dictionaries.
+    """Everything in the TOML files of ``folder``, as ``Matrix`` in plain lists and dictionaries.
 
     A row's ``source`` becomes a list of ``file/key``. Raises MatrixError naming file and row.
     """

@@ -1,14 +1,13 @@
-"""Find a GPU model by its name as people and tools write it, or by its PCI id. Never a near miss."""
+"""Find a GPU model by its name as people and tools write it. Never a near miss."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from envcheck.compat.tables import GpuRow, Tables
+from envcheck.compat.tables import GpuRow
 
 _LONGEST = 120
 _TRUNCATED = ("...", "\N{HORIZONTAL ELLIPSIS}")
@@ -25,8 +24,8 @@ _NO_FIGURES = {
 }
 
 
-def find_gpu(tables: Tables, name: str) -> GpuRow | None:
-    """The model called ``name``; None when the matrix has none of that name, or the name says too little.
+def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
+    """The model called ``name`` among ``rows`` by their keys; None when there is none, or the name says too little.
 
     A form factor or memory size that the matrix does not know apart is left out: what comes back then carries only
     what all variants of the model share, and no figures of another variant.
@@ -34,7 +33,6 @@ def find_gpu(tables: Tables, name: str) -> GpuRow | None:
     if len(name) > _LONGEST or name.rstrip().endswith(_TRUNCATED):
         return None
     words = _words(_one_line(name))
-    rows = _by_key(tables)
     exact = _lookup(rows, words)
     if exact is not None:
         return exact
@@ -44,12 +42,6 @@ def find_gpu(tables: Tables, name: str) -> GpuRow | None:
     if family.memory is None:
         return msgspec.structs.replace(family, device_ids=())
     return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)
-
-
-def find_gpu_by_pci_id(tables: Tables, device_id: str) -> GpuRow | None:
-    """The model of a PCI device id (``10de:2330``), where one model alone has it."""
-    wanted = device_id.lower()
-    return next((row for row in tables.gpus if wanted in row.device_ids), None)
 
 
 def name_key(name: str) -> str:
@@ -88,25 +80,8 @@ def _key(words: str) -> str:
     return words.replace(" ", "")
 
 
-def _lookup(rows: dict[str, GpuRow], words: str) -> GpuRow | None:
+def _lookup(rows: Mapping[str, GpuRow], words: str) -> GpuRow | None:
     key = _key(words)
     if key.startswith("quadrortxa"):
         key = key.removeprefix("quadro")
     return rows.get(key) if key else None
-
-
-class _Index(NamedTuple):
-    tables: Tables
-    rows: dict[str, GpuRow]
-
-
-_latest: list[_Index] = []
-"""The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
-
-
-def _by_key(tables: Tables) -> dict[str, GpuRow]:
-    if not _latest or _latest[0].tables is not tables:
-        named = [(name, row) for row in tables.gpus for name in (row.name, *row.aliases)]
-        keys = name_keys(name for name, _ in named)
-        _latest[:] = [_Index(tables, {key: row for key, (_, row) in zip(keys, named, strict=True)})]
-    return _latest[0].rows

@@ -13,6 +13,7 @@ import msgspec
 
 from envcheck.bundle import folder
 from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.tables import (
     AnswerRow,
     ArchitectureRow,
@@ -34,7 +35,6 @@ from envcheck.compat.tables import (
     Row,
     SecretRow,
     SourceRow,
-    Tables,
     TorchRow,
     VariableRow,
 )
@@ -68,7 +68,7 @@ _ONE_AT_A_TIME = RLock()
 _DAY = re.compile(r"20\d\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
 
 
-def tables(overlays: tuple[str, ...] = ()) -> Tables:
+def load_matrix(overlays: tuple[str, ...] = ()) -> Matrix:
     """The matrix that came with this installation, with the rows of these folders over it: the last outranks.
 
     Raises MatrixError when it, or an overlay, is malformed.
@@ -78,7 +78,7 @@ def tables(overlays: tuple[str, ...] = ()) -> Tables:
 
 
 @cache
-def _overlaid(overlays: tuple[str, ...]) -> Tables:
+def _overlaid(overlays: tuple[str, ...]) -> Matrix:
     from envcheck.compat.overlay import lay_over, read_overlay  # noqa: PLC0415 - few have rows of their own
 
     joined = _shipped()
@@ -88,7 +88,7 @@ def _overlaid(overlays: tuple[str, ...]) -> Tables:
 
 
 @cache
-def _shipped() -> Tables:
+def _shipped() -> Matrix:
     try:
         place = folder("matrix")
     except FileNotFoundError as error:
@@ -99,25 +99,25 @@ def _shipped() -> Tables:
 
 def matrix_date() -> str:
     """The newest day on which a source of the matrix was read."""
-    return max(source.read for source in tables().sources.values())
+    return max(source.read for source in load_matrix().sources.values())
 
 
-def read_compiled(path: Path) -> Tables:
+def read_compiled(path: Path) -> Matrix:
     """Read what the build of the wheel wrote; its rows were checked then."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Tables)
+        return msgspec.json.decode(path.read_bytes(), type=Matrix)
     except (OSError, msgspec.DecodeError) as error:
         raise MatrixError(f"{path}: the compiled matrix is damaged, install envcheck again: {error}") from error
 
 
-def read_folder(place: Path) -> Tables:
+def read_folder(place: Path) -> Matrix:
     """Read and check the TOML files of a folder. Raises MatrixError naming table and row."""
     document = compile_folder(place)
     for key, source in document["sources"].items():
         _check_source(key, source)
     for table, field in FIELDS.items():
         _check_rows(table, document[field])
-    return msgspec.convert(document, Tables)
+    return msgspec.convert(document, Matrix)
 
 
 def _check_source(key: str, source: Any) -> None:

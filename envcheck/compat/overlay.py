@@ -16,8 +16,9 @@ from typing import Any
 import msgspec
 
 from envcheck.compat.compiling import FIELDS, MOST_ENTRIES
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.specifier import parse_version
-from envcheck.compat.tables import CudaRow, DriverBranchRow, ReleaseRow, Row, SourceRow, Tables, TorchRow
+from envcheck.compat.tables import CudaRow, DriverBranchRow, ReleaseRow, Row, SourceRow, TorchRow
 from envcheck.errors import MatrixError
 from envcheck.sources import Source
 
@@ -38,7 +39,7 @@ def overlay_folders(named: str | None, variables: Mapping[str, str], unread: Cal
     return tuple(str(place) for place in (own, Path(named) if named else None) if place is not None)
 
 
-def lay_over(base: Tables, own: Tables, place: str) -> Tables:
+def lay_over(base: Matrix, own: Matrix, place: str) -> Matrix:
     """``base`` with the rows of ``own``, which were read from ``place``; their sources say so."""
     prefix = f"{place}/"
     sources = {prefix + key: _marked(source, place) for key, source in own.sources.items()}
@@ -46,7 +47,7 @@ def lay_over(base: Tables, own: Tables, place: str) -> Tables:
         field: _joined(field, getattr(base, field), [_cited(row, prefix) for row in getattr(own, field)])
         for field in FIELDS.values()
     }
-    return Tables(sources={**base.sources, **sources}, **fields)
+    return Matrix(sources={**base.sources, **sources}, **fields)
 
 
 def decided(sources: Iterable[Source], place: str) -> bool:
@@ -59,7 +60,7 @@ def is_from(source: Source, place: str) -> bool:
     return source.title.endswith(_origin(place))
 
 
-def read_overlay(place: str, read: Callable[[Path], Tables]) -> Tables:
+def read_overlay(place: str, read: Callable[[Path], Matrix]) -> Matrix:
     """The rows of a folder. Raises MatrixError that names it."""
     folder = Path(place)
     try:
@@ -140,4 +141,4 @@ def _by_branch(row: Row) -> tuple[str, int]:
 
 
 _ORDER: dict[str, Callable[[Row], Any]] = {"cuda": _by_version, "torch": _by_version, "drivers": _by_branch}
-"""Tables whose rows ascend: whoever asks for the newest takes the last."""
+"""Kinds of rows that ascend: whoever asks for the newest takes the last."""

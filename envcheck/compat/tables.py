@@ -13,7 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from envcheck.compat.figures import ByPrecision, NvLink
-from envcheck.sources import Confidence, Source
+from envcheck.sources import Confidence
 
 Os: TypeAlias = Literal["linux", "windows", "macos", "wsl"]
 """Operating systems. WSL has the Windows driver (and its numbers) under Linux programs."""
@@ -563,36 +563,3 @@ class AnswerRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"answer/{self.api}/{self.code}"
-
-
-class Tables(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows."""
-
-    sources: dict[str, SourceRow] = {}
-    """By ``file/key``, where file is the TOML file's stem."""
-    architectures: tuple[ArchitectureRow, ...] = ()
-    capabilities: tuple[CapabilityRow, ...] = ()
-    drivers: tuple[DriverBranchRow, ...] = ()
-    cuda: tuple[CudaRow, ...] = ()
-    gpus: tuple[GpuRow, ...] = ()
-    rates: tuple[RateRow, ...] = ()
-    efficiencies: tuple[EfficiencyRow, ...] = ()
-    links: tuple[LinkRow, ...] = ()
-    secrets: tuple[SecretRow, ...] = ()
-    torch: tuple[TorchRow, ...] = ()
-    releases: tuple[ReleaseRow, ...] = ()
-    flaws: tuple[FlawRow, ...] = ()
-    variables: tuple[VariableRow, ...] = ()
-    roles: tuple[RoleRow, ...] = ()
-    conda: tuple[CondaRow, ...] = ()
-    products: tuple[ProductRow, ...] = ()
-    families: tuple[FamilyRow, ...] = ()
-    fragments: tuple[FragmentRow, ...] = ()
-    errors: tuple[ErrorRow, ...] = ()
-    answers: tuple[AnswerRow, ...] = ()
-
-    def cite(self, *rows: Row) -> tuple[Source, ...]:
-        """The sources of ``rows``, each once."""
-        keys = dict.fromkeys(key for row in rows for key in row.source)
-        found = (self.sources[key] for key in keys if key in self.sources)
-        return tuple(Source(title=row.title, address=row.address, read=row.read) for row in found)

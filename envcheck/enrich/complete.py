@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import architecture_of
-from envcheck.compat.tables import Os, Tables
+from envcheck.compat.tables import Os
 from envcheck.enrich.torch import infer_torch
 from envcheck.snapshot import Driver, Environment, Framework, Gpu, Listing, Platform, Record, Snapshot
 from envcheck.versions import ComputeCapability, DriverRelease
@@ -21,16 +21,16 @@ from envcheck.versions import ComputeCapability, DriverRelease
 R = TypeVar("R", bound=Record)
 
 
-def complete(snapshot: Snapshot, tables: Tables) -> Snapshot:
+def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
     """The Snapshot with what is known of its GPUs, driver and frameworks filled in."""
     platform = snapshot.platform or Platform()
     driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
     return msgspec.structs.replace(
         snapshot,
-        driver=_driver(driver, tables, driver_os(platform)) if driver else None,
-        gpus=_listing(gpus, [_gpu(gpu, tables) for gpu in gpus.items]) if gpus else None,
+        driver=_driver(driver, matrix, driver_os(platform)) if driver else None,
+        gpus=_listing(gpus, [_gpu(gpu, matrix) for gpu in gpus.items]) if gpus else None,
         environments=(
-            _listing(environments, [_environment(item, tables, platform) for item in environments.items])
+            _listing(environments, [_environment(item, matrix, platform) for item in environments.items])
             if environments
             else None
         ),
@@ -46,35 +46,35 @@ def driver_os(platform: Platform | None) -> Os:
     return platform.os or "linux"
 
 
-def _driver(driver: Driver, tables: Tables, os: Os) -> Driver:
+def _driver(driver: Driver, matrix: Matrix, os: Os) -> Driver:
     release = DriverRelease.parse(driver.release)
-    row = branch_of(tables, release, os) if release else None
+    row = branch_of(matrix, release, os) if release else None
     return _add(driver, {"cuda": row.cuda}, row.id) if row else driver
 
 
-def _gpu(gpu: Gpu, tables: Tables) -> Gpu:
+def _gpu(gpu: Gpu, matrix: Matrix) -> Gpu:
     if gpu.name:
-        model = find_gpu(tables, gpu.name)
+        model = matrix.find_gpu(gpu.name)
     else:
-        model = find_gpu_by_pci_id(tables, gpu.pci_device_id) if gpu.pci_device_id else None
+        model = matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None
     if model is not None:
         gpu = _add(gpu, {"name": model.name, "compute_capability": model.compute_capability}, model.id)
     capability = ComputeCapability.parse(gpu.compute_capability)
-    architecture = architecture_of(tables, capability) if capability else None
+    architecture = architecture_of(matrix, capability) if capability else None
     return _add(gpu, {"architecture": architecture.name}, architecture.id) if architecture else gpu
 
 
-def _environment(environment: Environment, tables: Tables, platform: Platform) -> Environment:
+def _environment(environment: Environment, matrix: Matrix, platform: Platform) -> Environment:
     if environment.frameworks is None:
         return environment
-    items = [_framework(item, environment, tables, platform) for item in environment.frameworks.items]
+    items = [_framework(item, environment, matrix, platform) for item in environment.frameworks.items]
     return msgspec.structs.replace(environment, frameworks=_listing(environment.frameworks, items))
 
 
-def _framework(framework: Framework, environment: Environment, tables: Tables, platform: Platform) -> Framework:
+def _framework(framework: Framework, environment: Environment, matrix: Matrix, platform: Platform) -> Framework:
     if framework.name != "torch" or framework.version is None:
         return framework
-    for inference in infer_torch(framework, environment, platform, tables):
+    for inference in infer_torch(framework, environment, platform, matrix):
         framework = _add(framework, inference.values, inference.why)
     return framework
 

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 
 from packaging.version import Version
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.torch import build_of, torch_row
-from envcheck.compat.tables import Machine, Os, Tables, TorchRow
+from envcheck.compat.tables import Machine, Os, TorchRow
 from envcheck.snapshot import Distribution, Environment, Framework, Platform
 from envcheck.versions import CudaVersion
 
@@ -19,10 +20,10 @@ class Inference(NamedTuple):
     why: str
 
 
-def infer_torch(framework: Framework, environment: Environment, platform: Platform, tables: Tables) -> list[Inference]:
+def infer_torch(framework: Framework, environment: Environment, platform: Platform, matrix: Matrix) -> list[Inference]:
     """Everything that can be concluded about this PyTorch, in the order in which it is to be filled in."""
     local = _from_local_version(framework.version or "")
-    row = torch_row(tables, framework.version or "")
+    row = torch_row(matrix, framework.version or "")
     from_conda = _is_conda(environment)
     if row is None or from_conda:
         return [local] if local else []
@@ -31,7 +32,7 @@ def infer_torch(framework: Framework, environment: Environment, platform: Platfo
         default = _default_wheel(row, platform)
         found += [default] if default else []
     cuda = framework.cuda or next((item.values["cuda"] for item in found if "cuda" in item.values), None)
-    build = _of_build(tables, row, cuda, platform)
+    build = _of_build(matrix, row, cuda, platform)
     return [*found, build] if build else found
 
 
@@ -87,14 +88,14 @@ def _default_wheel(row: TorchRow, platform: Platform) -> Inference | None:
     return None
 
 
-def _of_build(tables: Tables, row: TorchRow, cuda_text: str | None, platform: Platform) -> Inference | None:
+def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Platform) -> Inference | None:
     """The GPU code of the build, and the pins of the default one."""
     cuda = CudaVersion.parse(cuda_text)
     if cuda is None or platform.os == "macos":
         return None
     os: Os = "windows" if platform.os == "windows" else "linux"
     machine: Machine = "aarch64" if platform.machine in ("aarch64", "arm64") else "x86_64"
-    build = build_of(tables, row.version, cuda, os, machine)
+    build = build_of(matrix, row.version, cuda, os, machine)
     if build is None:
         return None
     values: dict[str, Any] = {"gpu_code": build.targets or None}

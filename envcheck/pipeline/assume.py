@@ -1,4 +1,4 @@
-"""``--assume``: put stated components in the place of what was observed.
+"""``--assume``: replace observed components by stated ones.
 
 Assuming a GPU or a driver means another machine than this one: every observation of this machine's GPUs, driver,
 kernel and fabric is dropped, and nobody looks at them. Of the variables those stay that frameworks and libraries read:
@@ -16,7 +16,7 @@ from typing import Literal, get_args
 import msgspec
 
 from envcheck.checks import ASSUMED, ASSUMPTION, Check, Evidence, Status, Subject
-from envcheck.compat.tables import Tables
+from envcheck.compat.matrix import Matrix
 from envcheck.components import Component
 from envcheck.errors import UsageError
 from envcheck.snapshot import (
@@ -86,7 +86,7 @@ def _kept(variables: Variables | None, of_software: Collection[str]) -> Variable
 def _value(component: Component) -> str:
     value = component.exact
     if value is None:
-        raise UsageError(f"--assume {component}: an assumption is exact; write {component.name}==VERSION")
+        raise UsageError(f"--assume {component}: give an exact version, {component.name}==VERSION")
     if component.name in _NOT_ASSUMABLE:
         raise UsageError(
             f"--assume {component}: assume gpu, gpus, driver, kernel-module, os, machine, python or a distribution "
@@ -100,7 +100,7 @@ def _kernel(stated: dict[str, str]) -> Kernel | None:
     if flavour is None:
         return None
     if flavour not in get_args(Flavour):
-        raise UsageError(f"--assume kernel-module=={flavour}: it is open or proprietary")
+        raise UsageError(f"--assume kernel-module=={flavour}: write open or proprietary")
     module = KernelModule(source=SOURCE, loaded=True, flavour="open" if flavour == "open" else "proprietary")
     return Kernel(source=SOURCE, nvidia=module)
 
@@ -142,7 +142,7 @@ def _platform(observed: Platform | None, stated: dict[str, str]) -> Platform:
     changed: dict[str, str] = {}
     if "os" in stated:
         if stated["os"].lower() not in get_args(Os):
-            raise UsageError(f"--assume os=={stated['os']}: it is linux, windows or macos")
+            raise UsageError(f"--assume os=={stated['os']}: write linux, windows or macos")
         changed["os"] = stated["os"].lower()
     if "machine" in stated:
         changed["machine"] = stated["machine"]
@@ -185,14 +185,14 @@ def _environment(base: Environment, software: dict[str, str]) -> Environment:
 _ASKED = ("gpu", "driver", "os", "machine", "kernel-module")
 
 
-def held_together(tables: Tables, assumed: Sequence[Component]) -> tuple[Check, ...]:
+def held_together(matrix: Matrix, assumed: Sequence[Component]) -> tuple[Check, ...]:
     """One check where both are stated; none where they do not fit, which a rule says better."""
     asked = [component for component in assumed if component.name in _ASKED]
     if not {"gpu", "driver"} <= {component.name for component in asked}:
         return ()
-    from envcheck.compat.question.asking import ask  # noqa: PLC0415 - few assume anything
+    from envcheck.compat.question.answer import ask  # noqa: PLC0415 - few assume anything
 
-    answer = ask(tables, asked)
+    answer = ask(matrix, asked)
     if answer.verdict == "incompatible":
         return ()
     known = answer.verdict == "compatible"
@@ -208,7 +208,9 @@ def held_together(tables: Tables, assumed: Sequence[Component]) -> tuple[Check, 
             layer="driver",
             subject=Subject(key=key),
             status=status,
-            title="The assumed driver supports the assumed GPU" if known else "Whether driver and GPU fit is not known",
+            title="The assumed driver supports the assumed GPU"
+            if known
+            else "Whether the assumed driver supports the assumed GPU is not known",
             message="; ".join(reason.message for reason in reasons),
             evidence=(*evidence, Evidence(what="matrix", value=answer.verdict, source="matrix")),
             sources=tuple(dict.fromkeys(source for reason in reasons for source in reason.sources)),

@@ -1,4 +1,4 @@
-"""Complete the facts, hold every rule against them, and conclude: facts in, Report out."""
+"""Complete the facts, apply every rule to them, and conclude: facts in, Report out."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ import msgspec
 
 from envcheck import __version__
 from envcheck.checks import Report, Tool
-from envcheck.compat.gpu_names import find_gpu
-from envcheck.compat.load import matrix_date, tables
-from envcheck.compat.names import is_known
+from envcheck.compat.load import load_matrix, matrix_date
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
 from envcheck.errors import UsageError
@@ -31,12 +29,11 @@ from envcheck.snapshot import Snapshot
 def get_ready(request: Request) -> None:
     """Load the rules and the matrix that judging for ``request`` needs, which takes about as long as judging."""
     all_rules()
-    known = tables(request.overlays)
-    find_gpu(known, "")  # this and the next put all names into an index
-    is_known(known, "")
+    known = load_matrix(request.overlays)
+    _ = known.gpus_by_name, known.component_names
     import_module("packaging.requirements")  # rules parse what distributions require
     if request.assume:
-        import_module("envcheck.compat.question.asking")  # whether what is assumed fits together
+        import_module("envcheck.compat.question.answer")  # whether what is assumed fits together
 
 
 def judge(
@@ -49,7 +46,7 @@ def judge(
 ) -> Report:
     """Judge facts that were gathered since ``started`` (a reading of the monotonic clock), or before."""
     check_request(request)
-    knowledge = tables(request.overlays)
+    knowledge = load_matrix(request.overlays)
     if request.assume:
         snapshot = assume(snapshot, request.assume, {row.name for row in knowledge.variables})
     snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
@@ -87,7 +84,7 @@ def check_request(request: Request) -> None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
     asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
     if not request.require and not any(rule.is_in_scope(request.scopes) for rule in asked):
-        raise UsageError("no rule is left to be put: what --only names, --skip or --scope takes away; drop one of them")
+        raise UsageError("--skip or --scope removes every rule that --only selects; drop one of them")
 
 
 def _chosen_rules(request: Request) -> list[Rule]:

@@ -1,4 +1,4 @@
-"""``--require``: hold stated bounds against what was found; each becomes one check named ``requirement-not-met``."""
+"""``--require``: compare stated bounds with the facts; each becomes a check of the rule ``requirement-not-met``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from packaging.version import Version
 
 from envcheck.checks import Check, Evidence, Missing, Scope, Status, Subject
-from envcheck.compat.gpu_names import find_gpu
-from envcheck.compat.tables import Tables
+from envcheck.compat.matrix import Matrix
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.rules.api import Facts
@@ -19,9 +18,9 @@ RULE = "requirement-not-met"
 _NODE = frozenset({"gpu", "gpus", "driver", "cuda"})
 
 
-def require(snapshot: Snapshot, tables: Tables, components: Sequence[Component]) -> tuple[Check, ...]:
-    """One check for each component: pass, fail, or unknown when nobody knows what is there."""
-    facts = Facts(snapshot, tables)
+def require(snapshot: Snapshot, matrix: Matrix, components: Sequence[Component]) -> tuple[Check, ...]:
+    """One check for each component: pass, fail, or unknown when the fact is not known."""
+    facts = Facts(snapshot, matrix)
     return tuple(_check(component, facts) for component in components)
 
 
@@ -39,7 +38,7 @@ def _check(component: Component, facts: Facts) -> Check:
     found, source, missing = _found(component.name, facts)
     if found is None:
         status: Status = "unknown"
-        message = f"{component} is required, and what is here is not known"
+        message = f"{component} is required, but the installed version is not known"
     else:
         held = all(_holds(bound, value, facts) for bound in component.bounds for value in found) and bool(found)
         status = "pass" if held else "fail"
@@ -112,8 +111,8 @@ def _same_gpu(wanted: str, name: str, facts: Facts) -> bool:
         gpu: Gpu | None = next((gpu for gpu in facts.usable_gpus if gpu.name == name), None)
         capability = gpu.compute_capability if gpu else None
         return capability is not None and wanted.lower() == f"sm_{capability.replace('.', '')}"
-    model = find_gpu(facts.tables, wanted)
-    actual = find_gpu(facts.tables, name)
+    model = facts.matrix.find_gpu(wanted)
+    actual = facts.matrix.find_gpu(name)
     if model is not None and actual is not None and model.name == actual.name:
         return True
     asked, shown = _words(wanted), _words(name)

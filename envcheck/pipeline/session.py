@@ -11,10 +11,10 @@ from envcheck.collect.catalog import ProbeSpec, all_probes
 from envcheck.collect.gather import gather
 from envcheck.collect.request import probe_request
 from envcheck.events import Event, Interrupted, OnEvent, ProbeStarted, ignore
-from envcheck.pipeline.ahead import Ahead, Work
 from envcheck.pipeline.assume import assumes_machine
 from envcheck.pipeline.request import ALL_SCOPES as ALL_SCOPES  # noqa: PLC0414 - for callers of check
 from envcheck.pipeline.request import Request as Request  # noqa: PLC0414
+from envcheck.pipeline.warm_up import WarmUp, Work
 from envcheck.snapshot import ProbeRun, Snapshot
 from envcheck.snapshot.merge import merge
 
@@ -42,19 +42,19 @@ def check(
     started = time.monotonic()
     stopped: list[Interrupted] = []
 
-    head_start = Ahead(lambda: _get_ready(request), meanwhile)
+    warm_up = WarmUp(lambda: _get_ready(request), meanwhile)
 
     def watched(event: Event) -> None:
         if isinstance(event, Interrupted):
             stopped.append(event)
         if isinstance(event, ProbeStarted):
-            head_start.begin()  # not before: it would hold up the start of the first child
+            warm_up.start()  # not before: it would delay the start of the first child
         on_event(event)
 
     try:
         snapshot = gather_here(request, watched, should_stop)
     finally:
-        head_start.wait()
+        warm_up.join()
     return judge(snapshot, request, on_event, started=started, interrupted=bool(stopped))
 
 

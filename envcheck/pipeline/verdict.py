@@ -142,7 +142,7 @@ def _headline(
     elif not needs_machine and (compared := _not_compared(snapshot, importance)):
         text = compared
     elif any(check.subject.kind == "framework" and check.status == "pass" for check in checks):
-        text = f"GPU, driver and frameworks fit{_how_far_tried(_frameworks(snapshot))}"
+        text = f"GPU, driver and frameworks {_how_far_tried(_frameworks(snapshot))}"
     elif any(_decides(check, required) and check.status == "pass" for check in checks):
         text = "GPU and driver fit; no framework was judged"
     else:
@@ -166,14 +166,14 @@ def _not_compared(snapshot: Snapshot, importance: Importance) -> str:
 
 
 def _how_far_tried(frameworks: Sequence[Framework]) -> str:
-    """What goes behind "they fit": that they ran, which of them ran, or that it is so on paper."""
+    """That they ran, which of them ran, or that they look compatible by static checks."""
     worked = [found for found in frameworks if found.trial and found.trial.ran_on_gpu is not None]
     ran = [found.name for found in worked if found.trial and found.trial.ran_on_gpu]
     if not ran:
-        return " on paper"
+        return "look compatible"
     if len(ran) == sum(not found.cpu_only for found in worked):
-        return ", and ran"
-    return f"; {len(ran)} of {len(worked)} ran" if len(ran) > _MOST_NAMED else f"; {', '.join(ran)} ran"
+        return "fit, and ran"
+    return f"fit; {len(ran)} of {len(worked)} ran" if len(ran) > _MOST_NAMED else f"fit; {', '.join(ran)} ran"
 
 
 def _frameworks(snapshot: Snapshot) -> tuple[Framework, ...]:

@@ -92,11 +92,15 @@ def _domain(name: str) -> str:
 
 
 def _public(report: Report) -> frozenset[str]:
-    """Domains of the pages that the matrix and rules cite: where anybody's packages and documentation are from."""
-    from envcheck.compat.load import tables  # noqa: PLC0415 - judging brings it anyway
+    """Domains of the pages that the matrix and rules cite: where anybody's packages and documentation are from.
 
-    addresses = [source.address for source in tables().sources.values()]
+    An index that the matrix cites by its name alone has that name as its domain.
+    """
+    from envcheck.compat.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
+
+    addresses = [source.address for source in load_matrix().sources.values()]
+    origins = {address.split()[0].lower() for address in addresses if "/" not in address}
     if not report.overlays:  # whose pages may be anybody's own
         addresses += [source.address for check in report.checks for source in check.sources]
     hosts = (address.partition("://")[2].partition("/")[0] for address in addresses)
-    return frozenset(_domain(host) for host in hosts if host)
+    return frozenset([*(_domain(host) for host in hosts if host), *(f"{name}.org" for name in origins)])

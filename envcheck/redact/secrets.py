@@ -16,9 +16,16 @@ if TYPE_CHECKING:
 
 MASK = "***"
 
+_PHRASE = (
+    r"PASS(?:WORD|WD|PHRASE|CODE)|PASSWORT|KENNWORT|WACHTWOORD|MOT[ _-]?DE[ _-]?PASSE|CONTRASE(?:N|Ñ)A|SENHA"
+    r"|(?<![A-Z])(?:PAROLA|MDP)(?![A-Z])|PASSORD|L(?:O|Ö)SENORD|ADGANGSKODE|SALASANA|HAS(?:L|Ł)O(?![A-Z])|HESLO(?![A-Z])"
+    r"|JELSZ(?:O|Ó)|LOZINKA|(?:S|Ş)IFRE|ПАРОЛЬ|密码|密碼|パスワード|비밀번호"
+)
+"""A password, in the languages in which programs and people write."""
+_API_KEY = r"(?:API|ACCESS|PRIVATE|ENCRYPTION)[-_. ]?KEY"
 _STRONG = re.compile(
-    r"TOKEN(?!I[ZS])|SECRET|PASS(?:WORD|WD|PHRASE|CODE)|CREDENTIAL|AUTHORIZATION|SESSION_?(?:ID|KEY)"
-    r"|(?:API|ACCESS|PRIVATE|ENCRYPTION)[-_. ]?KEY",
+    rf"TOKEN(?!I[ZS])|SECRET|{_PHRASE}|CREDENTIAL|AUTHORIZATION|SESSION_?(?:ID|KEY)|{_API_KEY}"
+    r"|(?:DB|PG|SQL|SMTP|IMAP|FTP|LDAP|MAIL|PROXY|REDIS|MONGO|USER|ROOT|ADMIN)_?(?:PASS|PWD|PW)(?![A-Z])",
     re.IGNORECASE,
 )
 """Tell of a secret anywhere in a name."""
@@ -26,8 +33,13 @@ _WEAK = frozenset(("AUTH", "COOKIE", "COOKIES", "CRED", "CREDS", "DSN", "JWT", "
 _ENDS = frozenset(("PW", "PWD", "SALT", "SESSION", "SESSIONID", "SESSIONKEY", "SIG", "SIGNATURE", "SID"))
 """Tell of one as a word of a name, or as its last word."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_HARMLESS = re.compile(r"^-*(?:XLA|TF_XLA|LLVM|MLIR)_|^(?:OLD)?PWD$|^DESKTOP_SESSION$", re.IGNORECASE)
+_HARMLESS = re.compile(r"^-*(?:XLA|TF_XLA|LLVM|MLIR)_|^OLDPWD$|^DESKTOP_SESSION$", re.IGNORECASE)
 """Flags of compilers, whose passes have names, and what every shell sets."""
+_PLACE = re.compile(r"(?:^PWD|FILE|PATH|DIR|FOLDER)$", re.IGNORECASE)
+_FOLDER = re.compile(r"(?:~|\.{1,2})?(?:[/\\]|$)|[A-Za-z]:[/\\]")
+"""``HF_TOKEN_PATH=/run/token`` and the working folder: where something is, and no secret."""
+_NO_VALUE = re.compile(r"(?:no|not|yes|none|null|nil|unset|missing|required|empty|true|false)\b[.!?]?$", re.IGNORECASE)
+"""``using password: NO`` says whether there is one."""
 _SPECIAL = re.compile(r"^-*(?:PAD|EOS|BOS|UNK|SEP|MASK|CLS|STOP)_TOKEN", re.IGNORECASE)
 """Tokens of a language model."""
 _COUNTED = re.compile(r"TOKENS?(?:_ID|_PER_\w+)?S?$", re.IGNORECASE)
@@ -36,14 +48,22 @@ _NUMBER = re.compile(r"[\d.,]{1,9}[kKmM]?")
 
 # Texts: ``re`` compiles each when it is first needed. Most reports need none, and all took longer than the search.
 _ASSIGNED = r"""(?ix)
-    (?<![\w.-]) (?: (?P<name>[A-Za-z_][\w.-]{0,80}|(?:API|ACCESS|PRIVATE|SECRET)[ ]KEY|--?[A-Za-z][\w.-]{0,80})
-            (?P<quote>\\?["']|)(?P<sign>\s*[=:]=?>?\s*)
+    (?: (?<![\w.-]) | (?<=%[0-9A-F]{2}) )
+    (?: (?P<name>[^\W\d][\w.-]{0,80}|(?:API|ACCESS|PRIVATE|SECRET)[ ]KEY|mot[ ]de[ ]passe|--?[A-Za-z][\w.-]{0,80})
+            (?P<quote>\\?["']|)(?P<sign>\s*[=:\uff1a]=?>?\s*|%(?:25)?3[DA](?:%(?:25)?2[027])?)
           | (?P<option>--?[A-Za-z][\w.-]{0,80})(?P<gap>[ ]+)(?=[^-\s]) )"""
-_VALUE = r"""\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|\\?["'][^\s"'\\]+|[^\s"',;&<>)}\]]+"""
+_VALUE = r"""\{[^{}\s]+\}|\\?"[^"\\]*\\?"|\\?'[^'\\]*\\?'|\\?["'][^\s"'\\]+|[^\s"',;&<>)}\]]+"""
 """``HF_TOKEN=…``, ``"password": "…"``, ``--token …``, ``&X-Amz-Signature=…`` within a text."""
+_ENCODED_END = re.compile(r"%(?:25)?(?:2[026]|3B|0A)", re.IGNORECASE)
+"""Ends a value in an encoded query: ``token%3D…%26page%3D1``."""
+_SPOKEN = rf"""(?ix)(?<![\w.-])(?:
+        (?P<password>{_PHRASE}|{_API_KEY}|APIKEY) | (?P<other>TOKEN|SECRET|KEY|CREDENTIALS?))["'`]?
+        (?P<gap>\s{{1,8}}(?:is|was|are|ist|lautet|est|es|será|to|of)\b)?[\s:]{{1,8}}
+        ["'`]?(?P<value>[^\s"'`<>=()\[\]{{}},;]{{6,}})"""
+"""``the password is …``, ``apikey …``: in prose only what looks random is one."""
 _HEADER = r"""(?ix)(?P<name>\b(?:(?:proxy-)?authorization|(?:set-)?cookie)\b["']?\s*[:=]\s*["']?
         (?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?)(?P<value>[^\s"'][^"'\r\n]*)
-        |(?P<scheme>\bbearer\s+)(?P<key>[^\s"',;]{6,})"""
+        |(?P<scheme>\bbearer(?:\s+|%(?:25)?20))(?P<key>[^\s"',;]{6,})"""
 """What follows is secret to the end of the line."""
 _HEADERS = ("authorization", "proxy-authorization", "cookie", "set-cookie", "bearer")
 _LOGIN = r"""(?xm)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
@@ -51,12 +71,14 @@ _LOGIN = r"""(?xm)(?P<scheme>[A-Za-z][A-Za-z0-9+.-]{0,30}://)
           | [^\s/@:\["'<>]{0,99}:(?!\d{1,5}/)[^\s@"'<>]{1,300}@
           | (?!localhost:)[^\s/@:.\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?!v?\d|sha\d+:|main\b|master\b|HEAD\b)
           | [^\s/@:\["'<>]{0,99}:[^\s@"'<>]{1,300}@(?=(?:[a-z\d-]+\.)+[a-z]{2,}(?:[:/?\#\s"'<>]|$)))"""
+_ENCODED_LOGIN = r"(?i)(?P<scheme>[a-z][a-z0-9+.-]{0,30}%3A%2F%2F)(?:(?!%2F|%3F|%40)[^\s\"'<>&]){1,300}%40"
 """A password may hold a slash; what follows a port is a path, unless a name without a domain stands before the port,
 or a name with one behind the ``@``."""
 _COMMAND = r"""(?x)
     (?P<before>(?<!\S)(?:-u|-U|--user|--proxy-user)[\s=]*["']?[^\s:"'/=-][^\s:"'/]{0,99}:)(?!\d+(?:\s|$))
            (?P<login>[^\s"']{1,300})
-      | (?P<typed>\bsetenv\s+\w*(?:TOKEN|SECRET|PASSW|_KEY)\w*\s+
+      | (?P<typed>\bsetenv\s+\w{0,80}?(?:TOKEN|SECRET|PASSW|_KEY)\w{0,80}\s+
+          |\bwandb\s+login\s+(?:-\S{1,200}\s+){0,4}(?=[^\s-])
           |\blogin\s+\S+\s+password\s+|<password>)(?P<bare>[^\s<*]+)
       | (?P<program>\b(?:mysql\w*|mariadb[\w-]*|sshpass|7za?|unzip|(?:docker|podman|helm|az|oc)\s[^\n|;&]{0,80}?login)\b
           (?=\s)[^\n|;&]{0,200}?\s-[pP]\s*|(?<!\S)-u\s*[^\s:-]+\s+-p\s*|\bredis-cli\b[^\n|;&]{0,200}?\s-a\s*)(?P<password>[^\s-]\S*)"""
@@ -67,8 +89,11 @@ _BODY = re.compile(r"(?<![\w+/=.-])[A-Za-z0-9+/]{64}(?:[A-Za-z0-9+/]{6}){0,2}(?!
 _BODY_LEAST = 64
 _FOLDERS = 6
 """A text of that length with more slashes is a path."""
-_TICKET = r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}"
+_TICKET = r"eyJ[\w-]{8,2000}\.[\w-]{8,8000}\.[\w-]{8,}"
 """JSON Web Token, RFC 7519."""
+
+_RANDOM_TOLD, _RANDOM_MIXED, _RANDOM = 8, 12, 20
+"""Letters and digits from which a word in prose is no name: after ``is``, in both cases, and in one case."""
 
 _ALPHABETS = {
     "letters": "[A-Za-z0-9]",
@@ -81,39 +106,23 @@ _ALPHABETS = {
 _ADDRESS = "://"
 """It holds a secret only before an ``@``: most addresses are of documentation."""
 _HINTS = (
+    *("token", "secret", "passw", "passp", "passc", "credential", "authori", "bearer", _ADDRESS, "-----begin", "eyj"),
+    *("dsn", "_key", "-key", ".key", " key", "key=", "key_", "keys_", "key-", "keys=", "apikey", "accesskey", "keyb"),
     *(
-        "token",
-        "secret",
-        "passw",
-        "passp",
-        "passc",
-        "credential",
-        "authori",
-        "bearer",
-        _ADDRESS,
-        "-----begin",
-        "eyj",
-        "dsn",
-    ),
-    *(
-        "_key",
-        "-key",
-        ".key",
-        " key",
-        "key=",
-        "apikey",
-        "accesskey",
         "privatekey",
         "encryptionkey",
         "cookie",
         "cred",
         "jwt",
-    ),
-    *(
         "auth_",
         "_auth",
         "-auth",
+        "auth-",
         "session_",
+        "-session",
+    ),
+    *(
+        "_session",
         "sessionid",
         "sessionkey",
         "signature",
@@ -121,18 +130,22 @@ _HINTS = (
         "mariadb",
         "sshpass",
         " login",
+        "setenv",
+        "7z ",
+        "7za ",
     ),
-    "setenv",
-    *("7z ", "7za ", "unzip", "redis-cli", "-u ", "-u=", "--user", "--proxy-user"),
-    *(
-        word + sign
-        for word in ("auth", "otp", "pass", "pat", "pw", "pwd", "salt", "session", "sid", "sig")
-        for sign in ("=", " =")
-    ),
-    *("_pass", "-pass", "_pw", "_sig", "-sig", "_salt", "_otp", "_sid", "-session", "_session"),
-    *("_pat:", '_pat"', "_pat'", "_pat\\"),
+    *("unzip", "redis-cli", "-u ", "-u=", "--user", "--proxy-user", "%3d", "%3a", "%253d", "kennwort", "wachtwoord"),
+    *("mot de passe", "motdepasse", "mot_de_passe", "contrase", "senha", "parola", "mdp", "passord", "senord"),
+    *("adgangskode", "salasana", "haslo", "has?o", "heslo", "jelsz", "lozinka", "ifre"),
+    *(word + sign for word in ("auth", "otp", "pass", "pat", "pw", "pwd") for sign in ("=", " =", '":', "':")),
+    *(word + sign for word in ("salt", "session", "sid", "sig") for sign in ("=", " =")),
+    *("_pass", "-pass", "pass_", "_pw", "_sig", "-sig", "_salt", "_otp", "otp_", "pat_", "_sid", "_pat:"),
 )
-"""Every text that the patterns change has one of these, in any case; most have none, and are passed over at once."""
+"""Every text that the patterns change has one of these, in any case, in ASCII and without backslashes; most have none,
+and are passed over at once.
+"""
+_FOREIGN = ("пароль", "密码", "密碼", "パスワード", "비밀번호")
+"""Words that ASCII says nothing of."""
 
 
 class Hints(NamedTuple):
@@ -148,14 +161,16 @@ class Hints(NamedTuple):
         """Those that are in ``text``; to look for the few of a report in each of its texts costs less than for all."""
         # JSON repeats fields and folders: each is looked through once. No hint but the address's holds what parts them.
         text = "/".join(dict.fromkeys(_plain(text).replace(',"', "/").split("/")))
-        lowered = text.lower()
+        lowered = text.lower().replace("\\", "")
         words = (word for word in self.words if word == _ADDRESS or word in lowered)
         return Hints(tuple(words), tuple(s for s in self.starts if s in text), len(text) >= _BODY_LEAST)
 
     def absent(self, text: str) -> bool:
         """Whether there is surely no secret in ``text``, or in records of which it is the JSON."""
+        if not text.isascii() and any(word in text.lower() for word in _FOREIGN):
+            return False
         text = _plain(text)
-        lowered = text.lower()
+        lowered = text.lower().replace("\\", "")
         for word in self.words:
             if word in lowered and (word != _ADDRESS or "@" in text):
                 return False
@@ -196,16 +211,18 @@ def masked(text: str, hints: Hints | None = None) -> str:
 
 def masked_value(name: str, value: str) -> str:
     """``value`` of a variable called ``name``."""
-    return MASK if value and _is_telling(name) and not _is_count(name, value) else masked(value)
+    return MASK if value and _is_telling(name) and not _is_harmless(name, value) else masked(value)
 
 
 def _masked(text: str) -> str:
     text = _PRIVATE.sub(rf"\1{MASK}", text)
     text = _BODY.sub(_without_body, text)
     text = re.sub(_LOGIN, rf"\g<scheme>{MASK}@", text)
+    text = re.sub(_ENCODED_LOGIN, rf"\g<scheme>{MASK}%40", text)
     text = re.sub(_HEADER, _headed, text)
     text = _without_assigned(text)
     text = re.sub(_COMMAND, _typed, text)
+    text = re.sub(_SPOKEN, _spoken, text)
     return _keys().sub(MASK, text)
 
 
@@ -219,8 +236,11 @@ def _is_telling(name: str) -> bool:
     return not _WEAK.isdisjoint(words) or any(word in _ENDS for word in words[-1:])
 
 
-def _is_count(name: str, value: str) -> bool:
-    return _COUNTED.search(name) is not None and _NUMBER.fullmatch(value) is not None
+def _is_harmless(name: str, value: str) -> bool:
+    """Whether ``value`` is a number of tokens, or the place of a secret."""
+    if _COUNTED.search(name) and _NUMBER.fullmatch(value):
+        return True
+    return _PLACE.search(name) is not None and _FOLDER.match(value) is not None
 
 
 def _without_assigned(text: str) -> str:
@@ -230,12 +250,15 @@ def _without_assigned(text: str) -> str:
         place = match.end("name") if match["name"] else match.end("option")
         if _is_telling_in_text(match) and (found := re.compile(_VALUE).match(text, match.end())):
             value = found[0]
+            if (match["sign"] or "").startswith("%"):
+                value = _ENCODED_END.split(value, maxsplit=1)[0]
             bare = value.strip("\\\"'")
-            if bare and not bare.startswith(MASK) and not _is_count(match["name"] or "", bare):
+            of_word = ":" in (match["sign"] or "") and _NO_VALUE.match(bare)
+            if bare and not bare.startswith(MASK) and not of_word and not _is_harmless(match["name"] or "", bare):
                 start = match.end() + value.index(bare)
                 pieces += [text[left:start], MASK]
                 left = start + len(bare)
-            place = max(place, found.end())
+            place = max(place, match.end() + len(value))
     return "".join([*pieces, text[left:]])
 
 
@@ -247,9 +270,12 @@ def _is_telling_in_text(match: re.Match[str]) -> bool:
     if _STRONG.search(name) or match["option"] or "_" in name or "-" in name:
         return True
     if ":" in match["sign"]:
-        return False
-    in_address = match.string[max(0, match.start() - 1) : match.start()] in ("?", "&")
-    return in_address or name.upper() not in ("KEY", "KEYS") or name.isupper()
+        return match["quote"] != "" and name.upper() in ("PASS", "PWD", "PW", "PAT", "AUTH", "OTP", "JWT")
+    in_address = match["sign"].startswith("%") or match.string[max(0, match.start() - 1) : match.start()] in ("?", "&")
+    if in_address or name.upper() not in ("KEY", "KEYS") or name.isupper():
+        return True
+    value = re.match(r"[\"']?([A-Za-z0-9]{12,200})(?![\w.])", match.string[match.end() : match.end() + 202])
+    return value is not None and _is_random(value[1])
 
 
 def _headed(match: re.Match[str]) -> str:
@@ -262,6 +288,25 @@ def _typed(match: re.Match[str]) -> str:
     return match[0] if MASK in match[0][len(before) :] else f"{before}{MASK}"
 
 
+def _is_random(value: str) -> bool:
+    mixed = value != value.lower() and value != value.upper() and any(map(str.isdigit, value))
+    return value.isalnum() and len(value) >= (_RANDOM_MIXED if mixed else _RANDOM) and not value.isalpha()
+
+
+def _spoken(match: re.Match[str]) -> str:
+    """Digits and letters together, and no version, UUID, address of memory or name with words in it."""
+    value = match["value"].rstrip(".:!?")
+    letters, digits = re.search("[A-Za-z]", value), re.search(r"\d", value)
+    if not (letters and digits) or re.match(r"0x|v?\d+\.\d|(?:sha|md5|cuda|cpu|gpu|sm_)", value, re.IGNORECASE):
+        return match[0]
+    if not (
+        match["password"] or _is_random(value) or (match["gap"] and value.isalnum() and len(value) >= _RANDOM_TOLD)
+    ):
+        return match[0]
+    start = match.start("value") - match.start()
+    return match[0][:start] + MASK + match[0][start + len(value) :]
+
+
 @cache
 def _keys() -> re.Pattern[str]:
     shapes = [f"(?:{'|'.join(map(re.escape, row.starts))}){_ALPHABETS[row.of]}{{{row.least},}}" for row in _rows()]
@@ -269,6 +314,6 @@ def _keys() -> re.Pattern[str]:
 
 
 def _rows() -> tuple[SecretRow, ...]:
-    from envcheck.compat.load import tables  # noqa: PLC0415 - judging brings it anyway
+    from envcheck.compat.load import load_matrix  # noqa: PLC0415 - judging brings it anyway
 
-    return tables().secrets
+    return load_matrix().secrets

@@ -1,6 +1,6 @@
 """The report as a page in one file: no script, nothing loaded from anywhere, light and dark.
 
-The stack is drawn as a tower that stands on the GPU; every status has a sign and a word beside its colour.
+The stack is drawn as layers above the GPU; every status has a sign and a word beside its colour.
 """
 
 from __future__ import annotations
@@ -10,17 +10,16 @@ from collections.abc import Iterable, Sequence
 from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.deaths import DIED, probe_name, probe_sentence
-from envcheck.report.essentials import distributions, made_at, made_by, versions
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import ACTIONS, in_order, steps
-from envcheck.report.head import evidence_text
-from envcheck.report.html_speed import figures
-from envcheck.report.html_style import STYLE
-from envcheck.report.markup import Markup, chip, join, link, tag, text
-from envcheck.report.stack import Row, stack_rows
-from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
-from envcheck.report.tail import count_text, not_tried
+from envcheck.report.markup.figures import figures
+from envcheck.report.markup.html import STYLE, Markup, chip, join, link, tag, text
+from envcheck.report.page.essentials import distributions, made_at, made_by, versions
+from envcheck.report.page.findings import DIED, Finding, Outline, probe_name, probe_sentence
+from envcheck.report.page.fixes import ACTIONS, in_order, steps
+from envcheck.report.page.head import evidence_text
+from envcheck.report.page.stack import Row, stack_rows
+from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.page.tail import count_text, not_tried
+from envcheck.snapshot.names import fact_name
 from envcheck.text.command import shell_line
 
 FORMAT = Format(
@@ -97,7 +96,7 @@ def _hero(outline: Outline) -> Markup:
     if finding:
         parts += [_body(finding, outline), *_consequences(outline, finding)]
     elif report.ask:
-        parts.append(tag("p", f"To find out next: {', '.join(report.ask[:8])}"))
+        parts.append(tag("p", f"Find out next: {', '.join(dict.fromkeys(map(fact_name, report.ask[:8])))}"))
     return tag("div", *parts, class_=f"card hero {report.verdict}")
 
 
@@ -110,7 +109,7 @@ def _tower(report: Report) -> Markup:
     """The highest floor on top, the GPU at the bottom."""
     rows = stack_rows(report, _GPUS)
     floors = [_floor(row) for row in reversed(_in_order(_labelled(rows)))]
-    return tag("div", *floors, tag("div", "each floor stands on those below it", class_="ground"), class_="tower")
+    return tag("div", *floors, tag("div", "each layer depends on those below it", class_="ground"), class_="tower")
 
 
 def _labelled(rows: Sequence[Row]) -> list[Row]:
@@ -165,7 +164,7 @@ def _body(finding: Finding, outline: Outline) -> Markup:
         ("about", [tag("p", about)] if about else []),
         ("seen", [_evidence(check)] if check.evidence else []),
         ("why", [tag("p", check.message)] if check.message.strip(" .") not in ("", check.title.strip(" .")) else []),
-        ("lacks", [tag("p", ", ".join(missing.fact for missing in check.missing))] if check.missing else []),
+        ("lacks", [tag("p", ", ".join(fact_name(missing.fact) for missing in check.missing))] if check.missing else []),
         ("fix", _fixes(check)),
         ("docs", _sources(check)),
         ("rule", [tag("p", tag("code", f"envcheck rule {check.rule}"))]),
@@ -214,7 +213,7 @@ def _consequences(outline: Outline, finding: Finding) -> list[Markup]:
         tag("li", status_chip(found.status), " ", _titled(found), " ", tag("span", found.rule, class_="rule"))
         for found in follows[:_ROWS]
     ]
-    return [tag("p", "Follows from it:", class_="meta"), tag("ul", *items)]
+    return [tag("p", "Consequences:", class_="meta"), tag("ul", *items)]
 
 
 def _details(report: Report) -> list[Markup]:
@@ -226,7 +225,7 @@ def _details(report: Report) -> list[Markup]:
     checks = sorted(report.checks, key=lambda check: STATUSES.index(check.status))[:_CHECKS]
     return [
         *_folded("Versions", [_table(facts)] if facts else []),
-        *_folded("Python packages that decide", [tag("pre", "  ".join(installed[:_ROWS]))] if installed else []),
+        *_folded("Relevant Python packages", [tag("pre", "  ".join(installed[:_ROWS]))] if installed else []),
         *_folded(f"All checks: {count_text(report)}", [tag("table", *map(_check_row, checks))] if checks else []),
         *_folded("Environment variables", [_table(values)] if values else []),
         *_folded("Probes", [_table(probes)] if probes else []),
@@ -262,7 +261,7 @@ def _footer(report: Report) -> Markup:
     parts = [
         made_by(report),
         f"assumed: {assumed}" if assumed else "",
-        f"rows laid over the matrix: {', '.join(report.overlays)}" if report.overlays else "",
+        f"matrix overlays: {', '.join(report.overlays)}" if report.overlays else "",
         not_tried(report).rstrip("."),
         "names of users and machines, and identifiers, are replaced" if is_redacted(report) else "",
     ]

@@ -12,8 +12,9 @@ from html import escape
 
 from envcheck.checks import LAYERS, Check, Fix, Report, ways
 from envcheck.report import Format, Options
-from envcheck.report.fixes import steps
-from envcheck.report.head import evidence_text
+from envcheck.report.page.fixes import steps
+from envcheck.report.page.head import evidence_text
+from envcheck.snapshot.names import fact_name
 from envcheck.text.clean import clean
 from envcheck.text.command import shell_line
 
@@ -102,7 +103,7 @@ def _why(check: Check) -> str:
     if check.ignored:
         return f"ignored by policy: {check.ignored.reason}"
     if check.status in ("unknown", "skipped"):
-        lacks = ", ".join(missing.fact for missing in check.missing)
+        lacks = ", ".join(fact_name(missing.fact) for missing in check.missing)
         return f"not judged: {check.message or check.title}" + (f" (lacks {lacks})" if lacks else "")
     return check.title
 

@@ -10,17 +10,16 @@ from collections.abc import Iterable, Sequence
 from envcheck.checks import STATUSES, Check, Fix, Report, Status
 from envcheck.redact import HOME, is_redacted
 from envcheck.report import Format, Options
-from envcheck.report.deaths import dead_probes, probe_sentence
-from envcheck.report.essentials import distributions, made_by, versions
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.fixes import ACTIONS, in_order, steps
-from envcheck.report.head import evidence_text
-from envcheck.report.marks import block, code, fence, prose
-from envcheck.report.markup import is_page
-from envcheck.report.pen import WORDS
-from envcheck.report.stack import stack_rows
-from envcheck.report.subject import gpu_numbers, judged_environment, subject_line
-from envcheck.report.tail import count_text, not_tried
+from envcheck.report.markup.html import is_page
+from envcheck.report.markup.markdown import block, code, fence, prose
+from envcheck.report.page.essentials import distributions, made_by, versions
+from envcheck.report.page.findings import Finding, Outline, dead_probes, probe_sentence
+from envcheck.report.page.fixes import ACTIONS, in_order, steps
+from envcheck.report.page.head import evidence_text
+from envcheck.report.page.pen import WORDS
+from envcheck.report.page.stack import stack_rows
+from envcheck.report.page.subject import gpu_numbers, judged_environment, subject_line
+from envcheck.report.page.tail import count_text, not_tried
 
 FORMAT = Format(
     shows="for an issue or a chat: verdict, cause, fix, stack, findings, versions",
@@ -74,7 +73,7 @@ def _verdict(outline: Outline) -> str:
 
 
 def _cause(outline: Outline) -> list[str]:
-    """The first finding: what was seen, why it matters, how to mend it, where that is documented."""
+    """The first finding: what was seen, why it matters, how to fix it, where that is documented."""
     if not outline.findings or outline.report.verdict not in ("fail", "warn"):
         return []
     finding = outline.findings[0]
@@ -110,7 +109,7 @@ def _consequences(outline: Outline, finding: Finding) -> list[str]:
     follows = outline.consequences(finding)
     if not follows:
         return []
-    return ["Follows from it:\n" + "\n".join(_item(found) for found in follows[:_FINDINGS])]
+    return ["Consequences:\n" + "\n".join(_item(found) for found in follows[:_FINDINGS])]
 
 
 def _item(finding: Finding) -> str:
@@ -137,7 +136,7 @@ def _findings(outline: Outline) -> list[str]:
     lines += [f"- {len(told) - _FINDINGS} more"] if len(told) > _FINDINGS else []
     dead = dead_probes(outline.report)
     lines += [f"- {_ICONS['unknown']} {prose(probe_sentence(run))}" for run in dead[:_PROBES]]
-    lines += [f"- {len(dead) - _PROBES} more probes that died"] if len(dead) > _PROBES else []
+    lines += [f"- {len(dead) - _PROBES} more failed probes"] if len(dead) > _PROBES else []
     return ["**Also**\n\n" + "\n".join(lines)] if lines else []
 
 

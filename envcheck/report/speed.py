@@ -1,4 +1,4 @@
-"""The page of ``envcheck bench``: each measured figure beside what was to be expected, by GPU."""
+"""The page of ``envcheck bench``: each measured figure with the expected value, by GPU."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 from envcheck.checks import Check, Report
 from envcheck.report import Format, Options
-from envcheck.report.findings import Outline
-from envcheck.report.head import head_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span
-from envcheck.report.room import ROOMS
-from envcheck.report.tail import count_text
+from envcheck.report.page.findings import Outline
+from envcheck.report.page.head import head_lines
+from envcheck.report.page.layout import ROOMS
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.tail import count_text
 from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
 from envcheck.snapshot import Gpu, Measurement
 
-FORMAT = Format(shows="the measured figures, each beside what was to be expected", suffix="speed.txt", syntax="text")
+FORMAT = Format(shows="the measured figures, each with the expected value", suffix="speed.txt", syntax="text")
 
 _NAME, _STATUS, _VALUE, _SHARE = 39, 5, 12, 4
 """Columns."""
@@ -104,7 +104,7 @@ def _expected(check: Check | None) -> str:
 
 
 def _not_measured(report: Report, pen: Pen) -> Iterable[Line]:
-    """Probes that were not run or that died, and why."""
+    """Probes that did not run or failed, and why."""
     told = dict.fromkeys(
         f"{run.title}: {run.detail}"
         for run in report.probes

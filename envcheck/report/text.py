@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from envcheck.checks import Report
 from envcheck.report import Format, Options
-from envcheck.report.findings import Outline
-from envcheck.report.head import head_lines, other_lines
-from envcheck.report.pen import Line, Pen, screen_rows
-from envcheck.report.room import LINES, ROOMS, Room
-from envcheck.report.stack import stack_lines
-from envcheck.report.subject import judged_environment
-from envcheck.report.tail import tail_lines
+from envcheck.report.page.findings import Outline
+from envcheck.report.page.head import head_lines, other_lines
+from envcheck.report.page.layout import LINES, ROOMS, Room
+from envcheck.report.page.pen import Line, Pen, screen_rows
+from envcheck.report.page.stack import stack_lines
+from envcheck.report.page.subject import judged_environment
+from envcheck.report.page.tail import tail_lines
 
 FORMAT = Format(shows="a page for people: the cause, the fix, the stack", suffix="txt", syntax="text")
 
@@ -20,7 +20,7 @@ def render(report: Report, options: Options) -> str:
     pen = Pen(options)
     outline = Outline(report)
     if options.verbose:
-        from envcheck.report.verbose import verbose_lines
+        from envcheck.report.page.verbose import verbose_lines
 
         return pen.show(verbose_lines(outline, pen))
     if options.quiet:

@@ -28,9 +28,10 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import msgspec
 
 from envcheck.checks import Confidence, DecidedBy, Evidence, Fix, Layer, Missing, Scope, Source, Status
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import marks_of
-from envcheck.compat.tables import ErrorRow, Os, Tables
+from envcheck.compat.tables import ErrorRow, Os
 from envcheck.enrich.complete import driver_os
 from envcheck.snapshot import Environment, Framework, Gpu, Measurement, Record, Snapshot
 
@@ -45,7 +46,7 @@ class Facts(msgspec.Struct, frozen=True):
     """Everything a rule may read besides its subject."""
 
     snapshot: Snapshot
-    tables: Tables
+    matrix: Matrix
     about: tuple[str, ...] = ()
     """Names of the frameworks that a remedy is for; empty while rules judge."""
 
@@ -179,7 +180,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule's declaration; as a decorator it takes the function that judges a subject."""
 
     layer: Layer
-    scope: Scope
+    scope: Scope = "env"
     per: Per = "machine"
     required: bool = False
     """Whether the verdict is unknown while this rule cannot be decided."""
@@ -222,7 +223,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def says(self) -> tuple[ErrorRow, ...]:
         """The rows of the matrix with the error lines, codes and kernel events that name this problem."""
-        return tuple(row for row in tables().errors if row.problem == self.name)
+        return tuple(row for row in load_matrix().errors if row.problem == self.name)
 
     @property
     def documentation(self) -> str:

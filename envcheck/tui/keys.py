@@ -1,4 +1,4 @@
-"""What keys do: bound, told on one page, and offered in the palette."""
+"""What keys do: the bindings, the page of keys, and the command palette."""
 
 from __future__ import annotations
 
@@ -24,41 +24,42 @@ BINDINGS: list[BindingType] = [
     Binding("p", "environments", "environments", show=False),
     Binding("o", "open", "open", show=False),
     Binding("equals_sign", "compare", "compare", show=False),
-    Binding("t", "look", "dark or light", show=False),
+    Binding("t", "toggle_theme", "dark or light", show=False),
     Binding("slash", "search", "search"),
     Binding("escape", "leave_field", "leave the field", show=False),
 ]
 
 KEYS = """\
 1 2 3 4      overview, performance, matrix, facts
-j k  arrows  up and down            enter  all about a finding
-c            copy the command that mends it
-r            examine again; in the facts, on a probe: that probe alone
-d            deep: import each framework and let it compute on the GPU
+j k  arrows  down and up             enter  details of a finding
+c            copy the fix command
+r            run all checks again; in the facts: the selected probe
+d            deep: import each framework and run it on the GPU
 b  B         measure the main figures; measure everything
-x            cancel what is under way
-g  p         the GPUs; the environments, and judge another one
+x            cancel the running task
+g  p         list the GPUs; list environments to check another one
 e            export: JSON, Markdown, HTML, a picture ...
 o  =         open a saved report; compare with a saved report
-/            search the facts; in the matrix: ask something else
-t            dark or light          ctrl+p  all commands
-q            leave
+/            search the facts; in the matrix: edit the question
+t            dark or light           ctrl+p  all commands
+q            quit
 
-Nothing is changed on this machine: fixes are shown, never run."""
+envcheck changes nothing on this machine.
+It shows fixes and never runs them."""
 
 COMMANDS = (
-    ("Examine again", "Run all probes (r)", "again"),
-    ("Try frameworks", "Import each and let it compute on the GPU (d)", "deep"),
+    ("Run all checks again", "Run all probes (r)", "again"),
+    ("Test frameworks", "Import each framework and run it on the GPU (d)", "deep"),
     ("Measure", "The main figures (b)", "bench(False)"),
-    ("Measure everything", "Some minutes (B)", "bench(True)"),
-    ("Cancel", "End what is under way (x)", "cancel"),
-    ("Copy the fix", "The command that mends the selected finding (c)", "copy"),
-    ("Search", "The facts (/)", "search"),
+    ("Measure everything", "Takes some minutes (B)", "bench(True)"),
+    ("Cancel", "Cancel the running task (x)", "cancel"),
+    ("Copy the fix", "Copy the fix command of the selected finding (c)", "copy"),
+    ("Search", "Search the facts (/)", "search"),
     ("Export", "JSON, Markdown, HTML, a picture (e)", "export"),
     ("Open a saved report", "(o)", "open"),
     ("Compare with a saved report", "(=)", "compare"),
-    ("GPUs", "One by one (g)", "gpus"),
-    ("Environments", "Judge another one (p)", "environments"),
-    ("Dark or light", "(t)", "look"),
+    ("GPUs", "Details of each GPU (g)", "gpus"),
+    ("Environments", "Check another environment (p)", "environments"),
+    ("Dark or light", "(t)", "toggle_theme"),
 )
-"""Title, what it does, action."""
+"""Title, description, action."""

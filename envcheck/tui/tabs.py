@@ -1,4 +1,4 @@
-"""The four places: each is built when it is first looked at, and filled when it is looked at and there is news."""
+"""The four tabs. Each is built when it first comes to the front, and filled when the report has changed since."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.widgets import Input, TabbedContent, TabPane
 from envcheck.report import Options
 from envcheck.tui.screens.overview import Overview
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.worker.client import Desk
+from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -29,7 +29,7 @@ _FOCUS = {
 }
 
 
-class Place(TabPane):
+class LazyPane(TabPane):
     """Blank until it is built."""
 
     def render(self) -> str:
@@ -37,116 +37,113 @@ class Place(TabPane):
 
 
 class Tabs(TabbedContent):
-    """Knows which places are built, and which show an older report."""
+    """Knows which tabs are built, and which show an older report."""
 
     def __init__(
         self,
         options: Options,
-        desk: Desk,
+        client: Client,
         paint: Callable[[], Paint],
         telemetry: Callable[[], Telemetry] | None = None,
     ) -> None:
         super().__init__(id="tabs")
-        self._page_options, self._desk, self._paint, self._telemetry = options, desk, paint, telemetry
+        self._page_options, self._client, self._paint, self._telemetry = options, client, paint, telemetry
         self.overview = Overview(options)
-        # Of the others each is there once it is built.
+        # The others are None until they are built.
         self.speed: Speed | None = None
         self.what_if: WhatIf | None = None
         self.facts: Facts | None = None
         self._report: Report | None = None
         self._may_watch = False
         self._built, self._stale = {"overview"}, set(TABS)
-        self._field = ""  # that is to be focused when its place stands
+        self._field = ""  # to focus once its tab is built
 
-    def compose_places(self) -> ComposeResult:
-        """The panes; the first with its screen in it."""
-        with Place("1 Overview", id="overview"):
+    def compose_panes(self) -> ComposeResult:
+        """The panes; only the first has its content."""
+        with LazyPane("1 Overview", id="overview"):
             yield self.overview
-        yield Place("2 Performance", id="performance")
-        yield Place("3 Matrix", id="matrix")
-        yield Place("4 Facts", id="facts")
+        yield LazyPane("2 Performance", id="performance")
+        yield LazyPane("3 Matrix", id="matrix")
+        yield LazyPane("4 Facts", id="facts")
 
     def on_mount(self) -> None:
         self.query_one("ContentTabs").can_focus = False
 
     @property
-    def place(self) -> str:
-        """What is in front."""
+    def current(self) -> str:
+        """The tab in front."""
         return self.active or TABS[0]
 
     def show(self, report: Report, *, may_watch: bool) -> None:
-        """Show another report, the places behind when they come to the front.
-
-        ``may_watch``: whether NVML may be read for it.
-        """
+        """Show another report; tabs behind follow when they come to the front. ``may_watch``: whether to read NVML."""
         self._report, self._may_watch = report, may_watch
         self._stale = set(TABS)
         self._fill()
         if not isinstance(self.screen.focused, Input):
-            self.focus_place()
+            self.focus_current()
 
     def repaint(self) -> None:
-        """Take the colours of another theme."""
+        """Use the colours of the current theme."""
         self._stale |= {"overview", "performance"}
         self._fill()
         for screen in (self.what_if, self.facts):
             if screen is not None:
                 screen.repaint(self._paint())
 
-    def go_to(self, place: str, field: str = "") -> None:
-        """Bring a place to the front, and focus ``field`` of it or what it is mostly used by."""
+    def go_to(self, tab: str, field: str = "") -> None:
+        """Bring a tab to the front and focus ``field``, or its main widget."""
         self._field = field
-        self.active = place
-        if place in self._built:
-            self._settle_focus()  # now, so that both places are drawn once, and not again for who has the focus
+        self.active = tab
+        if tab in self._built:
+            self._settle_focus()  # before the tabs are drawn, so that the focus does not draw them again
             self.call_after_refresh(self._settle_focus)
 
-    def focus_place(self) -> None:
-        """Let keys go to the place in front."""
-        wanted = self._field or _FOCUS[self.place]
-        if self.active_pane is not None and self.active_pane.display:  # what is not shown yet takes no focus
+    def focus_current(self) -> None:
+        """Let keys go to the tab in front."""
+        wanted = self._field or _FOCUS[self.current]
+        if self.active_pane is not None and self.active_pane.display:  # hidden widgets cannot take the focus
             self._field = ""
             for widget in self.query(wanted):
-                self.screen.set_focus(widget)  # at once: what is asked next looks at who has it
+                self.screen.set_focus(widget)  # at once: callers read the focus next
 
     def _settle_focus(self) -> None:
-        """Focus what was asked for, else the place in front, unless a field of it takes the keys already."""
+        """Focus the requested field, else the tab in front, unless an input of it has the focus already."""
         focused = self.screen.focused
         if self._field or not isinstance(focused, Input) or self.active_pane not in focused.ancestors:
-            self.focus_place()
+            self.focus_current()
 
     async def on_tabbed_content_tab_activated(self, event: TabbedContent.TabActivated) -> None:
-        """Build, fill and focus what is now in front."""
+        """Build, fill and focus the tab that came to the front."""
         event.stop()
-        place = event.pane.id or ""
-        if place not in self._built:
+        tab = event.pane.id or ""
+        if tab not in self._built:
             with self.app.batch_update():
-                await self._build(place)
-                self.screen.refresh(layout=True)  # before anything of it is drawn, or it is not told of its size
-            self._built.add(place)
+                await self._build(tab)
+                self.screen.refresh(layout=True)  # before the first drawing, else its widgets learn no size
+            self._built.add(tab)
         if self.speed is not None:
-            self.speed.watch_gpus(wanted=place == "performance" and self._may_watch)
+            self.speed.watch_gpus(wanted=tab == "performance" and self._may_watch)
         self._fill()
         self.call_after_refresh(self._settle_focus)
 
     def _on_tab_pane_focused(self, event: TabPane.Focused) -> None:
-        """A field of a place that goes behind gets the focus for a moment: that does not bring the place back."""
+        """Ignore that an input of the tab that goes behind has the focus for a moment: the tab must not come back."""
         event.stop()
         event.prevent_default()
 
-    async def _build(self, place: str) -> None:
-        pane, paint = self.query_one(f"#{place}", Place), self._paint()
-        if place == "performance":
+    async def _build(self, tab: str) -> None:
+        pane, paint = self.query_one(f"#{tab}", LazyPane), self._paint()
+        if tab == "performance":
             from envcheck.tui.screens.speed import Speed
             from envcheck.tui.widgets.telemetry import Telemetry
 
             speed = Speed((self._telemetry or Telemetry)(), paint)
             await pane.mount(speed)
             self.speed = speed
-        elif place == "matrix":
+        elif tab == "matrix":
             from envcheck.tui.screens.whatif import WhatIf
 
-            what_if = WhatIf(self._page_options, paint, self._desk)
+            what_if = WhatIf(self._page_options, paint, self._client)
             await pane.mount(what_if)
             self.what_if = what_if
         else:
@@ -157,16 +154,16 @@ class Tabs(TabbedContent):
             self.facts = facts
 
     def _fill(self) -> None:
-        """Bring the place in front up to date, if it is not."""
-        report, place, paint = self._report, self.place, self._paint()
-        if report is None or place not in self._stale or place not in self._built:
+        """Show the current report in the tab in front."""
+        report, tab, paint = self._report, self.current, self._paint()
+        if report is None or tab not in self._stale or tab not in self._built:
             return
-        self._stale.discard(place)
-        if place == "overview":
+        self._stale.discard(tab)
+        if tab == "overview":
             self.overview.show(report, paint, final=True)
-        elif self.speed is not None and place == "performance":
+        elif self.speed is not None and tab == "performance":
             self.speed.show(report, paint)
-        elif self.what_if is not None and place == "matrix":
+        elif self.what_if is not None and tab == "matrix":
             self.what_if.show(report)
         elif self.facts is not None:
             self.facts.show(report)

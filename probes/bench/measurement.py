@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..kit.reading import Out, Request
+from ..kit.out import Out
+from ..kit.tree import Tree
 from .device import CudaError, Device, Stopwatch, Unavailable, ordinals
 from .kernels import Compiler
 from .sampler import Sampler
@@ -190,9 +191,9 @@ def visible(out: Out) -> dict[str, int] | None:
         return None
 
 
-def on_gpu(request: Request, out: Out, measures: Callable[[Bench], dict[str, Measure]]) -> None:
+def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[str, Measure]]) -> None:
     """Run ``measures`` on the GPU that the request names."""
-    asked = request["bench"]
+    asked = tree.request["bench"]
     uuid = asked["gpu"]
     found = visible(out)
     if found is None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ..kit.reading import Request, list_names, read_line, read_text
+from ..kit.tree import Tree
 
 NODES = "/sys/devices/system/node"
 
@@ -31,65 +31,65 @@ class Places:
     why_not_far: str = ""
 
 
-def places(request: Request, own: int | None) -> Places:
+def places(tree: Tree, own: int | None) -> Places:
     """For a GPU on the NUMA node ``own``; None where sysfs does not say which that is."""
-    present = _numbers(request)
-    usable = {node for node in present if _cpus(request, node) & os.sched_getaffinity(0)} & _allowed(request, present)
+    present = _numbers(tree)
+    usable = {node for node in present if _cpus(tree, node) & os.sched_getaffinity(0)} & _allowed(tree, present)
     if len(present) < 2:
         return Places(Place(None), why_not_far="sysfs shows no second NUMA node")
     if own is None:
         return Places(Place(None), why_not_far="sysfs does not say which NUMA node the GPU is on")
     if own not in usable:
         return Places(Place(None), why_not_far=f"this process may not use NUMA node {own}, which the GPU is on")
-    if _is_bound(request):
+    if _is_bound(tree):
         return Places(Place(None), why_not_far="a memory policy (numactl) holds this process's memory in place")
     near = Place(own, "near")
     others = usable - {own}
     if not others:
         return Places(near, why_not_far=f"this process may use NUMA node {own} alone")
-    away = _distances(request, own, present)
+    away = _distances(tree, own, present)
     farthest = max(sorted(others), key=lambda node: away.get(node, 0))
     return Places(near, Place(farthest, "far"))
 
 
 @contextmanager
-def on_node(request: Request, place: Place) -> Iterator[None]:
+def on_node(tree: Tree, place: Place) -> Iterator[None]:
     """Run this thread on the CPUs of the place's node, so that host memory is taken there (Linux's default policy)."""
     before = os.sched_getaffinity(0)
     if place.node is not None:
-        os.sched_setaffinity(0, _cpus(request, place.node) & before)
+        os.sched_setaffinity(0, _cpus(tree, place.node) & before)
     try:
         yield
     finally:
         os.sched_setaffinity(0, before)
 
 
-def _numbers(request: Request) -> list[int]:
-    names = list_names(request, NODES) or ()
+def _numbers(tree: Tree) -> list[int]:
+    names = tree.list_names(NODES) or ()
     return sorted(int(name[4:]) for name in names if name.startswith("node") and name[4:].isdecimal())
 
 
-def _cpus(request: Request, node: int) -> set[int]:
-    return _listed(read_line(request, f"{NODES}/node{node}/cpulist"))
+def _cpus(tree: Tree, node: int) -> set[int]:
+    return _listed(tree.read_line(f"{NODES}/node{node}/cpulist"))
 
 
-def _allowed(request: Request, present: list[int]) -> set[int]:
+def _allowed(tree: Tree, present: list[int]) -> set[int]:
     """The nodes that the process's cpuset gives it memory of."""
-    status = read_text(request, "/proc/self/status") or ""
+    status = tree.read_text("/proc/self/status") or ""
     told = [line.partition(":")[2].strip() for line in status.splitlines() if line.startswith("Mems_allowed_list:")]
     return _listed(told[0]) if told else set(present)
 
 
-def _is_bound(request: Request) -> bool:
+def _is_bound(tree: Tree) -> bool:
     """Whether no part of the process's memory follows the default policy."""
-    lines = (read_text(request, "/proc/self/numa_maps") or "").splitlines()
+    lines = (tree.read_text("/proc/self/numa_maps") or "").splitlines()
     policies = {words[1] for words in map(str.split, lines) if len(words) > 1}
     return bool(policies) and "default" not in policies
 
 
-def _distances(request: Request, own: int, present: list[int]) -> dict[int, int]:
+def _distances(tree: Tree, own: int, present: list[int]) -> dict[int, int]:
     """How far each node is, in the firmware's units: 10 is the node itself."""
-    told = (read_line(request, f"{NODES}/node{own}/distance") or "").split()
+    told = (tree.read_line(f"{NODES}/node{own}/distance") or "").split()
     numbers = [int(word) for word in told if word.isdecimal()]
     return dict(zip(present, numbers, strict=True)) if len(numbers) == len(present) else {}
 

@@ -8,8 +8,7 @@ import stat
 from typing import Any, NamedTuple
 
 from ..kit.library_names import LibraryName, family_of
-from ..kit.links import expand, folder_names, resolve
-from ..kit.reading import Request, below, refused
+from ..kit.tree import Tree, refused
 from ..owners import conda as _owner_conda
 from ..owners.claims import Claim
 from ..owners.wheels import recorded_by
@@ -36,15 +35,15 @@ class Copy(NamedTuple):
 class Copies:
     """Collects; who adds a file first says what it is."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, tree: Tree) -> None:
         self.found: dict[str, Copy] = {}
         self.complete = True
-        self._request = request
+        self._tree = tree
         self._folders: dict[str, str | None] = {}
 
     def add_folder(self, folder: str, origin: str, environment: str | None = None, top: str | None = None) -> None:
         """Every library in a folder."""
-        names, certain = folder_names(self._request, folder)
+        names, certain = self._tree.folder_names(folder)
         self.complete = self.complete and certain
         for name in names:
             if name.startswith("lib") and family_of(name):
@@ -83,16 +82,16 @@ class Copies:
         """Real path and size of a regular file, and whether ``path`` ends in a link to it."""
         folder, name = posixpath.split(path)
         if folder not in self._folders:
-            self._folders[folder] = resolve(self._request, folder)
+            self._folders[folder] = self._tree.resolve(folder)
         inside = self._folders[folder]
         real: str | None = f"{inside.rstrip('/')}/{name}" if inside else None
         linked = False
         try:
-            status = os.lstat(below(self._request, real)) if real else None
+            status = os.lstat(self._tree.place(real, follow=False)) if real else None
             if real and status and stat.S_ISLNK(status.st_mode):
                 linked = True
-                real = resolve(self._request, real)
-                status = os.lstat(below(self._request, real)) if real else None
+                real = self._tree.resolve(real)
+                status = os.lstat(self._tree.place(real, follow=False)) if real else None
         except (OSError, ValueError) as error:
             refused(path, error)
             return None
@@ -125,47 +124,47 @@ _CONDA = ("lib", "lib/stubs", "targets/*/lib", "targets/*/lib/stubs", "cuda-comp
 Record = dict[str, Any]
 
 
-def add_environment(request: Request, copies: Copies, environment: Record) -> None:
+def add_environment(tree: Tree, copies: Copies, environment: Record) -> None:
     """Everything in the environment that the record describes."""
     key = environment["key"]
     distributions = environment.get("distributions") or ()
     for distribution in distributions:
         if distribution["channel"] == "pip":
-            _add_wheel(request, copies, key, distribution)
+            _add_wheel(tree, copies, key, distribution)
     for site in environment.get("site_packages") or ():
-        _add_site(request, copies, key, site)
+        _add_site(tree, copies, key, site)
     conda = [item for item in distributions if item["channel"] == "conda"]
     if conda:
-        _add_prefix(request, copies, key, conda)
+        _add_prefix(tree, copies, key, conda)
     copies.complete = copies.complete and bool(environment.get("distributions_complete"))
 
 
-def _add_wheel(request: Request, copies: Copies, key: str, distribution: Record) -> None:
+def _add_wheel(tree: Tree, copies: Copies, key: str, distribution: Record) -> None:
     path = distribution["path"]
     if not path.endswith(".dist-info"):
         return
     by_conda = distribution.get("installer") == "conda"  # conda's own record is the one that counts
-    for recorded in recorded_by(request, path).libraries:
+    for recorded in recorded_by(tree, path).libraries:
         claim = Claim("wheel", distribution["name"], distribution["version"], recorded.size, recorded.hash)
         copies.add(recorded.path, "conda" if by_conda else "wheel", key, claim=None if by_conda else claim)
 
 
-def _add_site(request: Request, copies: Copies, key: str, site: str) -> None:
-    names = set(folder_names(request, site)[0])
+def _add_site(tree: Tree, copies: Copies, key: str, site: str) -> None:
+    names = set(tree.folder_names(site)[0])
     origin = {"site-packages": "wheel", "dist-packages": "system"}.get(site.rpartition("/")[2], "other")
     folders = [f"{site}/{bundle}" for bundle in _BUNDLES if bundle.partition("/")[0] in names]
     folders += [f"{site}/{name}" for name in sorted(names) if name.endswith(".libs")]
     if "nvidia" in names:
-        folders += expand(request, f"{site}/nvidia/*/lib")
+        folders += tree.expand(f"{site}/nvidia/*/lib")
     for folder in folders:
         copies.add_folder(folder, origin, key)
 
 
-def _add_prefix(request: Request, copies: Copies, key: str, packages: list[Record]) -> None:
-    claims = _owner_conda.owners(request, key, packages)
+def _add_prefix(tree: Tree, copies: Copies, key: str, packages: list[Record]) -> None:
+    claims = _owner_conda.owners(tree, key, packages)
     for path, owners in claims.items():
         for claim in owners:
             copies.add(path, "conda", key, claim=claim)
     for pattern in _CONDA:
-        for folder in expand(request, f"{key}/{pattern}"):
+        for folder in tree.expand(f"{key}/{pattern}"):
             copies.add_folder(folder, "conda", key)

@@ -6,13 +6,11 @@ search of NVIDIA's cuda-pathfinder. Nsight's tools bring libraries for themselve
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..kit.links import expand, resolve
-from ..kit.reading import Request, below, read_bytes
+from ..kit.tree import Tree
 from ..loader.cache import library_path
 
 _CACHE = "/etc/ld.so.cache"
@@ -82,45 +80,45 @@ class Place(NamedTuple):
     """Real path of the toolkit to which it belongs."""
 
 
-def places(request: Request) -> Iterator[Place]:
+def places(tree: Tree) -> Iterator[Place]:
     """All folders that exist, those that tell most about what lies in them first."""
-    for top in _toolkits(request):
-        yield from _toolkit_places(request, top)
+    for top in _toolkits(tree):
+        yield from _toolkit_places(tree, top)
     for pattern in _VENDOR:
-        yield from (Place(folder, "vendor") for folder in expand(request, pattern))
-    for top in _named(request, _VENDOR_VARIABLES):
+        yield from (Place(folder, "vendor") for folder in tree.expand(pattern))
+    for top in _named(tree, _VENDOR_VARIABLES):
         yield from (Place(f"{top}/{name}", "vendor") for name in ("lib", "lib64", "build/lib"))
     for pattern in _DRIVER:
-        yield from (Place(folder, "driver") for folder in expand(request, pattern))
+        yield from (Place(folder, "driver") for folder in tree.expand(pattern))
     for pattern in _SYSTEM:
-        yield from (Place(folder, "system") for folder in expand(request, pattern))
-    yield from (Place(folder, "other") for folder in library_path(request))
+        yield from (Place(folder, "system") for folder in tree.expand(pattern))
+    yield from (Place(folder, "other") for folder in library_path(tree))
 
 
-def cached(request: Request) -> tuple[list[str], bool]:
+def cached(tree: Tree) -> tuple[list[str], bool]:
     """The paths of such libraries in the loader's cache, and whether it could be read (or is not there)."""
-    data = read_bytes(request, _CACHE, _CACHE_LIMIT)
+    data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
     if data is None:
-        return [], not os.path.lexists(below(request, _CACHE))
+        return [], not tree.lexists(_CACHE)
     return [match.decode("utf-8", "replace") for match in _CACHED.findall(data)], len(data) < _CACHE_LIMIT
 
 
-def _toolkits(request: Request) -> list[str]:
+def _toolkits(tree: Tree) -> list[str]:
     """Real paths of the toolkits in the usual places and of those that the variables name."""
-    found = [path for pattern in _TOOLKITS for path in expand(request, pattern)]
-    tops = [resolve(request, path) for path in (*found, *_named(request, _TOOLKIT_VARIABLES))]
+    found = [path for pattern in _TOOLKITS for path in tree.expand(pattern)]
+    tops = [tree.resolve(path) for path in (*found, *_named(tree, _TOOLKIT_VARIABLES))]
     return [top for top in dict.fromkeys(tops) if top is not None and top not in _NO_TOOLKITS]
 
 
-def _toolkit_places(request: Request, top: str) -> Iterator[Place]:
-    conda = resolve(request, f"{top}/conda-meta") is not None
+def _toolkit_places(tree: Tree, top: str) -> Iterator[Place]:
+    conda = tree.resolve(f"{top}/conda-meta") is not None
     for pattern in (*_TOOLKIT_FOLDERS, *_TOOLKIT_EXTRAS):
-        for folder in expand(request, f"{top}/{pattern}"):
+        for folder in tree.expand(f"{top}/{pattern}"):
             yield Place(folder, "conda") if conda else Place(folder, "toolkit", top)
 
 
-def _named(request: Request, names: tuple[str, ...]) -> Iterator[str]:
-    variables = request.get("variables") or {}
+def _named(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
+    variables = tree.variables
     for name in names:
         value = str(variables.get(name, ""))
         if value.startswith("/"):

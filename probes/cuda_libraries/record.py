@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from ..elf.info import Head, head_of
+from ..elf.info import ElfInfo, elf_info
 from ..gpu_code.targets import gpu_targets
 from ..kit.library_names import GPU_CODE_LISTED, family_of, is_numbered
 from ..kit.paths import printable
-from ..kit.reading import Request, below
 from ..kit.record import Found, record
+from ..kit.tree import Tree
 from ..owners.claims import Claim, decide, declared
 from ..owners.toolkit import Toolkit
 from .answer import ASKS_BESIDE, Answer, answer, can_answer
@@ -30,8 +30,8 @@ _IN_FOLDER = re.compile(r"/cu(\d{2})/")
 class Describer:
     """Makes records; reads no file twice, and lists GPU code until its time is used up."""
 
-    def __init__(self, request: Request, copies: Copies, toolkits: dict[str, Toolkit]) -> None:
-        self._request = request
+    def __init__(self, tree: Tree, copies: Copies, toolkits: dict[str, Toolkit]) -> None:
+        self._tree = tree
         self._copies = copies
         self._toolkits = toolkits
         self._answers: dict[str, Answer] = {}
@@ -46,14 +46,14 @@ class Describer:
         for copy in sorted(listed, key=lambda copy: GPU_CODE_LISTED.index(copy.name.family)):
             if time.thread_time() - self._started > _CODE_SECONDS:
                 return
-            found = gpu_targets(below(self._request, copy.path))
+            found = gpu_targets(self._tree.place(copy.path))
             if found.complete and found.targets:
                 self._code[copy.path] = list(found.targets)
 
     def record(self, copy: Copy) -> dict[str, Any] | None:
         """The record of a copy; None for one that is not for 64-bit programs, which the loader passes over."""
-        place = below(self._request, copy.path)
-        head = head_of(place)
+        place = self._tree.place(copy.path)
+        head = elf_info(place)
         if head is None or head.bits == 32:
             return None
         is_elf = head.refused is None
@@ -81,22 +81,22 @@ class Describer:
             gpu_code=Found(self._code.get(copy.path), elf),
         )
 
-    def _told(self, copy: Copy, head: Head) -> tuple[Answer, str]:
+    def _told(self, copy: Copy, head: ElfInfo) -> tuple[Answer, str]:
         """What the file says of its version, or the one beside it that it asks; and who said it."""
         own = self._answer(copy.path, copy.name.family, head)
         if own.version is None:
             for start in ASKS_BESIDE.get(copy.name.family, ()):
                 for path, other in self._copies.beside(copy.path, start):
-                    head_beside = head_of(below(self._request, path))
+                    head_beside = elf_info(self._tree.place(path))
                     if head_beside is not None and _major(head_beside.soname) == _major(head.soname):
                         return self._answer(path, other, head_beside), f"elf {printable(path)}"
         return own, f"elf {printable(copy.path)}"
 
-    def _answer(self, path: str, family: str, head: Head) -> Answer:
+    def _answer(self, path: str, family: str, head: ElfInfo) -> Answer:
         if not can_answer(family):
             return Answer()
         if path not in self._answers:
-            self._answers[path] = answer(below(self._request, path), family, head.soname)
+            self._answers[path] = answer(self._tree.place(path), family, head.soname)
         return self._answers[path]
 
     def _toolkit_claim(self, copy: Copy) -> Claim | None:
@@ -107,7 +107,7 @@ class Describer:
         found = self._toolkits.get(copy.top or "")
         return declared(owner, copy.name.family) or (found.declared(copy.name.family) if found else None)
 
-    def _cuda(self, copy: Copy, head: Head, owner: Claim | None, told: Answer) -> str | None:
+    def _cuda(self, copy: Copy, head: ElfInfo, owner: Claim | None, told: Answer) -> str | None:
         """The CUDA version that it is for: by the file, its owner, the libraries it needs, its folder, its toolkit."""
         if copy.origin == "driver" or copy.name.family in ("cuda", "nvidia-ml"):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..kit.reading import Request
+from ..kit.tree import Tree
 from ..owners import dpkg, rpm
 from ..owners.toolkit import Toolkit, toolkit
 from .copies import Copies, add_environment
@@ -13,11 +13,11 @@ from .places import cached, places
 from .record import Describer
 
 
-def add_owners(request: Request, copies: Copies) -> None:
+def add_owners(tree: Tree, copies: Copies) -> None:
     """Add a claim to each copy that a package of the system lists."""
     wanted = {copy.path for copy in copies.found.values() if not copy.claims and copy.origin not in ("wheel", "conda")}
     for owners in (dpkg.owners, rpm.owners):
-        for path, claims in owners(request, wanted).items():
+        for path, claims in owners(tree, wanted).items():
             copies.found[path].claims.extend(claims)
 
 
@@ -27,34 +27,34 @@ def add_owners(request: Request, copies: Copies) -> None:
 Record = dict[str, Any]
 
 
-def found(request: Request, environments: Sequence[Record]) -> tuple[list[Record], bool]:
+def found(tree: Tree, environments: Sequence[Record]) -> tuple[list[Record], bool]:
     """The copies as ``Library`` records, and whether none was left out; GPU code is that of the first environment's.
 
     Of an environment it takes ``key``, ``site_packages``, ``distributions`` and ``distributions_complete``.
     """
-    copies = Copies(request)
+    copies = Copies(tree)
     for environment in environments:
-        add_environment(request, copies, environment)
-    _add_machine(request, copies)
-    add_owners(request, copies)
-    describer = Describer(request, copies, _toolkits(request, copies))
+        add_environment(tree, copies, environment)
+    _add_machine(tree, copies)
+    add_owners(tree, copies)
+    describer = Describer(tree, copies, _toolkits(tree, copies))
     judged = environments[0]["key"] if environments else None
     describer.list_code(copy for copy in copies.found.values() if judged and copy.environment == judged)
     records = (describer.record(copy) for copy in copies.found.values())
     return [record for record in records if record is not None], copies.complete
 
 
-def _add_machine(request: Request, copies: Copies) -> None:
+def _add_machine(tree: Tree, copies: Copies) -> None:
     """What lies outside of the environments."""
-    for place in places(request):
+    for place in places(tree):
         copies.add_folder(place.folder, place.origin, top=place.top)
-    paths, certain = cached(request)
+    paths, certain = cached(tree)
     for path in paths:
         copies.add(path, "other")
     copies.complete = copies.complete and certain
 
 
-def _toolkits(request: Request, copies: Copies) -> dict[str, Toolkit]:
+def _toolkits(tree: Tree, copies: Copies) -> dict[str, Toolkit]:
     """The toolkits in which copies lie, by their real paths."""
     tops = {copy.top for copy in copies.found.values() if copy.top}
-    return {top: toolkit(request, top) for top in sorted(tops)}
+    return {top: toolkit(tree, top) for top in sorted(tops)}

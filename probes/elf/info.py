@@ -7,7 +7,7 @@ import stat
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..kit.reading import refused
+from ..kit.tree import refused
 from .library import Elf, ElfError, open_elf
 from .refused import why_refused
 from .tables import ET_EXEC, PT_INTERP, File, read_segments, text
@@ -20,7 +20,7 @@ _SMALL = 1 << 10
 _BLOCKS = 256
 
 
-class Near(File):
+class BlockCache(File):
     """The same file, read a block at a time; what is asked for at once in larger pieces is read as before."""
 
     def __init__(self, file: File) -> None:
@@ -46,7 +46,7 @@ class Near(File):
 def open_near(path: str) -> Elf:
     """Open an ELF file to read much of its dynamic section; raises ElfError where it is none or cannot be read."""
     elf = open_elf(path)
-    elf.file = Near(elf.file)
+    elf.file = BlockCache(elf.file)
     return elf
 
 
@@ -55,7 +55,7 @@ def open_near(path: str) -> Elf:
 
 _KEPT = 8192
 _PATH_LIMIT = 4096
-_HEADS: dict[tuple[int, int, int, int], Head] = {}
+_HEADS: dict[tuple[int, int, int, int], ElfInfo] = {}
 
 
 class Identity(NamedTuple):
@@ -95,7 +95,7 @@ class _Read(NamedTuple):
     """The symbol versions that it offers; empty where the table is damaged."""
 
 
-class Head(_Read):
+class ElfInfo(_Read):
     """The dynamic section of a file, as far as it could be read."""
 
     @cached_property
@@ -108,7 +108,7 @@ class Head(_Read):
             return None
 
 
-def head_of(place: str) -> Head | None:
+def elf_info(place: str) -> ElfInfo | None:
     """The head of a file; None where there is none, or none that may be opened.
 
     Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
@@ -129,13 +129,13 @@ def head_of(place: str) -> Head | None:
     return _HEADS[key]
 
 
-def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
+def _read(place: str, identity: Identity, *, regular: bool) -> ElfInfo | None:
     if not regular:
-        return Head(place, identity, refused="it is no regular file")
+        return ElfInfo(place, identity, refused="it is no regular file")
     try:
         elf = open_near(place)
     except ElfError as error:
-        return Head(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
+        return ElfInfo(place, identity, refused=str(error)) if os.access(place, os.R_OK) else None
     with elf:
         known: dict[str, Any] = {"bits": elf.bits, "order": elf.header.order, "machine": elf.machine}
         known["program"] = elf.header.type == ET_EXEC
@@ -145,7 +145,7 @@ def _read(place: str, identity: Identity, *, regular: bool) -> Head | None:
             known |= _versions(elf)
         except ElfError as error:
             known["problem"] = str(error)
-        return Head(place, identity, **known)
+        return ElfInfo(place, identity, **known)
 
 
 def _dynamic(elf: Elf) -> dict[str, Any]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..kit.paths import is_file
-from ..kit.reading import Request, below
+from ..kit.tree import Tree
 from . import dynamic as dynamic_section
 from .dynamic import Dynamic
 from .tables import (
@@ -159,12 +158,12 @@ def open_elf(path: str) -> Elf:
 _SECTION = ".rodata"
 
 
-def constants(request: Request, path: str) -> bytes | None:
+def constants(tree: Tree, path: str) -> bytes | None:
     """The bytes of ``.rodata``, at most ``tables.READ_LIMIT``, or None when the file has none that can be read."""
-    if not is_file(request, path):
+    if not tree.is_file(path):
         return None
     try:
-        with open_elf(below(request, path)) as elf:
+        with open_elf(tree.place(path)) as elf:
             place = elf.sections.get(_SECTION)
             return None if place is None else elf.read(*place)
     except ElfError:

@@ -10,7 +10,7 @@ import stat
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..kit.reading import refused
+from ..kit.tree import refused
 
 if TYPE_CHECKING:
     from types import TracebackType

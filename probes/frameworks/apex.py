@@ -15,6 +15,9 @@ from ..installations.parts import add_torch_extension, cuda_by_loads
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("apex",)
+DISTRIBUTIONS = ("apex",)
+
 _ITS_OWN = frozenset({"amp", "optimizers", "normalization"})
 _EXTENSIONS = (
     r"(?:amp_C|apex_C|syncbn|bnp|mlp_cuda|fused_\w+_cuda|fused_\w+_c|distributed_\w+_cuda|fmhalib|fast_\w+|xentropy_cuda|"

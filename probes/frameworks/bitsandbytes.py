@@ -12,13 +12,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension
 from ..installations.text import assigned, version
 from ..installations.torch_files import torch_of
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("bitsandbytes",)
+DISTRIBUTIONS = ("bitsandbytes",)
 
 _LIBRARY = re.compile(r"libbitsandbytes_cuda(\d{2})(\d)\.so")
 _NEAREST = "def _find_cuda_libs"
@@ -56,7 +59,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(wrong)]
 
 
-def _libraries(here: Here) -> dict[Number, str]:
+def _libraries(here: Installation) -> dict[Number, str]:
     """Version of CUDA → path, in order."""
     found = ((_LIBRARY.fullmatch(path.rpartition("/")[2]), path) for path in here.files(_LIBRARY.pattern))
     return dict(sorted(((int(match[1]), int(match[2])), path) for match, path in found if match))
@@ -64,7 +67,7 @@ def _libraries(here: Here) -> dict[Number, str]:
 
 def _named(site: Site) -> Number | None:
     """The CUDA that the variable names."""
-    said = str((site.request.get("variables") or {}).get(_VARIABLE, ""))
+    said = str(site.tree.variables.get(_VARIABLE, ""))
     return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
 
 
@@ -73,7 +76,7 @@ def _of_torch(site: Site) -> Number | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _chosen(here: Here, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
+def _chosen(here: Installation, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
     """The version whose library is loaded; None where there is none to load."""
     if wanted in libraries:
         return wanted

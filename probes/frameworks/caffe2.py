@@ -15,6 +15,9 @@ from ..installations.parts import add_torch_extension, cuda_by_loads
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("caffe2",)
+DISTRIBUTIONS = ("caffe2",)
+
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The Caffe2 that ``import caffe2`` would take."""

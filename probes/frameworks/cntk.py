@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, owners, problems
+from ..installations.package import Installation, add_declared, locate, owners, problems
 from ..installations.parts import add_parts
 from ..installations.text import version
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("cntk",)
+DISTRIBUTIONS = ("cntk-gpu", "cntk")
 
 _BUNDLED = {
     "cuda": re.compile(r"libcudart\.so\.(\d{1,2}\.\d{1,2})"),
@@ -43,6 +46,6 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(problems(here, said, "VERSION", ("libs",)))]
 
 
-def _number(here: Here, pattern: re.Pattern[str]) -> str | None:
+def _number(here: Installation, pattern: re.Pattern[str]) -> str | None:
     found = [match[1] for name in sorted(here.names("libs")) if (match := pattern.fullmatch(name))]
     return found[-1] if found else None

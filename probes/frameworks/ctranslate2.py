@@ -18,6 +18,9 @@ from ..installations.text import assigned, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("ctranslate2",)
+DISTRIBUTIONS = ("ctranslate2",)
+
 _NEEDED = ("libcublas", "libcudnn")
 _CUDNN = re.compile(r"libcudnn-\w+\.so\.(\d{1,2}(?:\.\d{1,2}){1,2})")
 

@@ -16,7 +16,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, owners, problems, text_of
+from ..installations.package import Installation, add_declared, locate, owners, problems, text_of
 from ..installations.parts import add_parts, asked_by_name, cuda_by_loads
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..installations.text import assigned, cuda_version, digits_as_version, version
@@ -24,6 +24,9 @@ from ..loader.steps import Ask, Preload
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
+
+IMPORTS = ("cupy",)
+DISTRIBUTIONS = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 
 _WHEEL = ".data/_wheel.json"
 _NAME = re.compile(r"cupy-cuda(\d{2,3})x?")
@@ -64,7 +67,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record([*problems(here, written, "_version.py", ("_version.py",)), *_several(here, name)])]
 
 
-def _wheel_file(here: Here) -> dict[str, Any]:
+def _wheel_file(here: Installation) -> dict[str, Any]:
     try:
         said = json.loads(here.text(_WHEEL) or "")
     except (ValueError, RecursionError):
@@ -77,7 +80,7 @@ def _of(said: dict[str, Any], library: str, field: str) -> object:
     return part.get(field) if isinstance(part, dict) else None
 
 
-def _wheel(here: Here, said: dict[str, Any]) -> dict[str, Any] | None:
+def _wheel(here: Installation, said: dict[str, Any]) -> dict[str, Any] | None:
     """Of several distributions the one whose files lie there."""
     if len(here.wheels) < 2:
         return here.wheel
@@ -88,12 +91,12 @@ def _wheel(here: Here, said: dict[str, Any]) -> dict[str, Any] | None:
     return next(iter([*named, *fitting]), here.wheel)
 
 
-def _several(here: Here, name: str) -> list[str]:
+def _several(here: Installation, name: str) -> list[str]:
     others = sorted({f"{wheel['name']} {wheel['version']}" for wheel in here.wheels if wheel["name"] != name})
     return [f"{', '.join(others)} was installed into the same package"] if others else []
 
 
-def _add_parts(facts: Gathered, here: Here) -> None:
+def _add_parts(facts: Gathered, here: Installation) -> None:
     backends = f"{here.folder}/cupy_backends/cuda"
     parts = [path for folder in ("api", "libs") for path in here.files(_NEEDED, f"{backends}/{folder}")]
     parts += here.files(_OWN, "cuda") + here.files(r"_generator_api\b.*\.so", "random")
@@ -109,7 +112,7 @@ def _add_parts(facts: Gathered, here: Here) -> None:
     add_parts(facts, here, parts, preloads=preloads, asks=asks)
 
 
-def _compiler(facts: Gathered, here: Here, libs: str) -> list[Ask]:
+def _compiler(facts: Gathered, here: Installation, libs: str) -> list[Ask]:
     """NVRTC, by that of the names which its binding knows that is for the CUDA that CuPy was built for. Without it next
     to nothing is computed.
     """

@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension
 from ..installations.text import assigned, cuda_version, mapping, version
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("deepspeed",)
+DISTRIBUTIONS = ("deepspeed",)
 
 _INFO = "git_version_info_installed.py"
 _OP = re.compile(r"[a-z][a-z0-9_]{1,40}")
@@ -43,7 +46,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(problems(here, said, _INFO, ("ops",)))]
 
 
-def _operations(here: Here) -> list[str]:
+def _operations(here: Installation) -> list[str]:
     """The operations that were compiled, ``ops/adam/fused_adam_op*.so``."""
     folders = [name for name in sorted(here.names("ops")) if _OP.fullmatch(name)]
     return [path for name in folders[:_FOLDERS] for path in here.files(r"\w+_op\b.*\.so", f"ops/{name}")]

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
 from ..installations.text import assigned, label, version
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("flash_attn", "flash_attn_3")
+DISTRIBUTIONS = ("flash-attn", "flash-attn-3")
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -27,11 +30,11 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     ]
 
 
-def _beside(here: Here, major: int) -> list[str]:
+def _beside(here: Installation, major: int) -> list[str]:
     return here.files(rf"flash_attn_{major}_cuda\b.*\.so", here.folder) if here.folder else []
 
 
-def _read(here: Here, name: str, parts: list[str]) -> dict[str, Any]:
+def _read(here: Installation, name: str, parts: list[str]) -> dict[str, Any]:
     facts = here.gather(name, extends="torch")
     wheel = here.wheel
     built = label(wheel["version"]) if wheel else {}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems, text_of
+from ..installations.package import Installation, add_declared, locate, problems, text_of
 from ..installations.parts import add_parts
 from ..installations.text import assigned, version
 from ..installations.xla_flags import unknown_flags
@@ -24,6 +24,10 @@ from ..python.site import Lack
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
+
+IMPORTS = ("jax", "jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin")
+DISTRIBUTIONS = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt")
+ORDER = 1
 
 _PLUGIN = re.compile(r"jax-cuda(\d{2})-plugin")
 _OTHERS = re.compile(r"jax-(?:rocm\d+-(?:plugin|pjrt)|oneapi-plugin|metal)|libtpu(?:-nightly)?")
@@ -47,7 +51,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     if plugins:
         facts.add(plugins[0]["source"], cuda=plugins[0].get("cuda"), cpu_only=False)
-    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.request, _holding_xla(site, jaxlib)))
+    facts.add(f"file {here.path}", unknown_flags=unknown_flags(site.tree, _holding_xla(site, jaxlib)))
     _add_own_cuda(facts, jaxlib)
     wrong = problems(here, said, "version.py", ("version.py",))
     if jax and jaxlib is None:
@@ -55,18 +59,18 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(wrong), *plugins]
 
 
-def _holding_xla(site: Site, jaxlib: Here | None) -> list[str]:
+def _holding_xla(site: Site, jaxlib: Installation | None) -> list[str]:
     """The libraries of which each has an XLA of its own: jaxlib's, and the compiler of each plug-in."""
     own = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
     return own + [path for major in _majors(site) if (path := _compiler(site, major))]
 
 
-def _version(here: Here) -> str | None:
+def _version(here: Installation) -> str | None:
     text = here.text("version.py") or ""
     return version(assigned(text, "_release_version")) or version(assigned(text, "_version"))
 
 
-def _add_own_cuda(facts: Gathered, jaxlib: Here | None) -> None:
+def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
     """What a jaxlib from before the plug-ins was built for; one without a label, and without plug-ins, has no CUDA."""
     if jaxlib is None:
         return
@@ -101,7 +105,7 @@ def _majors(site: Site) -> list[str]:
 
 def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     name = f"jax-cuda{major}-plugin"
-    here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Here(site, (), (), None)
+    here = locate(site, f"jax_cuda{major}_plugin", (name,)) or Installation(site, (), (), None)
     facts = here.gather(name, extends="jax")
     said = _version(here)
     wheel = here.wheel

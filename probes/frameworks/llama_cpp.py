@@ -17,6 +17,9 @@ from ..installations.text import assigned, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("llama_cpp",)
+DISTRIBUTIONS = ("llama-cpp-python",)
+
 _ON_OTHERS = re.compile(r"libggml-(?:hip|vulkan|sycl|musa|cann|opencl|kompute|metal)\.so")
 _PARTS = r"lib(?:ggml(?:-base|-cpu|-cuda)?|llama)\.so"
 

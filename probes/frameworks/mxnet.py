@@ -16,6 +16,9 @@ from ..installations.text import assigned, digits_as_version, version
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("mxnet",)
+DISTRIBUTIONS = ("mxnet",)
+
 _NAME = re.compile(r"mxnet(?:-cu(\d{2,3}))?(?:mkl|-mkl|-native)?")
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_parts
 from ..installations.pathfinder import asked_of_pathfinder, found_by_pathfinder
 from ..installations.text import version
@@ -22,6 +22,9 @@ from ..owners.requirements import extra_of, requirement_name
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("numba", "numba_cuda")
+DISTRIBUTIONS = ("numba", "numba-cuda")
 
 _VERSION = re.compile(r'^\s*"version":\s*"([^"\n]{1,80})"', re.MULTILINE)
 _IMPORT_REFUSED = re.compile(r"if config\.CUDA_USE_NVIDIA_BINDING:\s+if not \([^)]*find_spec\(\"cuda\"\)")
@@ -36,7 +39,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [*([_read_numba(numba)] if numba else []), *([_read_cuda(cuda)] if cuda else [])]
 
 
-def _read_numba(here: Here) -> dict[str, Any]:
+def _read_numba(here: Installation) -> dict[str, Any]:
     facts = here.gather("numba")
     match = _VERSION.search(here.text("_version.py") or "")
     said = version(match[1]) if match else None
@@ -45,7 +48,7 @@ def _read_numba(here: Here) -> dict[str, Any]:
     return facts.record(problems(here, said, "_version.py", ("_version.py",)))
 
 
-def _read_cuda(here: Here) -> dict[str, Any]:
+def _read_cuda(here: Installation) -> dict[str, Any]:
     facts = here.gather("numba-cuda", extends="numba")
     said = version((here.text("VERSION") or "").strip())
     facts.add(f"file {here.path}/VERSION", version=said)
@@ -59,15 +62,15 @@ def _read_cuda(here: Here) -> dict[str, Any]:
     return facts.record(problems(here, said, "VERSION", ("VERSION",)))
 
 
-def _compilers(here: Here) -> list[Ask]:
+def _compilers(here: Installation) -> list[Ask]:
     asks_nvrtc = "def get_supported_ccs" in (here.text("numba/cuda/cudadrv/nvrtc.py") or "")
     nvvm = asked_of_pathfinder(here.site, "nvvm") or [_BY_THE_LOADER]
     return [*nvvm, *(asked_of_pathfinder(here.site, "nvrtc") if asks_nvrtc else ())]
 
 
-def _bindings(here: Here) -> list[list[str]]:
+def _bindings(here: Installation) -> list[list[str]]:
     """NVIDIA's bindings as each extra for a CUDA asks for them, where the import refuses to do without."""
-    off = str(here.site.request["variables"].get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
+    off = str(here.site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
     if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
         return []
     groups: dict[str, list[str]] = {}

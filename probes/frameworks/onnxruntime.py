@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, owners, problems
+from ..installations.package import Installation, add_declared, locate, owners, problems
 from ..installations.parts import add_parts, cuda_by_loads
 from ..installations.text import assigned, cuda_version, version
 from ..loader.steps import Ask, Preload
@@ -23,6 +23,21 @@ from ..python.site import Gathered
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("onnxruntime",)
+DISTRIBUTIONS = (
+    "onnxruntime-gpu",
+    "onnxruntime",
+    "onnxruntime-directml",
+    "onnxruntime-openvino",
+    "onnxruntime-training",
+    "onnxruntime-rocm",
+    "onnxruntime-migraphx",
+    "onnxruntime-qnn",
+    "ort-nightly",
+    "ort-nightly-gpu",
+)
+ORDER = 1
 
 _INFO = "capi/build_and_package_info.py"
 _STATE = r"onnxruntime_pybind11_state\b.*\.so"
@@ -64,7 +79,7 @@ def _named(info: str) -> str | None:
     return name if isinstance(name, str) and re.fullmatch(r"[a-z0-9-]{2,60}", name) else None
 
 
-def _wheel(here: Here, info: str) -> dict[str, Any] | None:
+def _wheel(here: Installation, info: str) -> dict[str, Any] | None:
     """The distribution whose compiled part is there; where the sizes do not tell, the one that the build names."""
     if len(here.wheels) < 2:
         return here.wheel
@@ -74,12 +89,12 @@ def _wheel(here: Here, info: str) -> dict[str, Any] | None:
     return next(iter([*named, *fitting]), here.wheel)
 
 
-def _with_first(here: Here, wheel: dict[str, Any] | None) -> Here:
+def _with_first(here: Installation, wheel: dict[str, Any] | None) -> Installation:
     others = [each for each in here.wheels if each is not wheel]
-    return Here(here.site, here.found, tuple([wheel, *others] if wheel else others), here.conda)
+    return Installation(here.site, here.found, tuple([wheel, *others] if wheel else others), here.conda)
 
 
-def _mixed(here: Here, wheel: dict[str, Any] | None) -> list[str]:
+def _mixed(here: Installation, wheel: dict[str, Any] | None) -> list[str]:
     """Files of several distributions in one package."""
     if wheel is None or len({each["name"] for each in here.wheels}) < 2:
         return []
@@ -87,12 +102,12 @@ def _mixed(here: Here, wheel: dict[str, Any] | None) -> list[str]:
     return [f"{others} was installed into the same package; the files there are of {wheel['name']} {wheel['version']}"]
 
 
-def _providers(here: Here) -> list[str]:
+def _providers(here: Installation) -> list[str]:
     found = (_PROVIDER.fullmatch(name) for name in sorted(here.names("capi")))
     return [_PROVIDERS.get(match[1], match[1]) for match in found if match and match[1] != "shared"]
 
 
-def _add_kind(facts: Gathered, here: Here, providers: list[str]) -> None:
+def _add_kind(facts: Gathered, here: Installation, providers: list[str]) -> None:
     """Whether there is a provider for a GPU; the distribution's name alone counts only where no file can be seen."""
     if "capi" in here.names():
         left_over = facts.known("name") == "onnxruntime" and len(here.wheels) > 1
@@ -102,7 +117,7 @@ def _add_kind(facts: Gathered, here: Here, providers: list[str]) -> None:
         facts.add(here.wheel["source"], cpu_only=False)
 
 
-def _add_parts(facts: Gathered, here: Here) -> None:
+def _add_parts(facts: Gathered, here: Installation) -> None:
     state = here.files(_STATE, "capi")
     shared = here.files(r"libonnxruntime_providers_shared\.so", "capi")
     on_gpu = here.files(r"libonnxruntime_providers_(?:cuda|tensorrt|nv_tensorrt_rtx)\.so", "capi")

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, owners, problems
+from ..installations.package import Installation, add_declared, locate, owners, problems
 from ..installations.parts import add_parts, asks_for_cuda, cuda_by_loads
 from ..installations.text import assigned, cuda_version, digits_as_version, version
 from ..loader.steps import Ask
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
+
+IMPORTS = ("paddle",)
+DISTRIBUTIONS = ("paddlepaddle-gpu", "paddlepaddle")
 
 _POST = ".post"
 _CUBLAS = ("libcublas.so",)
@@ -88,6 +91,6 @@ def _of_post(text: str) -> str | None:
     return digits[:-1] if digits.endswith("7") else digits_as_version(digits)
 
 
-def _parts(here: Here) -> list[str]:
+def _parts(here: Installation) -> list[str]:
     libraries = here.files(r"libphi\w*\.so", "libs")
     return libraries + here.files(r"libpaddle\.so", "base") + here.files(r"(?:core_(?:no)?avx|libpaddle)\.so", "fluid")

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems, text_of
+from ..installations.package import Installation, add_declared, locate, problems, text_of
 from ..installations.parts import add_parts
 from ..installations.text import assigned, cuda_version, mapping, targets
 from ..installations.xla_flags import unknown_flags
@@ -22,6 +22,23 @@ from ..owners.requirements import cuda_major, extra_of, libraries_of, sonames
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
+
+IMPORTS = ("tensorflow", "tensorflow_core")
+DISTRIBUTIONS = (
+    "tensorflow",
+    "tensorflow-cpu",
+    "tf-nightly",
+    "tf-nightly-cpu",
+    "tensorflow-gpu",
+    "tf-nightly-gpu",
+    "intel-tensorflow",
+    "intel-tensorflow-avx512",
+    "tensorflow-intel",
+    "tensorflow-cpu-aws",
+    "tensorflow-rocm",
+    "tensorflow-base",
+)
+ORDER = 1
 
 _INFO = "python/platform/build_info.py"
 _FRAMEWORK = r"libtensorflow_framework\.so(?:\.\d+)?"
@@ -44,7 +61,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     add_declared(facts, here)
     _add_declared_cuda(facts, here)
     parts = _parts(here, folder)
-    facts.add(f"file {folder}", unknown_flags=unknown_flags(site.request, parts))
+    facts.add(f"file {folder}", unknown_flags=unknown_flags(site.tree, parts))
     by = next((path.rpartition("/")[2] for path in parts if "_framework" in path), None)
     asks = _asks(here, facts.known("cuda"), facts.known("cudnn"), by) if facts.known("cuda") else []
     if facts.known("gpu_code") and parts:  # the build names it; to list it anew in a gigabyte would take long
@@ -54,7 +71,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(problems(here, needs=("python",) if folder == here.path else ()))]
 
 
-def _folder(here: Here) -> str | None:
+def _folder(here: Installation) -> str | None:
     """The folder of the package's own files: ``tensorflow``, in some releases ``tensorflow_core`` beside it."""
     if here.path is None or here.package is None:
         return None
@@ -80,7 +97,7 @@ def _build_info(site: Site, folder: str) -> dict[str, Any]:
     return {name: value for name, value in known.items() if value is not None}
 
 
-def _add_declared_cuda(facts: Gathered, here: Here) -> None:
+def _add_declared_cuda(facts: Gathered, here: Installation) -> None:
     """The major version of CUDA by the wheels that the extra asks for, where the build does not name its own."""
     wheel = here.wheel
     if wheel and facts.known("cpu_only") is False:
@@ -88,14 +105,14 @@ def _add_declared_cuda(facts: Gathered, here: Here) -> None:
         facts.add(wheel["source"], cuda=cuda_major(lines))
 
 
-def _parts(here: Here, folder: str | None) -> list[str]:
+def _parts(here: Installation, folder: str | None) -> list[str]:
     if folder is None:
         return []
     found = here.files(_FRAMEWORK, folder) + here.files(r"libtensorflow_cc\.so(?:\.\d+)?", folder)
     return found + here.files(r"_pywrap_tensorflow_internal\.so", f"{folder}/python")
 
 
-def _asks(here: Here, cuda: str, cudnn: str | None, by: str | None) -> list[Ask]:
+def _asks(here: Installation, cuda: str, cudnn: str | None, by: str | None) -> list[Ask]:
     """What it opens: the libraries of the wheels that the extra names, else those that its own versions name."""
     lines = [line for line in (here.wheel or {}).get("requires") or () if extra_of(line) in _EXTRAS]
     found = libraries_of(lines)

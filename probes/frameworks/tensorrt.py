@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems, text_of
+from ..installations.package import Installation, add_declared, locate, problems, text_of
 from ..installations.parts import add_parts
 from ..installations.text import assigned, version
 from ..loader.steps import Preload
@@ -21,6 +21,24 @@ from ..owners.requirements import cuda_major
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
+
+IMPORTS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
+DISTRIBUTIONS = (
+    "tensorrt",
+    "tensorrt-cu11",
+    "tensorrt-cu12",
+    "tensorrt-cu13",
+    "nvidia-tensorrt",
+    "tensorrt-lean",
+    "tensorrt-lean-cu11",
+    "tensorrt-lean-cu12",
+    "tensorrt-lean-cu13",
+    "tensorrt-dispatch",
+    "tensorrt-dispatch-cu11",
+    "tensorrt-dispatch-cu12",
+    "tensorrt-dispatch-cu13",
+)
+ORDER = 1
 
 _KINDS = ("tensorrt", "tensorrt_lean", "tensorrt_dispatch")
 _SUFFIX = re.compile(r"-cu(\d{2})(?:-|$)")
@@ -42,7 +60,7 @@ def _names_of(kind: str, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(name for name in names if re.fullmatch(rf"{own}(?:-cu\d{{2}})?", name) or name == f"nvidia-{own}")
 
 
-def _read(site: Site, kind: str, here: Here) -> dict[str, Any]:
+def _read(site: Site, kind: str, here: Installation) -> dict[str, Any]:
     name = here.wheel["name"] if here.wheel else kind.replace("_", "-")
     facts = here.gather(name)
     bindings = locate(site, f"{kind}_bindings", (f"{name}-bindings",)) or here
@@ -65,7 +83,7 @@ def _number(target: str) -> tuple[int, str]:
     return int(digits), target
 
 
-def _add_cuda(facts: Gathered, site: Site, here: Here, kind: str) -> None:
+def _add_cuda(facts: Gathered, site: Site, here: Installation, kind: str) -> None:
     """The CUDA major, by the names of its distributions, else by the wheels that they ask for."""
     own = kind.replace("_", "-")
     family = [item for item in site.distributions if item["name"] == own or item["name"].startswith(f"{own}-")]

@@ -21,15 +21,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..elf.library import constants
-from ..installations.package import Here, contradictions, locate, problems
+from ..installations.package import Installation, contradictions, locate, problems
 from ..installations.parts import add_parts
 from ..installations.torch_files import VersionFile, read_version_file, torch_of
-from ..kit.paths import is_file, printable, real
-from ..kit.reading import below
+from ..kit.paths import printable
 from ..owners.requirements import pinned, requirement_name
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
+
+IMPORTS = ("torch",)
+DISTRIBUTIONS = ("torch", "pytorch")
+ORDER = 0
 
 _TARGETS = re.compile(rb"(?:sm|compute)_\d{2,3}[a-z]?(?: (?:sm|compute)_\d{2,3}[a-z]?)*(?=\0)")
 _DECLARED = re.compile(r"(nvidia|cuda|triton|pytorch-triton)\b")
@@ -40,7 +43,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     here = locate(site, "torch", names)
     if here is None:
         return []
-    file = read_version_file(site.request, here.path) if here.path else VersionFile()
+    file = read_version_file(site.tree, here.path) if here.path else VersionFile()
     facts = here.gather("torch")
     _add_build(facts, here, file)
     _add_declared(facts, here)
@@ -51,7 +54,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record([*_missing(here, file), *_contradictions(here, file)])]
 
 
-def _add_build(facts: Gathered, here: Here, file: VersionFile) -> None:
+def _add_build(facts: Gathered, here: Installation, file: VersionFile) -> None:
     conda = here.conda
     if file.version:
         facts.add(f"file {file.path}", version=file.version, cuda=file.cuda, hip=file.hip, cpu_only=file.cpu_only)
@@ -59,7 +62,7 @@ def _add_build(facts: Gathered, here: Here, file: VersionFile) -> None:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only)
 
 
-def _add_declared(facts: Gathered, here: Here) -> None:
+def _add_declared(facts: Gathered, here: Installation) -> None:
     wheel, conda = here.wheel, here.conda
     if wheel:
         declared = [line for line in wheel.get("requires") or () if _DECLARED.match(requirement_name(line))]
@@ -70,12 +73,12 @@ def _add_declared(facts: Gathered, here: Here) -> None:
         facts.add(conda.source, cudnn=conda.cudnn)
 
 
-def _add_targets(facts: Gathered, here: Here, file: VersionFile) -> None:
+def _add_targets(facts: Gathered, here: Installation, file: VersionFile) -> None:
     """What a CUDA build was compiled for; one target alone counts only if nothing else in the file looks like one."""
     if here.path is None or not file.cuda:
         return
     library = f"{here.path}/lib/libtorch_python.so"
-    texts = set(_texts(constants(here.site.request, library) or b""))
+    texts = set(_texts(constants(here.site.tree, library) or b""))
     lists = {text for text in texts if " " in text} or texts
     if len(lists) == 1:
         facts.add(f"elf {library}", gpu_code=lists.pop().split())
@@ -94,24 +97,23 @@ def _texts(data: bytes) -> Iterator[str]:
             at = data.find(word, match.end() if match else at + 1)
 
 
-def _add_targets_of_code(facts: Gathered, here: Here, library: str) -> None:
+def _add_targets_of_code(facts: Gathered, here: Installation, library: str) -> None:
     from ..gpu_code.targets import gpu_targets
 
-    request = here.site.request
-    if is_file(request, library):
-        inside = library if request.get("root", "/") == "/" else real(request, library)
-        found = gpu_targets(below(request, inside))
+    tree = here.site.tree
+    if tree.is_file(library):
+        found = gpu_targets(tree.place(library))
         facts.add(f"elf {library}", gpu_code=list(found.targets) if found.complete and found.targets else None)
 
 
-def _missing(here: Here, file: VersionFile) -> list[str]:
+def _missing(here: Installation, file: VersionFile) -> list[str]:
     if here.package is None or not file.there:
         return problems(here, needs=("version.py",))
     said = [f"{printable(file.path)} tells too little: {file.problem}"] if file.problem else []
     return [*said, *problems(here)]
 
 
-def _contradictions(here: Here, file: VersionFile) -> list[str]:
+def _contradictions(here: Installation, file: VersionFile) -> list[str]:
     said = contradictions(here, file.version, "version.py")
     conda = here.conda
     if (

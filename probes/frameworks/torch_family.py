@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension
 from ..installations.text import assigned, label, version
 from ..owners.requirements import pinned
 
 if TYPE_CHECKING:
     from ..python.site import Gathered, Site
+
+IMPORTS = ("torchvision", "torchaudio")
+DISTRIBUTIONS = ("torchvision", "torchaudio")
 
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -26,7 +29,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [_read(name, here) for name, here in found if here is not None]
 
 
-def _read(name: str, here: Here) -> dict[str, Any]:
+def _read(name: str, here: Installation) -> dict[str, Any]:
     facts = here.gather(name, extends="torch")
     said = version(assigned(here.text("version.py") or "", "__version__"))
     if said:
@@ -56,7 +59,7 @@ def build_of(version_text: str | None) -> dict[str, Any]:
     return {"cuda": cuda, "cpu_only": False} if cuda else {}
 
 
-def add_pinned_torch(facts: Gathered, here: Here) -> None:
+def add_pinned_torch(facts: Gathered, here: Installation) -> None:
     """The PyTorch that its metadata names as the only one, as what it was built for."""
     wheel = here.wheel
     torch = pinned((wheel or {}).get("requires") or (), "torch")

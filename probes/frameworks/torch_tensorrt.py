@@ -19,6 +19,9 @@ from .tensorrt import tensorrt_preloads
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("torch_tensorrt",)
+DISTRIBUTIONS = ("torch-tensorrt",)
+
 
 def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """The Torch-TensorRT that ``import torch_tensorrt`` would take."""

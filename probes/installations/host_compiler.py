@@ -6,7 +6,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from ..kit.paths import is_file, is_program, printable
+from ..kit.paths import printable
 from ..loader.script import started
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def host_compiler(site: Site) -> dict[str, str]:
     A compiler that ``CC`` names is taken for its own; one of several words counts as it stands. Without PATH, or a
     Python whose folder is known, nothing is said.
     """
-    variables = site.request.get("variables") or {}
+    variables = site.tree.variables
     found: dict[str, str] = {}
     named, path = variables.get("CC"), variables.get("PATH")
     if named:
@@ -35,17 +35,17 @@ def host_compiler(site: Site) -> dict[str, str]:
     program = images[0].path if images else ""
     if _PYTHON.fullmatch(os.path.basename(program)):
         place = f"{os.path.dirname(os.path.dirname(program))}/include/{os.path.basename(program)}/{HEADERS}"
-        found[HEADERS] = printable(place) if is_file(site.request, place) else ""
+        found[HEADERS] = printable(place) if site.tree.is_file(place) else ""
     return found
 
 
 def _may_be_there(site: Site, named: str, path: str | None) -> bool:
     if named.startswith("/"):
-        return is_program(site.request, named) or " " in named
+        return site.tree.is_program(named) or " " in named
     return path is None or " " in named or "/" in named or bool(_on_path(site, path, (named,)))
 
 
 def _on_path(site: Site, value: str, names: tuple[str, ...]) -> str:
     folders = [folder for folder in value.split(":") if folder.startswith("/")]
     places = (f"{folder}/{name}" for name in names for folder in folders)
-    return next((place for place in places if is_program(site.request, place)), "")
+    return next((place for place in places if site.tree.is_program(place)), "")

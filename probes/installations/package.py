@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..kit.paths import is_file, name_of, printable, real
-from ..kit.reading import below, read_text
+from ..kit.paths import name_of, printable
 from ..owners.requirements import that_matter
 from ..owners.shipped import gone
 from ..python.distributions import CondaBuild, conda_build
@@ -24,7 +23,7 @@ _HALF = "an incomplete installation"
 Record = dict[str, Any]
 
 
-class Here(NamedTuple):
+class Installation(NamedTuple):
     """A framework of which there is a trace."""
 
     site: Site
@@ -71,7 +70,7 @@ class Here(NamedTuple):
         """Paths of the regular files of a folder of the package whose whole name fits the pattern, by name."""
         fits, base = re.compile(pattern), self._place(folder)
         paths = [f"{base}/{name}" for name in sorted(self.names(folder)) if fits.fullmatch(name)]
-        return [path for path in paths[:FILES] if is_file(self.site.request, path)]
+        return [path for path in paths[:FILES] if self.site.tree.is_file(path)]
 
     def gather(self, name: str, extends: str | None = None) -> Gathered:
         """Nothing yet, about the framework of that name."""
@@ -88,7 +87,7 @@ class Here(NamedTuple):
         return list(dict.fromkeys(others or [each["path"] for each in apart]))[:FILES]
 
 
-def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
+def locate(site: Site, imported: str, names: Sequence[str]) -> Installation | None:
     """The framework that ``import imported`` takes; None without any trace of it.
 
     ``names`` are those of the distributions, PyPI's and conda's, that may hold it. A folder of its name without
@@ -98,15 +97,12 @@ def locate(site: Site, imported: str, names: Sequence[str]) -> Here | None:
     wheels = [wheel for name in names for wheel in site.installed(name, "pip")]
     build = next((build for name in names if (build := conda_build(site.distributions, name))), None)
     there = wheels or build or any(package.regular or not package.by_variable for package in found)
-    return Here(site, tuple(found), tuple(wheels), build) if there else None
+    return Installation(site, tuple(found), tuple(wheels), build) if there else None
 
 
 def text_of(site: Site, path: str, limit: int = TEXT_LIMIT) -> str | None:
     """The text of a regular file below the request's root, at most ``limit`` bytes of it."""
-    request = site.request
-    if not is_file(request, path):
-        return None
-    return read_text(request, path if request.get("root", "/") == "/" else real(request, path), limit)
+    return site.tree.read_text(path, limit)
 
 
 def folder_of(wheel: Record) -> str:
@@ -114,7 +110,7 @@ def folder_of(wheel: Record) -> str:
     return str(wheel["path"].rpartition("/")[0])
 
 
-def add_declared(facts: Gathered, here: Here) -> None:
+def add_declared(facts: Gathered, here: Installation) -> None:
     """What metadata says: version, and what is asked for; of a conda package also what its build's name tells."""
     wheel, conda = here.wheel, here.conda
     if wheel:
@@ -123,7 +119,7 @@ def add_declared(facts: Gathered, here: Here) -> None:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
 
 
-def problems(here: Here, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
+def problems(here: Installation, version: str | None = None, place: str = "", needs: Sequence[str] = ()) -> list[str]:
     """What is wrong with the installation by its files alone.
 
     ``version`` is the one that the file ``place`` of the package says; ``needs`` are names without which a folder is
@@ -132,7 +128,7 @@ def problems(here: Here, version: str | None = None, place: str = "", needs: Seq
     return [*_missing(here, needs), *contradictions(here, version, place), *shadowing(here)]
 
 
-def _missing(here: Here, needs: Sequence[str]) -> list[str]:
+def _missing(here: Installation, needs: Sequence[str]) -> list[str]:
     if here.package is None:
         if here.wheel and here.wheel.get("editable"):
             return ["it is installed in editable mode, and no file tells where its folder is"]
@@ -147,18 +143,18 @@ def _missing(here: Here, needs: Sequence[str]) -> list[str]:
     return lost
 
 
-def _lost(here: Here) -> list[str]:
+def _lost(here: Installation) -> list[str]:
     """Files of the package that are gone, by the list of the distribution that put it there."""
     package, wheel = here.package, here.wheel
     if package is None or wheel is None or wheel.get("editable") or folder_of(wheel) != package.folder:
         return []
-    files = gone(here.site.request, wheel["path"], name_of(package.path))
+    files = gone(here.site.tree, wheel["path"], name_of(package.path))
     shown = ", ".join(printable(name, 100) for name in files[:_SHOWN])
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     return [Lack(f"files that its RECORD lists are gone: {shown}{more}")] if files else []
 
 
-def contradictions(here: Here, version: str | None, place: str) -> list[str]:
+def contradictions(here: Installation, version: str | None, place: str) -> list[str]:
     """Metadata of another version than the package's."""
     if version is None:
         return []
@@ -170,7 +166,7 @@ def contradictions(here: Here, version: str | None, place: str) -> list[str]:
     return said
 
 
-def shadowing(here: Here) -> list[str]:
+def shadowing(here: Installation) -> list[str]:
     """A package that PYTHONPATH puts before the one that is installed."""
     taken = here.package
     if taken is None or not taken.by_variable:
@@ -194,7 +190,7 @@ def _same(first: str, second: str) -> bool:
 _RECORD_LIMIT = 16 << 20
 
 
-def owners(here: Here, path: str) -> list[dict[str, Any]]:
+def owners(here: Installation, path: str) -> list[dict[str, Any]]:
     """The distributions whose own list of files has ``path`` with the size that it has; all, where none says a size."""
     if len(here.wheels) < 2:
         return list(here.wheels)
@@ -205,11 +201,10 @@ def owners(here: Here, path: str) -> list[dict[str, Any]]:
 
 
 def _size(site: Site, path: str) -> int | None:
-    if not is_file(site.request, path):
+    if not site.tree.is_file(path):
         return None
-    inside = path if site.request.get("root", "/") == "/" else real(site.request, path)
     try:
-        return os.stat(below(site.request, inside)).st_size
+        return os.stat(site.tree.place(path)).st_size
     except OSError:
         return None
 

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..elf.library import constants
 from ..gpu_code.targets import gpu_targets
-from ..kit.links import resolve
-from ..kit.reading import below
 from ..loader.report import records
 from ..loader.script import called, imported, started
 from ..loader.steps import Ask, Preload
@@ -19,10 +17,10 @@ from .torch_files import torch_of
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    from ..kit.reading import Request
+    from ..kit.tree import Tree
     from ..loader.process import Process
     from ..python.site import Gathered, Site
-    from .package import Here
+    from .package import Installation
 
 __all__ = ["Ask", "Preload", "examined"]
 
@@ -49,7 +47,7 @@ def examined(
     loader is not known at all.
     """
     facts: dict[str, Any] = {"binaries": list(parts)}
-    targets = _gpu_code(site.request, parts)
+    targets = _gpu_code(site.tree, parts)
     if targets:
         facts["gpu_code"] = targets
     parts, preloads, python = tuple(parts), tuple(preloads), started(site)
@@ -96,12 +94,12 @@ def _looks_in_wheels(process: Process, preloads: tuple[Preload, ...]) -> bool:
     )
 
 
-def _gpu_code(request: Request, parts: Sequence[str]) -> list[str] | None:
+def _gpu_code(tree: Tree, parts: Sequence[str]) -> list[str] | None:
     """All targets of the parts; None where they are not all known."""
     found: dict[str, None] = {}
     for path in parts:
-        inside = resolve(request, path)
-        code = gpu_targets(below(request, inside)) if inside else None
+        inside = tree.resolve(path)
+        code = gpu_targets(tree.place(inside)) if inside else None
         if code is None or not code.complete:
             return None
         found.update(dict.fromkeys(code.targets))
@@ -120,7 +118,7 @@ _NAME_LIMIT = 64
 
 def add_parts(
     facts: Gathered,
-    here: Here,
+    here: Installation,
     parts: Sequence[str],
     *,
     preloads: Sequence[Preload] = (),
@@ -139,7 +137,12 @@ def add_parts(
 
 
 def add_torch_extension(
-    facts: Gathered, here: Here, parts: Sequence[str], *, preloads: Sequence[Preload] = (), asks: Sequence[Ask] = ()
+    facts: Gathered,
+    here: Installation,
+    parts: Sequence[str],
+    *,
+    preloads: Sequence[Preload] = (),
+    asks: Sequence[Ask] = (),
 ) -> None:
     """The same of an extension of PyTorch, which is loaded into a process that has imported torch."""
     torch = torch_of(here.site)
@@ -162,9 +165,9 @@ def asks_for_cuda(facts: Gathered) -> bool | None:
     return named or bool(facts.known("gpu_code"))
 
 
-def asked_by_name(here: Here, path: str) -> list[Ask]:
+def asked_by_name(here: Installation, path: str) -> list[Ask]:
     """The libraries of CUDA whose whole file names stand among the constants of a part: its code opens them."""
-    data, names = constants(here.site.request, path) or b"", dict[str, None]()
+    data, names = constants(here.site.tree, path) or b"", dict[str, None]()
     at = data.find(b".so.")  # a search for what is rare: the constants of a library are many megabytes
     while at >= 0:
         start, end = data.rfind(b"\0", max(0, at - _NAME_LIMIT), at) + 1, data.find(b"\0", at, at + _NAME_LIMIT)

@@ -70,7 +70,7 @@ def _numbers(name: str) -> list[int]:
 
 
 def _named(site: Site) -> list[str]:
-    variables = site.request.get("variables") or {}
+    variables = site.tree.variables
     values = (str(variables.get(name, "")) for name in _VARIABLES)
     return [value.rstrip("/") for value in values if value.startswith("/")][:1]
 

@@ -48,7 +48,7 @@ def _instead(site: Site, item: dict[str, Any]) -> dict[str, Any] | None:
     if folder not in site.folders[1:]:
         return None
     earlier = site.folders[: site.folders.index(folder)]
-    files = decisive(site.request, item["path"])[0]
+    files = decisive(site.tree, item["path"])[0]
     names = dict.fromkeys(each.path[len(folder) + 1 :].partition("/")[0].removesuffix(".py") for each in files)
     for name in list(names)[:_MOST]:
         if any({name, f"{name}.py"} & site.names(each) for each in earlier):

@@ -7,8 +7,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeGuard
 
-from ..kit.paths import is_file, is_there
-from ..kit.reading import Request, read_text
+from ..kit.tree import Tree
 from ..loader.steps import Ask, Preload
 from .package import locate, text_of
 
@@ -33,12 +32,12 @@ class VersionFile(NamedTuple):
     problem: str | None = None
 
 
-def read_version_file(request: Request, package: str) -> VersionFile:
+def read_version_file(tree: Tree, package: str) -> VersionFile:
     """The version file of the package whose folder is ``package``."""
     path = f"{package}/version.py"
-    if not is_there(request, path):
+    if not tree.lexists(path):
         return VersionFile()
-    text = read_text(request, path, _SIZE_LIMIT) if is_file(request, path) else None
+    text = tree.read_text(path, _SIZE_LIMIT)
     if text is None:
         return VersionFile(path=path, there=True, problem="it is no file that may be read")
     said = _literals(text)
@@ -137,7 +136,7 @@ def _torch(site: Site) -> Torch:
     here = locate(site, "torch", ())
     if here is None or here.path is None:
         return Torch()
-    cuda = read_version_file(site.request, here.path).cuda
+    cuda = read_version_file(site.tree, here.path).cuda
     parts = (*here.files(r"libtorch_global_deps\.so", "lib"), *here.files(r"_C(?:\.[\w-]+)*\.so"))
     lazy = here.files(r"libtorch_(?:cuda_linalg|nvshmem)\.so|libcaffe2_nvrtc\.so", "lib")
     asks = tuple(Ask((path,), by="libtorch_cuda.so") for path in lazy)

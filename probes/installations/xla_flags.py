@@ -10,8 +10,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from ..kit.paths import is_file, real
-from ..kit.reading import Request, below, refused
+from ..kit.tree import Tree, refused
 
 _FLAG = re.compile(r"(?:^|\s)(--[a-z]\w{2,120})")
 _ALWAYS = "--xla_dump_to"
@@ -22,27 +21,27 @@ _LIMIT = 3 << 30
 """Bytes of libraries that are searched; of more, nothing is said."""
 
 
-def unknown_flags(request: Request, libraries: Sequence[str]) -> list[str] | None:
+def unknown_flags(tree: Tree, libraries: Sequence[str]) -> list[str] | None:
     """The flags, with their dashes, whose names no library holds; None where none are set or not all could be read."""
-    value = (request.get("variables") or {}).get("XLA_FLAGS", "")
+    value = tree.variables.get("XLA_FLAGS", "")
     wanted = list(dict.fromkeys(_FLAG.findall(value)))[:_MOST]
     if not wanted or not libraries:
         return None
     left, room = {flag: flag[2:].encode() for flag in (_ALWAYS, *wanted)}, _LIMIT
     for path in libraries:
-        size = _search(request, path, left, room)
+        size = _search(tree, path, left, room)
         if size is None:
             return None
         room -= size
     return None if _ALWAYS in left else list(left)
 
 
-def _search(request: Request, path: str, left: dict[str, bytes], room: int) -> int | None:
+def _search(tree: Tree, path: str, left: dict[str, bytes], room: int) -> int | None:
     """Take the names that the file holds out of ``left``; its size, or None where it was not searched whole."""
-    if not is_file(request, path):
+    if not tree.is_file(path):
         return None
     try:
-        with open(below(request, real(request, path)), "rb") as file:
+        with open(tree.place(path), "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > room:
                 return None

@@ -7,7 +7,7 @@ import os
 import signal
 from typing import TYPE_CHECKING, Any
 
-from .reading import REFUSED
+from .tree import REFUSED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

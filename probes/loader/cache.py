@@ -10,8 +10,7 @@ import struct
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..kit.links import expand, resolve
-from ..kit.reading import Request, exists, read_bytes
+from ..kit.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,31 +170,31 @@ class SearchPath(NamedTuple):
     """Whether the cache could be read whole, or is not there."""
 
 
-def search_path(request: Request) -> SearchPath:
+def search_path(tree: Tree) -> SearchPath:
     """The loader's search path for a program started with the variables of the request."""
-    data = read_bytes(request, _CACHE, _CACHE_LIMIT)
+    data = tree.read_bytes(_CACHE, _CACHE_LIMIT)
     cache = parse(data) if data is not None else None
     return SearchPath(
-        variable=library_path(request),
+        variable=library_path(tree),
         cache=cache.entries if cache else (),
-        defaults=tuple(_distinct(request, (folder for pattern in _DEFAULTS for folder in expand(request, pattern)))),
-        complete=cache.complete if cache else not exists(request, _CACHE),
+        defaults=tuple(_distinct(tree, (folder for pattern in _DEFAULTS for folder in tree.expand(pattern)))),
+        complete=cache.complete if cache else not tree.lexists(_CACHE),
     )
 
 
-def _distinct(request: Request, folders: Iterable[str]) -> Iterable[str]:
+def _distinct(tree: Tree, folders: Iterable[str]) -> Iterable[str]:
     """The first name of each folder: /lib is often a link to /usr/lib."""
     by_real: dict[str | None, str] = {}
     for folder in folders:
-        by_real.setdefault(resolve(request, folder), folder)
+        by_real.setdefault(tree.resolve(folder), folder)
     return by_real.values()
 
 
-def library_path(request: Request) -> tuple[str, ...]:
+def library_path(tree: Tree) -> tuple[str, ...]:
     """The folders of LD_LIBRARY_PATH; an empty entry is the current folder, one with ``$`` depends on the program."""
-    value = (request.get("variables") or {}).get("LD_LIBRARY_PATH", "")
+    value = tree.variables.get("LD_LIBRARY_PATH", "")
     if not value:
         return ()
-    cwd = request.get("cwd", "/")
+    cwd = tree.cwd
     entries = [entry for entry in value.replace(";", ":").split(":") if "$" not in entry][:_MAX_FOLDERS]
     return tuple(dict.fromkeys(entry if entry.startswith("/") else f"{cwd}/{entry}".rstrip("/") for entry in entries))

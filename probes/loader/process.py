@@ -12,12 +12,10 @@ from copy import copy
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..kit.reading import below
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..elf.info import Head, Identity
+    from ..elf.info import ElfInfo, Identity
     from .setup import System
 
 IMAGE_LIMIT = 4096
@@ -33,7 +31,7 @@ class Image:
 
     __slots__ = ("found_by", "head", "loader", "names", "path")
 
-    def __init__(self, path: str, head: Head, loader: Image | None, found_by: str) -> None:
+    def __init__(self, path: str, head: ElfInfo, loader: Image | None, found_by: str) -> None:
         self.path = path
         self.head = head
         self.loader = loader
@@ -197,7 +195,7 @@ class Found(NamedTuple):
     """What a search takes; ``head`` is None where it finds nothing."""
 
     path: str
-    head: Head | None
+    head: ElfInfo | None
     by: str
     refused: str | None
     """Why the loader gives up at it."""
@@ -211,7 +209,7 @@ class Search:
     def __init__(self, system: System, program: Image | None) -> None:
         self._system = system
         self._program = program
-        self._cwd = system.request.get("cwd", "/")
+        self._cwd = system.tree.cwd
         self._tries = 0
         self._subfolders: dict[str, tuple[str, ...]] = {}
         self._doubtful: set[str] = set()
@@ -252,7 +250,7 @@ class Search:
                     why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
                     yield Found(path, head, by, why, self._certain)
 
-    def head(self, path: str) -> Head | None:
+    def head(self, path: str) -> ElfInfo | None:
         """The head of the file to which a path leads; None where it leads to none."""
         try:
             return self._system.paths.head(path)
@@ -342,14 +340,14 @@ class Search:
         return self._subfolders[folder]
 
     def _there(self, folder: str) -> Iterator[str]:
-        request, system = self._system.request, self._system
+        tree, system = self._system.tree, self._system
         inside = system.paths.folder(folder)
-        if inside is None or not os.path.isdir(below(request, inside)):
+        if inside is None or not tree.is_folder(inside):
             return
-        if os.path.isdir(below(request, f"{inside}/glibc-hwcaps")):
+        if tree.is_folder(f"{inside}/glibc-hwcaps"):
             if not system.knows_processor:
                 self._doubtful.add(folder)
             yield from (f"{folder}/glibc-hwcaps/{level}" for level in system.levels)
-        if any(os.path.isdir(below(request, f"{inside}/{name}")) for name in system.legacy if "/" not in name):
+        if any(tree.is_folder(f"{inside}/{name}") for name in system.legacy if "/" not in name):
             yield from (f"{folder}/{name}" for name in system.legacy)
         yield folder

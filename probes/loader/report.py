@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..elf.refused import ENDS_THE_PROCESS
 from ..kit.library_names import FAMILIES, FILES
-from ..kit.links import expand, folder_names, resolve
 from ..kit.paths import printable
 from .symbols import is_bound, lacking
 
@@ -107,24 +106,22 @@ class Places:
         return head is not None and not head.refused and not self._process.system.passes_over(head)
 
     def _folders(self) -> tuple[str, ...]:
-        key = (self._site.request.get("root", "/"), self._site.prefix, self._site.folders)
+        key = (self._site.tree.root, self._site.prefix, self._site.folders)
         if key not in _FOLDERS:
             if len(_FOLDERS) >= _KEPT:
                 _FOLDERS.clear()
-            _FOLDERS[key] = tuple(
-                folder for folder in dict.fromkeys(self._all()) if resolve(self._site.request, folder)
-            )
+            _FOLDERS[key] = tuple(folder for folder in dict.fromkeys(self._all()) if self._site.tree.resolve(folder))
         return _FOLDERS[key]
 
     def _all(self) -> Iterator[str]:
-        request = self._site.request
+        tree = self._site.tree
         for folder in self._site.folders:
-            for name in folder_names(request, f"{folder}/nvidia")[0]:
+            for name in tree.folder_names(f"{folder}/nvidia")[0]:
                 yield f"{folder}/nvidia/{name}/lib"
             yield from (f"{folder}/{inner}" for inner in _BELOW_A_SITE)
         yield f"{self._site.prefix}/lib"
         for pattern in (f"{self._site.prefix}/targets/*/lib", *_PATTERNS):
-            yield from expand(request, pattern)
+            yield from tree.expand(pattern)
         yield from _FOLDERS_OF_SYSTEMS
 
 

@@ -7,10 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..elf.info import head_of
-from ..kit.links import folder_names
-from ..kit.paths import is_file, real
-from ..kit.reading import below
+from ..elf.info import elf_info
 from .process import Image, Process, Request, failed
 from .setup import system_of
 from .steps import Ask
@@ -30,11 +27,11 @@ _MINOR = re.compile(r"/(python|pypy)(\d+\.\d+)t?/(?:site|dist)-packages$")
 
 def started(site: Site) -> Process:
     """A process of the environment's Python; shared by all who ask, so ``copy`` it before anything is opened."""
-    request = site.request
-    variables = request.get("variables") or {}
+    tree = site.tree
+    variables = tree.variables
     path = _executable(site)
     asked = (variables.get("LD_LIBRARY_PATH", ""), variables.get("LD_PRELOAD", ""))
-    key = (request.get("root", "/"), request.get("cwd", "/"), path or site.prefix, *asked)
+    key = (tree.root, tree.cwd, path or site.prefix, *asked)
     if key not in _STARTED:
         if len(_STARTED) >= _KEPT:
             _STARTED.clear()
@@ -49,7 +46,7 @@ def caller_of_ctypes(process: Process, site: Site) -> Image | None:
     program = process.images[0].path
     library = _LIBRARY.fullmatch(os.path.basename(program))
     inside = f"{os.path.dirname(os.path.dirname(program))}/lib/{library[0] if library else ''}/lib-dynload"
-    for name in folder_names(site.request, inside)[0] if library else ():
+    for name in site.tree.folder_names(inside)[0] if library else ():
         if name.startswith("_ctypes.") and name.endswith(".so"):
             (first, *_) = process.open(f"{inside}/{name}")
             return first.image
@@ -58,16 +55,16 @@ def caller_of_ctypes(process: Process, site: Site) -> Image | None:
 
 
 def _start(site: Site, path: str | None) -> Process:
-    inside = real(site.request, path) if path else ""
-    head = head_of(below(site.request, inside)) if inside else None
-    system = system_of(site.request, head, head.interpreter if head else None)
+    inside = site.tree.real_path(path) if path else ""
+    head = elf_info(site.tree.place(inside)) if inside else None
+    system = system_of(site.tree, head, head.interpreter if head else None)
     unread = head is None or head.refused or head.problem
     return Process(system, None if unread or head is None else Image(inside, head, None, "absolute"))
 
 
 def _executable(site: Site) -> str | None:
     """The program: of several in one folder that of the version whose packages are searched."""
-    return next((path for path in _programs(site) if is_file(site.request, path)), None)
+    return next((path for path in _programs(site) if site.tree.is_file(path)), None)
 
 
 def _programs(site: Site) -> Iterator[str]:
@@ -137,7 +134,7 @@ def _builtins(process: Process, image: Image, site: Site) -> Iterator[Ask]:
     folder, name = os.path.split(process.search.real(image.path))
     match = re.search(r"\.so\.(\d+\.\d+)\.", name)
     found = [
-        name for name in folder_names(site.request, folder)[0] if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)
+        name for name in site.tree.folder_names(folder)[0] if re.fullmatch(r"libnvrtc-builtins\.so\.\d+\.\d+", name)
     ]
     if match:
         yield Ask((f"libnvrtc-builtins.so.{match[1]}",), by=image.path, optional=False)
@@ -279,7 +276,7 @@ class _Script:
                 yield from self._matching(folder, preload.names)
 
     def _matching(self, folder: str, patterns: tuple[str, ...]) -> Iterator[str]:
-        names = folder_names(self.site.request, folder)[0]
+        names = self.site.tree.folder_names(folder)[0]
         for pattern in patterns:
             yield from (f"{folder}/{name}" for name in fnmatch.filter(names, pattern))
 

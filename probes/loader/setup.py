@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from ..elf.info import Head, head_of
+from ..elf.info import ElfInfo, elf_info
 from ..elf.library import ElfError, open_elf
-from ..kit.links import resolve
-from ..kit.paths import is_file, name_of, real
-from ..kit.reading import Request, below, exists, read_bytes, read_text
+from ..kit.paths import name_of
+from ..kit.tree import Tree
 from .cache import Lookup
 
 
 class Paths:
     """The paths of one system, as they are inside the request's root."""
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
         self._folders: dict[str, str | None] = {}
         self._real: dict[str, str | None] = {}
-        self._heads: dict[str, Head | None] = {}
+        self._heads: dict[str, ElfInfo | None] = {}
 
     def folder(self, path: str) -> str | None:
         """The folder with its links resolved; None where one leads nowhere."""
         if path not in self._folders:
-            self._folders[path] = resolve(self._request, path or "/")
+            self._folders[path] = self._tree.resolve(path or "/")
         return self._folders[path]
 
     def real(self, path: str) -> str | None:
@@ -36,7 +35,7 @@ class Paths:
             self._real[path] = self._resolved(path)
         return self._real[path]
 
-    def head(self, path: str) -> Head | None:
+    def head(self, path: str) -> ElfInfo | None:
         """The head of the file to which a path leads; None where it leads to none.
 
         Raises OSError where a path can lead nowhere for another reason (a link in a circle, a name that is too long).
@@ -51,15 +50,15 @@ class Paths:
         if inside is None:
             return None
         place = f"{inside.rstrip('/')}/{name}"
-        return resolve(self._request, place) if os.path.islink(below(self._request, place)) else place
+        return place if self._tree.link_target(place) is None else self._tree.resolve(place)
 
-    def _head(self, path: str) -> Head | None:
+    def _head(self, path: str) -> ElfInfo | None:
         if "\0" in path:
             return None
-        if self._request.get("root", "/") == "/":
-            return head_of(path)
+        if self._tree.at_real_root:
+            return elf_info(path)
         inside = self.real(path)
-        return head_of(below(self._request, inside)) if inside else None
+        return elf_info(self._tree.place(inside)) if inside else None
 
 
 # How the dynamic loader of one Python is set up: which loader it is, where it looks, and for which processor.
@@ -97,8 +96,8 @@ _CACHE_FLAGS = {("x86_64", 64): 0x0303, ("aarch64", 64): 0x0A03, ("ppc64", 64): 
 class _Named(NamedTuple):
     """The fields; a NamedTuple itself has no place for what is found out once."""
 
-    request: Request
-    program: Head | None
+    tree: Tree
+    program: ElfInfo | None
     loader: str | None
     """Path of the loader; None: unknown, or the program is linked statically."""
     problem: str | None
@@ -109,8 +108,8 @@ class System(_Named):
     """The loader that a program names, and what it would do."""
 
     @property
-    def variables(self) -> dict[str, str]:
-        return self.request.get("variables") or {}
+    def variables(self) -> Mapping[str, str]:
+        return self.tree.variables
 
     @property
     def machine(self) -> str:
@@ -120,14 +119,14 @@ class System(_Named):
     def bits(self) -> int:
         return self.program.bits if self.program else 0
 
-    def passes_over(self, head: Head) -> bool:
+    def passes_over(self, head: ElfInfo) -> bool:
         """Whether the loader goes on to the next folder at such a file, as if it were not there."""
         if self.program is None or not head.bits:
             return False
         foreign = head.order == self.program.order and head.machine != self.program.machine
         return head.bits != self.program.bits or foreign
 
-    def why_refused(self, head: Head) -> str | None:
+    def why_refused(self, head: ElfInfo) -> str | None:
         """Why the loader reports an error at such a file instead of going on."""
         if self.program is not None and head.order not in {self.program.order, ""}:
             return "its byte order is another processor's"
@@ -136,7 +135,7 @@ class System(_Named):
     @cached_property
     def paths(self) -> Paths:
         """What paths lead to here."""
-        return Paths(self.request)
+        return Paths(self.tree)
 
     @cached_property
     def _inside(self) -> bytes:
@@ -144,7 +143,7 @@ class System(_Named):
         if self.loader is None:
             return b""
         try:
-            with open_elf(below(self.request, real(self.request, self.loader))) as elf:
+            with open_elf(self.tree.place(self.loader)) as elf:
                 return elf.read(*elf.sections.get(".rodata", (0, _LOADER_LIMIT)))
         except ElfError:
             return b""
@@ -173,9 +172,9 @@ class System(_Named):
         """The cache; None where there is none."""
         match = _CACHE_PATH.search(self._inside)
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.cache"
-        if not self.loader or not exists(self.request, path):
+        if not self.loader or not self.tree.lexists(path):
             return None
-        return Lookup(read_bytes(self.request, real(self.request, path), _CACHE_LIMIT) or b"")
+        return Lookup(self.tree.read_bytes(path, _CACHE_LIMIT) or b"")
 
     def cached(self, name: str) -> tuple[list[str], bool]:
         """The paths that the cache offers for a name, best first, and whether that is certain."""
@@ -191,7 +190,7 @@ class System(_Named):
 
     @cached_property
     def _processor(self) -> str:
-        return read_text(self.request, "/proc/cpuinfo", 1 << 16) or ""
+        return self.tree.read_text("/proc/cpuinfo", 1 << 16) or ""
 
     @cached_property
     def _features(self) -> frozenset[str]:
@@ -247,15 +246,15 @@ class System(_Named):
         """What LD_PRELOAD and the system's own file name."""
         match = _PRELOAD_PATH.search(self._inside)
         path = match[1].decode("utf-8", "surrogateescape") if match else "/etc/ld.so.preload"
-        lines = (read_text(self.request, path, 65536) or "").splitlines()
+        lines = (self.tree.read_text(path, 65536) or "").splitlines()
         listed = [name for line in lines for name in re.split(r"[\s:]+", line.partition("#")[0]) if name]
         return (*(name for name in re.split(r"[ :]+", self.variables.get("LD_PRELOAD", "")) if name), *listed)
 
 
-def system_of(request: Request, program: Head | None, interpreter: str | None) -> System:
+def system_of(tree: Tree, program: ElfInfo | None, interpreter: str | None) -> System:
     """The loader of a program, which names it as ``interpreter``; ``program`` None: it is not known."""
     problem = None
-    loader = interpreter if interpreter and is_file(request, interpreter) else None
+    loader = interpreter if interpreter and tree.is_file(interpreter) else None
     if program is None or program.problem:
         problem = "the Python that would load it cannot be read"
     elif interpreter is None:
@@ -264,4 +263,4 @@ def system_of(request: Request, program: Head | None, interpreter: str | None) -
         problem = "its Python runs on musl, whose loader searches in other ways"
     elif loader is None:
         problem = f"the loader of its Python is not here: {interpreter}"
-    return System(request, program, loader, problem)
+    return System(tree, program, loader, problem)

@@ -23,7 +23,7 @@ from .process import failed
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..elf.info import Head
+    from ..elf.info import ElfInfo
     from ..elf.library import Elf
     from .process import Image, Process, Request
     from .script import Event
@@ -41,7 +41,7 @@ class UnreadError(ValueError):
     """A file whose symbols cannot be looked up in the way that all current linkers provide for."""
 
 
-def undefined(head: Head) -> tuple[bytes, ...]:
+def undefined(head: ElfInfo) -> tuple[bytes, ...]:
     """Names that must be found elsewhere: not weak, without a version, none of Python's own.
 
     Versioned ones belong to libraries that are held to their versions. Raises UnreadError.
@@ -53,7 +53,7 @@ def undefined(head: Head) -> tuple[bytes, ...]:
         raise UnreadError from error
 
 
-def asked_of(head: Head, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
+def asked_of(head: ElfInfo, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, ...]:
     """Names that must be found in the library ``name``: bound to a version of it, or to none and beginning so.
 
     Raises UnreadError.
@@ -65,7 +65,7 @@ def asked_of(head: Head, name: str, unbound: re.Pattern[bytes]) -> tuple[bytes, 
         raise UnreadError from error
 
 
-def missing(names: Iterable[bytes], scope: Iterable[Head]) -> list[bytes]:
+def missing(names: Iterable[bytes], scope: Iterable[ElfInfo]) -> list[bytes]:
     """Those that no file of the scope defines; raises UnreadError where one cannot be asked."""
     left = {name: gnu_hash(name) for name in names}
     for head in scope:

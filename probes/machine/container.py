@@ -7,15 +7,14 @@ its own root mount, and files that an engine puts into a container count.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ..kit.links import is_file, resolve
-from ..kit.reading import Request, below, clean, exists, list_names, read_line, read_text
+from ..kit.out import clean
 from ..kit.record import Found, record
+from ..kit.tree import Tree
 
 _NAMES = frozenset({"docker", "podman", "kubernetes", "lxc", "apptainer", "systemd-nspawn"})
 
@@ -71,43 +70,43 @@ class Sign(NamedTuple):
     evidence: str
 
 
-def container(request: Request) -> Sign | None:
+def container(tree: Tree) -> Sign | None:
     """The container and what shows it; ``none`` when nothing does; None when /proc cannot be read."""
-    signs = list(_signs(request))
+    signs = list(_signs(tree))
     if signs:
         return next((sign for sign in signs if sign.name != "other"), signs[0])
-    if read_text(request, _MOUNTINFO) is None and read_text(request, _CGROUP) is None:
+    if tree.read_text(_MOUNTINFO) is None and tree.read_text(_CGROUP) is None:
         return None
-    left = next((path for path, _ in _ENGINE_MARKS if exists(request, path)), None)
+    left = next((path for path, _ in _ENGINE_MARKS if tree.lexists(path)), None)
     evidence = f"{left} is left from an image: the process is in the kernel's initial namespaces" if left else "no sign"
     return Sign("none", f"file {_MOUNTINFO}", evidence)
 
 
-def _signs(request: Request) -> Iterator[Sign]:
-    variables = request.get("variables") or {}
+def _signs(tree: Tree) -> Iterator[Sign]:
+    variables = tree.variables
     for variable, name in _VARIABLES:
         if variables.get(variable):
             yield Sign(name, "variables", variable)
-    yield from _marks(request, _FILES)
-    cgroup = read_text(request, _CGROUP, 65536) or ""
+    yield from _marks(tree, _FILES)
+    cgroup = tree.read_text(_CGROUP, 65536) or ""
     for pattern, name in _CGROUPS:
         if pattern.search(cgroup):
             yield Sign(name, f"file {_CGROUP}", _CGROUP)
-    yield from _mount_signs(request)
-    yield from _declared(request)
-    if not _in_initial_namespaces(request):
-        yield from _marks(request, _ENGINE_MARKS)
+    yield from _mount_signs(tree)
+    yield from _declared(tree)
+    if not _in_initial_namespaces(tree):
+        yield from _marks(tree, _ENGINE_MARKS)
     yield from _named(variables.get("container", ""), "variables", "container")
 
 
-def _marks(request: Request, marks: tuple[tuple[str, str], ...]) -> Iterator[Sign]:
+def _marks(tree: Tree, marks: tuple[tuple[str, str], ...]) -> Iterator[Sign]:
     for path, name in marks:
-        if exists(request, path):
+        if tree.lexists(path):
             yield Sign(name, f"file {path}", path)
 
 
-def _mount_signs(request: Request) -> Iterator[Sign]:
-    for line in (read_text(request, _MOUNTINFO) or "").splitlines():
+def _mount_signs(tree: Tree) -> Iterator[Sign]:
+    for line in (tree.read_text(_MOUNTINFO) or "").splitlines():
         fields = line.split(" ")
         if len(fields) > 4 and fields[4] in _ENGINE_MOUNT_POINTS:
             for pattern, name in _MOUNTS:
@@ -115,12 +114,12 @@ def _mount_signs(request: Request) -> Iterator[Sign]:
                     yield Sign(name, f"file {_MOUNTINFO}", f"the mount of {fields[4]}")
 
 
-def _declared(request: Request) -> Iterator[Sign]:
+def _declared(tree: Tree) -> Iterator[Sign]:
     """What the container's own init was told, by the convention of systemd."""
     path = "/run/systemd/container"
-    yield from _named(read_line(request, path) or "", f"file {path}", path)
+    yield from _named(tree.read_line(path) or "", f"file {path}", path)
     path = "/proc/1/environ"
-    environment = (read_text(request, path, 65536) or "").split("\0")
+    environment = (tree.read_text(path, 65536) or "").split("\0")
     value = next((item[len("container=") :] for item in environment if item.startswith("container=")), "")
     yield from _named(value, f"file {path}", path)
 
@@ -131,15 +130,12 @@ def _named(value: str, source: str, evidence: str) -> Iterator[Sign]:
         yield Sign(name if name in _NAMES else "other", source, evidence)
 
 
-def _in_initial_namespaces(request: Request) -> bool:
+def _in_initial_namespaces(tree: Tree) -> bool:
     """Whether this process shares every namespace that the kernel started with: no engine leaves all of them."""
-    try:
-        return all(
-            os.readlink(below(request, f"/proc/self/ns/{name}")) == f"{name}:[{number}]"
-            for name, number in _INITIAL_NAMESPACES.items()
-        )
-    except OSError:
-        return False
+    return all(
+        tree.link_target(f"/proc/self/ns/{name}") == f"{name}:[{number}]"
+        for name, number in _INITIAL_NAMESPACES.items()
+    )
 
 
 # What a host has for containers that are to use its GPUs: engines, NVIDIA's toolkit, and how the two were joined.
@@ -169,39 +165,39 @@ _MOST_ENTRIES = 5_000
 _MOST_MISSING = 20
 
 
-def container_host(request: Request, *, tegra: bool) -> dict[str, Any]:
+def container_host(tree: Tree, *, tegra: bool) -> dict[str, Any]:
     """The ``container_host`` of a system that is itself no container; ``tegra`` adds the mount lists of a Jetson."""
-    lists = _mount_lists(request) if tegra else None
-    missing = _missing(request, lists) if lists else None
+    lists = _mount_lists(tree) if tegra else None
+    missing = _missing(tree, lists) if lists else None
     return record(
-        engines=Found(_programs(request, _FOLDERS, _ENGINES), "file"),
-        toolkit=Found(_programs(request, _TOOLKIT_FOLDERS, _TOOLKIT), "file"),
-        runtimes=_runtimes(request),
-        cdi=Found(_cdi(request), "file"),
+        engines=Found(_programs(tree, _FOLDERS, _ENGINES), "file"),
+        toolkit=Found(_programs(tree, _TOOLKIT_FOLDERS, _TOOLKIT), "file"),
+        runtimes=_runtimes(tree),
+        cdi=Found(_cdi(tree), "file"),
         mount_lists=Found(lists, f"file {_LISTS}") if lists is not None else None,
         mounts_missing=Found(missing, f"file {_LISTS}") if missing is not None else None,
     )
 
 
-def _programs(request: Request, folders: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
+def _programs(tree: Tree, folders: tuple[str, ...], names: tuple[str, ...]) -> list[str]:
     """The first place of each program; a snap's commands are all links to one program, and count by their names."""
     found: dict[str, str] = {}
     for folder in folders:
         for name in names:
             path = f"{folder}/{name}"
-            here = is_file(request, path) or (folder == "/snap/bin" and exists(request, path))
+            here = tree.is_file(path) or (folder == "/snap/bin" and tree.lexists(path))
             if here and name not in found:
                 found[name] = path
     return list(found.values())
 
 
-def _runtimes(request: Request) -> Found | None:
+def _runtimes(tree: Tree) -> Found | None:
     """The runtimes that Docker was told of; an empty list where its configuration has none or is not there."""
     for path in _DAEMON_FILES:
-        if not exists(request, path):
+        if not tree.lexists(path):
             continue
         try:
-            content = json.loads(read_text(request, path, 65536) or "")
+            content = json.loads(tree.read_text(path, 65536) or "")
         except ValueError:
             return None
         runtimes = content.get("runtimes") if isinstance(content, dict) else None
@@ -210,24 +206,24 @@ def _runtimes(request: Request) -> Found | None:
     return Found([], f"file {_DAEMON_FILES[0]}")
 
 
-def _cdi(request: Request) -> list[str]:
+def _cdi(tree: Tree) -> list[str]:
     found: dict[str, str] = {}
     for folder in _CDI_FOLDERS:
-        for name in (list_names(request, folder) or [])[:_MOST_FILES]:
+        for name in (tree.list_names(folder) or [])[:_MOST_FILES]:
             path = f"{folder}/{name}"
-            real = resolve(request, path) if name.endswith((".yaml", ".yml", ".json")) else None
-            if real and real not in found and _CDI_KIND.search(read_text(request, real, 65536) or ""):
+            real = tree.resolve(path) if name.endswith((".yaml", ".yml", ".json")) else None
+            if real and real not in found and _CDI_KIND.search(tree.read_text(real, 65536) or ""):
                 found[real] = clean(path)
     return list(found.values())
 
 
-def _mount_lists(request: Request) -> list[str]:
-    names = [name for name in list_names(request, _LISTS) or [] if name.endswith(".csv")]
+def _mount_lists(tree: Tree) -> list[str]:
+    names = [name for name in tree.list_names(_LISTS) or [] if name.endswith(".csv")]
     return [clean(f"{_LISTS}/{name}") for name in names[:_MOST_FILES]]
 
 
-def _missing(request: Request, lists: list[str]) -> list[str]:
+def _missing(tree: Tree, lists: list[str]) -> list[str]:
     """Entries that are not on this system; the runtime leaves them out without a word."""
-    entries = [path for name in lists for path in _ENTRY.findall(read_text(request, name) or "")]
-    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not exists(request, path))
+    entries = [path for name in lists for path in _ENTRY.findall(tree.read_text(name) or "")]
+    absent = (path for path in dict.fromkeys(entries[:_MOST_ENTRIES]) if "*" not in path and not tree.lexists(path))
     return [clean(path) for path in islice(absent, _MOST_MISSING)]

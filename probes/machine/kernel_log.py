@@ -14,8 +14,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..kit.reading import Request, below, clean
-from ..kit.system import at_real_root
+from ..kit.out import clean
+from ..kit.tree import Tree
 
 MAX_MESSAGES = 200
 """The last of them are kept, a line that is repeated word for word once."""
@@ -46,14 +46,14 @@ _FIRST_LINE = re.compile(r"Linux version \d")
 Line = tuple["float | None", str]
 
 
-def kernel_log(request: Request) -> dict[str, Any]:
+def kernel_log(tree: Tree) -> dict[str, Any]:
     """The record of the log: its relevant messages, or why it could not be read."""
     why_not = "/dev/kmsg is not examined"
-    if at_real_root(request):
+    if tree.at_real_root:
         lines, why_not = _read_kmsg()
         if lines is not None:
             return {"source": f"file {_KMSG}", "readable": True, "messages": messages(lines, f"file {_KMSG}")}
-    read = [(path, text) for path in _FILES if (text := _read_tail(request, path)) is not None]
+    read = [(path, text) for path in _FILES if (text := _read_tail(tree, path)) is not None]
     if not read:
         return {"source": f"file {_KMSG}", "readable": False, "why_not": why_not}
     source = f"file {read[-1][0]}"
@@ -129,8 +129,8 @@ def parse_record(record: str) -> Line:
     return seconds, rest.partition("\n")[0]
 
 
-def _read_tail(request: Request, path: str) -> str | None:
-    place = below(request, path)
+def _read_tail(tree: Tree, path: str) -> str | None:
+    place = tree.place(path)
     try:
         if not os.path.isfile(place):
             return None

@@ -6,9 +6,8 @@ import os
 import re
 from collections.abc import Iterator
 
-from ..kit.links import folder_names, is_file, resolve
-from ..kit.reading import Request, below, read_line, read_text
 from ..kit.record import Found
+from ..kit.tree import Tree
 
 BASES = ("/lib/modules", "/run/booted-system/kernel-modules/lib/modules")
 """The second is NixOS's."""
@@ -41,58 +40,58 @@ _FORBIDS = re.compile(
 )
 
 
-def module_folder(request: Request, release: str) -> str | None:
+def module_folder(tree: Tree, release: str) -> str | None:
     """The folder of a kernel's modules, if it is there and can be listed."""
     for base in BASES:
-        names, certain = folder_names(request, f"{base}/{release}")
+        names, certain = tree.folder_names(f"{base}/{release}")
         if names and certain:
             return f"{base}/{release}"
     return None
 
 
-def find_module(request: Request, folder: str) -> str | None:
+def find_module(tree: Tree, folder: str) -> str | None:
     """Path of NVIDIA's module file in the folder of a kernel's modules."""
-    listed = read_text(request, f"{folder}/modules.dep", _DEPENDENCIES_LIMIT) or ""
+    listed = tree.read_text(f"{folder}/modules.dep", _DEPENDENCIES_LIMIT) or ""
     for line in re.findall(r"^([^:\n]*\b(?:nvidia|nvgpu)[^:\n/]*\.ko[^:\n]*):", listed, re.MULTILINE):
         path = f"{folder}/{line}"
-        if _MODULE_FILE.fullmatch(os.path.basename(path)) and is_file(request, path):
+        if _MODULE_FILE.fullmatch(os.path.basename(path)) and tree.is_file(path):
             return path
-    return next(_search(request, folder), None)
+    return next(_search(tree, folder), None)
 
 
-def _search(request: Request, folder: str) -> Iterator[str]:
-    branded = [f"kernel/{name}" for name in folder_names(request, f"{folder}/kernel")[0] if name.startswith("nvidia")]
+def _search(tree: Tree, folder: str) -> Iterator[str]:
+    branded = [f"kernel/{name}" for name in tree.folder_names(f"{folder}/kernel")[0] if name.startswith("nvidia")]
     pending = [f"{folder}/{name}" for name in (*_FOLDERS, *branded)][::-1]
     for _ in range(_MAX_FOLDERS):
         if not pending:
             return
         place = pending.pop()
-        for name in folder_names(request, place)[0]:
+        for name in tree.folder_names(place)[0]:
             path = f"{place}/{name}"
-            if _MODULE_FILE.fullmatch(name) and is_file(request, path):
+            if _MODULE_FILE.fullmatch(name) and tree.is_file(path):
                 yield path
-            elif ".ko" not in name and os.path.isdir(below(request, path)) and not os.path.islink(below(request, path)):
+            elif ".ko" not in name and tree.is_folder(path) and tree.link_target(path) is None:
                 pending.append(path)
 
 
-def other_kernels(request: Request, release: str | None) -> tuple[str, ...]:
+def other_kernels(tree: Tree, release: str | None) -> tuple[str, ...]:
     """The kernels, other than the running one, for which a module file lies here."""
-    names = [name for name in folder_names(request, BASES[0])[0] if name != release][-_MAX_KERNELS:]
-    return tuple(name for name in names if find_module(request, f"{BASES[0]}/{name}"))
+    names = [name for name in tree.folder_names(BASES[0])[0] if name != release][-_MAX_KERNELS:]
+    return tuple(name for name in names if find_module(tree, f"{BASES[0]}/{name}"))
 
 
-def forbidden_by(request: Request) -> Found | None:
+def forbidden_by(tree: Tree) -> Found | None:
     """The configuration that keeps modprobe from loading the module on its own."""
     seen: set[str] = set()
     for folder in _CONFIGURATION:
-        for name in folder_names(request, folder)[0]:
+        for name in tree.folder_names(folder)[0]:
             if not name.endswith(".conf") or name in seen:
                 continue
             seen.add(name)
-            real = resolve(request, f"{folder}/{name}")
-            if real and _FORBIDS.search(read_text(request, real, 65536) or ""):
+            real = tree.resolve(f"{folder}/{name}")
+            if real and _FORBIDS.search(tree.read_text(real, 65536) or ""):
                 return Found(f"{folder}/{name}", f"file {folder}/{name}")
-    line = read_line(request, "/proc/cmdline") or ""
+    line = tree.read_line("/proc/cmdline") or ""
     lists = re.findall(r"(?:^|\s)(?:modprobe\.|module_)blacklist=(\S+)", line)
     named = any("nvidia" in names.split(",") for names in lists)
     return Found("/proc/cmdline", "file /proc/cmdline") if named else None

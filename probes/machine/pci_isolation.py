@@ -7,8 +7,7 @@ import re
 import struct
 from typing import Any
 
-from ..kit.links import resolve
-from ..kit.reading import Request, exists, list_names, read_bytes, read_line
+from ..kit.tree import Tree
 
 _ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
@@ -25,29 +24,29 @@ _REDIRECTS = 0b1100
 _MOST_CAPABILITIES = 64
 
 
-def isolation(request: Request, place: str) -> dict[str, Any]:
+def isolation(tree: Tree, place: str) -> dict[str, Any]:
     """``iommu`` and ``redirecting`` of a ``Pcie``, as far as they can be read, of the device at ``place`` in sysfs."""
     found: dict[str, Any] = {}
-    treated = _iommu(request, place)
+    treated = _iommu(tree, place)
     if treated is not None:
         found["iommu"] = treated
-    ports = _ports_above(request, place)[1:]  # what reaches the root port has reached the root anyway
-    states = [_redirects(request, port) for port in ports]
+    ports = _ports_above(tree, place)[1:]  # what reaches the root port has reached the root anyway
+    states = [_redirects(tree, port) for port in ports]
     if None not in states:
         found["redirecting"] = [os.path.basename(port) for port, state in zip(ports, states, strict=True) if state]
     return found
 
 
-def _iommu(request: Request, place: str) -> str | None:
+def _iommu(tree: Tree, place: str) -> str | None:
     group = f"{place}/iommu_group"
-    if not exists(request, group):
-        return "" if list_names(request, place) else None
-    return read_line(request, f"{resolve(request, group)}/type")
+    if not tree.lexists(group):
+        return "" if tree.list_names(place) else None
+    return tree.read_line(f"{tree.resolve(group)}/type")
 
 
-def _ports_above(request: Request, place: str) -> list[str]:
+def _ports_above(tree: Tree, place: str) -> list[str]:
     """The bridges on the way from the root to the device, as sysfs nests them."""
-    real = resolve(request, place)
+    real = tree.resolve(place)
     ports = []
     while real:
         real = os.path.dirname(real)
@@ -57,9 +56,9 @@ def _ports_above(request: Request, place: str) -> list[str]:
     return ports[::-1]
 
 
-def _redirects(request: Request, port: str) -> bool | None:
+def _redirects(tree: Tree, port: str) -> bool | None:
     """Whether a port sends traffic between devices up to the root; None where its registers cannot be read."""
-    data = read_bytes(request, f"{port}/config", _CONFIG_SIZE)
+    data = tree.read_bytes(f"{port}/config", _CONFIG_SIZE)
     if data is None or len(data) <= _CONFIG_OF_USERS:
         return None
     at = _FIRST_EXTENDED

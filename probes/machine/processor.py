@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 
-from ..kit.reading import Request, read_text
 from ..kit.record import Found
-from ..kit.system import at_real_root
+from ..kit.tree import Tree
 
 CPUINFO = "/proc/cpuinfo"
 
@@ -48,22 +47,22 @@ def _arm_model(text: str) -> str | None:
     return " + ".join(names) or None
 
 
-def model(request: Request) -> Found | None:
+def model(tree: Tree) -> Found | None:
     """Name of the processor."""
-    text = read_text(request, CPUINFO, _ENOUGH) or ""
+    text = tree.read_text(CPUINFO, _ENOUGH) or ""
     name = _arm_model(text) or _field(text, "model name") or _field(text, "cpu")
     return Found(name, f"file {CPUINFO}") if name else None
 
 
-def flags(request: Request) -> frozenset[str] | None:
+def flags(tree: Tree) -> frozenset[str] | None:
     """The feature flags of an x86 processor; None where there are none to be read."""
-    listed = _field(read_text(request, CPUINFO, _ENOUGH) or "", "flags")
+    listed = _field(tree.read_text(CPUINFO, _ENOUGH) or "", "flags")
     return frozenset(listed.split()) if listed else None
 
 
-def count(request: Request) -> Found | None:
+def count(tree: Tree) -> Found | None:
     """How many processors this process may use, or the machine has."""
-    if at_real_root(request) and hasattr(os, "sched_getaffinity"):
+    if tree.at_real_root and hasattr(os, "sched_getaffinity"):
         return Found(len(os.sched_getaffinity(0)), "sched_getaffinity")
-    listed = re.findall(r"^processor\s*:\s*\d+$", read_text(request, CPUINFO, _ALL) or "", re.MULTILINE)
+    listed = re.findall(r"^processor\s*:\s*\d+$", tree.read_text(CPUINFO, _ALL) or "", re.MULTILINE)
     return Found(len(listed), f"file {CPUINFO}") if listed else None

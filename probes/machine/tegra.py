@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ..kit.reading import Request, list_names, read_text
 from ..kit.record import Found
 from ..kit.system import TEGRA_RELEASE, kernel_release, mount_points, tegra_mark
+from ..kit.tree import Tree
 
 _RELEASE = re.compile(r"R(\d+) \(release\), REVISION: ([\d.]+)")
 
@@ -14,42 +14,42 @@ _SOURCES = "/etc/apt/sources.list.d/nvidia-l4t-apt-source.list"
 _BRANCH = re.compile(r"^\s*deb\s[^\n#]*repo\.download\.nvidia\.com/jetson/\S+\s+r(\d+(?:\.\d+)*)\s", re.MULTILINE)
 
 
-def is_tegra(request: Request, *, boxed: bool) -> Found | None:
+def is_tegra(tree: Tree, *, boxed: bool) -> Found | None:
     """Whether the chip is a Tegra; nothing where neither the device tree nor sysfs can be seen.
 
     In a container (``boxed``) a release file that is the image's own does not show what it runs on.
     """
-    mark = tegra_mark(request)
-    if mark is not None and (mark != TEGRA_RELEASE or not boxed or mark in mount_points(request)):
+    mark = tegra_mark(tree)
+    if mark is not None and (mark != TEGRA_RELEASE or not boxed or mark in mount_points(tree)):
         return Found(True, f"file {mark}")
-    if (kernel_release(request) or "").endswith("-tegra"):
+    if (kernel_release(tree) or "").endswith("-tegra"):
         return Found(True, "file /proc/sys/kernel/osrelease")
-    return Found(False, "file /sys/devices") if list_names(request, "/sys/devices") else None
+    return Found(False, "file /sys/devices") if tree.list_names("/sys/devices") else None
 
 
-def tegra_release(request: Request, *, boxed: bool) -> Found | None:
+def tegra_release(tree: Tree, *, boxed: bool) -> Found | None:
     """The L4T release; empty text where this is no Tegra system, nothing where one does not tell.
 
     In a container (``boxed``) the file counts only if it was mounted from the host: else it is the image's.
     """
-    tegra = is_tegra(request, boxed=boxed)
+    tegra = is_tegra(tree, boxed=boxed)
     if tegra is None or not tegra.value:
         return Found("", tegra.source) if tegra else None
-    if boxed and TEGRA_RELEASE not in mount_points(request):
+    if boxed and TEGRA_RELEASE not in mount_points(tree):
         return None
-    return _of_file(request)
+    return _of_file(tree)
 
 
-def image_tegra_release(request: Request) -> Found | None:
+def image_tegra_release(tree: Tree) -> Found | None:
     """The L4T release that the image of this container was made for, by its own file or its package source."""
-    if TEGRA_RELEASE not in mount_points(request):
-        own = _of_file(request)
+    if TEGRA_RELEASE not in mount_points(tree):
+        own = _of_file(tree)
         if own:
             return own
-    found = _BRANCH.search(read_text(request, _SOURCES, 65536) or "")
+    found = _BRANCH.search(tree.read_text(_SOURCES, 65536) or "")
     return Found(found.group(1), f"file {_SOURCES}") if found else None
 
 
-def _of_file(request: Request) -> Found | None:
-    match = _RELEASE.search(read_text(request, TEGRA_RELEASE, 4096) or "")
+def _of_file(tree: Tree) -> Found | None:
+    match = _RELEASE.search(tree.read_text(TEGRA_RELEASE, 4096) or "")
     return Found(f"{match.group(1)}.{match.group(2)}", f"file {TEGRA_RELEASE}") if match else None

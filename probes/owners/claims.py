@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..kit.library_names import row_of
-from ..kit.reading import refused
+from ..kit.tree import refused
 
 _HASHED_LIMIT = 4 << 20
 """Larger files are not read whole to tell two claims apart."""

@@ -12,9 +12,8 @@ import re
 from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Any
 
-from ..kit.head import read_start
 from ..kit.library_names import MAYBE, family_of
-from ..kit.reading import Request
+from ..kit.tree import Tree
 from .claims import Claim
 from .wheels import Recorded
 
@@ -30,7 +29,7 @@ RECORD_LIMIT = 64 << 20
 _ENTRY_LIMIT = 4096
 
 
-def owners(request: Request, prefix: str, packages: list[dict[str, Any]]) -> dict[str, list[Claim]]:
+def owners(tree: Tree, prefix: str, packages: list[dict[str, Any]]) -> dict[str, list[Claim]]:
     """For paths below ``prefix`` (links in them not followed), the packages that list them.
 
     ``packages`` are distributions whose channel is conda, with ``name``, ``version`` and ``path``.
@@ -39,17 +38,17 @@ def owners(request: Request, prefix: str, packages: list[dict[str, Any]]) -> dic
     for package in packages:
         if not NAMES.match(package["name"]):
             continue
-        data = read_start(request, package["path"], RECORD_LIMIT) or b""
+        data = tree.read_bytes(package["path"], RECORD_LIMIT) or b""
         for path, size in _entries(data).items():
             claim = Claim("conda", package["name"], package["version"], size)
             found.setdefault(posixpath.normpath(f"{prefix}/{path}"), []).append(claim)
     return found
 
 
-def all_files(request: Request, prefix: str, package: dict[str, Any]) -> Iterator[Recorded]:
+def all_files(tree: Tree, prefix: str, package: dict[str, Any]) -> Iterator[Recorded]:
     """Every file that a package's record gives a hash for; where conda wrote the prefix into it, that of the result."""
     try:
-        record = json.loads(read_start(request, package["path"], RECORD_LIMIT) or b"")
+        record = json.loads(tree.read_bytes(package["path"], RECORD_LIMIT) or b"")
         paths = record["paths_data"]["paths"]
     except (ValueError, RecursionError, LookupError, TypeError):
         return

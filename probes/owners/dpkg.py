@@ -10,10 +10,8 @@ import posixpath
 import re
 from collections.abc import Collection
 
-from ..kit.head import read_start
 from ..kit.library_names import MAYBE, family_of
-from ..kit.links import folder_names, resolve
-from ..kit.reading import Request
+from ..kit.tree import Tree
 from .claims import Claim
 
 INFO = "/var/lib/dpkg/info"
@@ -26,22 +24,22 @@ _STATUS_LIMIT = 64 << 20
 _LISTS = 3000
 
 
-def owners(request: Request, wanted: Collection[str]) -> dict[str, list[Claim]]:
+def owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     """For the real paths ``wanted``, the packages that list them."""
-    names = [name for name in folder_names(request, INFO)[0] if name.endswith(".list") and NAMES.match(name)]
+    names = [name for name in tree.folder_names(INFO)[0] if name.endswith(".list") and NAMES.match(name)]
     found: dict[str, list[str]] = {}
     folders: dict[str, str | None] = {}
     for name in names[:_LISTS] if wanted else ():
-        data = read_start(request, f"{INFO}/{name}", _LIST_LIMIT) or b""
+        data = tree.read_bytes(f"{INFO}/{name}", _LIST_LIMIT) or b""
         package = name[: -len(".list")].partition(":")[0]
         for path in _libraries(data):
             folder, file = posixpath.split(path)
             if folder not in folders:
-                folders[folder] = resolve(request, folder)
+                folders[folder] = tree.resolve(folder)
             real = f"{folders[folder]}/{file}"
             if real in wanted and package not in found.setdefault(real, []):
                 found[real].append(package)
-    versions = _versions(request, {package for packages in found.values() for package in packages})
+    versions = _versions(tree, {package for packages in found.values() for package in packages})
     return {path: [Claim("dpkg", name, versions.get(name, "")) for name in names] for path, names in found.items()}
 
 
@@ -52,8 +50,8 @@ def _libraries(data: bytes) -> list[str]:
     return [line for line in lines if line.startswith("/") and family_of(line.rpartition("/")[2])]
 
 
-def _versions(request: Request, packages: Collection[str]) -> dict[str, str]:
-    data = b"\n" + (read_start(request, STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if packages else b""
+def _versions(tree: Tree, packages: Collection[str]) -> dict[str, str]:
+    data = b"\n" + (tree.read_bytes(STATUS, _STATUS_LIMIT) or b"") + b"\n\n" if packages else b""
     found: dict[str, str] = {}
     for package in packages:
         start = data.find(b"\nPackage: " + package.encode() + b"\n")

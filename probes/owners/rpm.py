@@ -13,8 +13,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from ..kit.library_names import family_of
-from ..kit.links import resolve
-from ..kit.reading import Request, below, refused
+from ..kit.tree import Tree, refused
 from .claims import Claim
 from .dpkg import NAMES
 
@@ -222,28 +221,28 @@ _STEPS = 2_000_000
 """Instructions of SQLite's virtual machine that one question may take, so that no crafted file holds the probe up."""
 
 
-def owners(request: Request, wanted: Collection[str]) -> dict[str, list[Claim]]:
+def owners(tree: Tree, wanted: Collection[str]) -> dict[str, list[Claim]]:
     """For the real paths ``wanted``, the packages that list them."""
     found: dict[str, list[Claim]] = {}
     folders: dict[str, str | None] = {}
-    for package in _packages(request) if wanted else ():
+    for package in _packages(tree) if wanted else ():
         for path, size in package.files:
             folder, name = posixpath.split(path)
             if family_of(name) is None:
                 continue
             if folder not in folders:
-                folders[folder] = resolve(request, folder)
+                folders[folder] = tree.resolve(folder)
             real = f"{folders[folder]}/{name}"
             if real in wanted:
                 found.setdefault(real, []).append(Claim("rpm", package.name, package.version, size))
     return found
 
 
-def _packages(request: Request) -> Iterator[Package]:
+def _packages(tree: Tree) -> Iterator[Package]:
     for name, read_blobs in DATABASES.items():
-        path = resolve(request, name)
-        if path is not None and os.path.isfile(below(request, path)):
-            packages = (read(blob) for blob in read_blobs(below(request, path)))
+        path = tree.resolve(name)
+        if path is not None and tree.is_file(path):
+            packages = (read(blob) for blob in read_blobs(tree.place(path)))
             yield from (package for package in packages if package is not None)
             return
 

@@ -7,6 +7,7 @@ hashes of all. A file that differs is looked at: whether the loader, or Python, 
 from __future__ import annotations
 
 import ast
+import errno
 import os
 import re
 import stat
@@ -14,13 +15,11 @@ import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from ..elf.info import head_of
+from ..elf.info import elf_info
 from ..elf.library import ElfError, open_elf
 from ..elf.tables import SHT_SYMTAB
-from ..kit.head import read_start
-from ..kit.links import resolve
-from ..kit.paths import is_folder, link_target, printable
-from ..kit.reading import Request, below, refused
+from ..kit.paths import printable
+from ..kit.tree import Tree, refused
 from ..python.distributions import python_asked
 from .requirements import extra_of, requirement_name, that_matter
 from .wheels import Recorded, decisive, recorded_by
@@ -45,58 +44,58 @@ _ELF = b"\x7fELF"
 _BYTES = re.compile(r"([0-9]{1,18}) bytes$")
 
 
-def shipped(request: Request, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
+def shipped(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str], python: str | None) -> Fields:
     """The record ``Shipped`` of an environment; what is required is added to the distributions that it speaks of.
 
     ``roots`` are names of the distributions that hold frameworks; ``python`` is the version of the environment's.
     """
-    required = _closure(request, distributions, roots)
+    required = _closure(tree, distributions, roots)
     names = {item["name"] for item in required}
-    cuda = [item for item in _listed(distributions) if item["name"] not in names and _has_libraries(request, item)]
+    cuda = [item for item in _listed(distributions) if item["name"] not in names and _has_libraries(tree, item)]
     record: Fields = {"source": "wheel metadata", "packages": [], "unlisted": [], "files": 0, "damaged": []}
     complete = len(required) < PACKAGES
     kept: dict[str, bytes] = {}
     for item in [*required, *cuda]:
-        if not _is_comparable(request, item):
+        if not _is_comparable(tree, item):
             record["unlisted"].append(item["name"])
             continue
-        files, all_there = decisive(request, item["path"])
+        files, all_there = decisive(tree, item["path"])
         record["packages"].append(item["name"])
         record["files"] += len(files)
         complete = complete and all_there and len(record["damaged"]) < _DAMAGED
         for recorded in files:
             try:
-                damage = _compared(request, recorded, sized=item.get("installer") != "conda", python=python)
+                damage = _compared(tree, recorded, sized=item.get("installer") != "conda", python=python)
             except OSError:
                 complete = False
                 continue
-            if damage and not is_anothers(request, distributions, item, recorded, kept):
+            if damage and not is_anothers(tree, distributions, item, recorded, kept):
                 record["damaged"].append({**_whose(item), **damage})
                 if len(record["damaged"]) >= _DAMAGED:
                     break
     return {**record, "complete": complete}
 
 
-def gone(request: Request, dist_info: str, package: str) -> list[str]:
+def gone(tree: Tree, dist_info: str, package: str) -> list[str]:
     """Of the files that decide, those of one import package that are not there, by their paths from its site folder."""
     site = dist_info.rpartition("/")[0]
     start = f"{site}/{package}/"
-    files = (each for each in decisive(request, dist_info)[0] if each.path.startswith(start))
+    files = (each for each in decisive(tree, dist_info)[0] if each.path.startswith(start))
     wanted = (each for each in files if _is_library(each.path) or each.path == f"{start}__init__.py")
-    return [each.path[len(site) + 1 :] for each in wanted if _is_gone(request, each.path)]
+    return [each.path[len(site) + 1 :] for each in wanted if _is_gone(tree, each.path)]
 
 
-def _is_gone(request: Request, path: str) -> bool:
+def _is_gone(tree: Tree, path: str) -> bool:
     try:
-        return _state(request, path) is None
+        return _state(tree, path) is None
     except OSError:
         return False  # it may be there
 
 
-def differing(request: Request, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
+def differing(tree: Tree, item: Fields, path: str, python: str | None, said: Fields) -> Fields:
     """A ``DamagedFile`` of a distribution: what is ``said`` of it, and why the file there cannot be used, if so."""
-    problem = None if said["kind"] == "missing" else _unusable(request, path, python)
-    more: Fields = {"problem": problem} if problem else _stripped(request, path, said)
+    problem = None if said["kind"] == "missing" else _unusable(tree, path, python)
+    more: Fields = {"problem": problem} if problem else _stripped(tree, path, said)
     return {**_whose(item), "path": printable(path), **said, **more}
 
 
@@ -120,16 +119,16 @@ def _listed(distributions: Iterable[Fields]) -> list[Fields]:
     return [item for item in distributions if item["channel"] == "pip" and item["path"].endswith(".dist-info")]
 
 
-def _has_libraries(request: Request, item: Fields) -> bool:
-    return bool(recorded_by(request, item["path"]).libraries)
+def _has_libraries(tree: Tree, item: Fields) -> bool:
+    return bool(recorded_by(tree, item["path"]).libraries)
 
 
-def _is_comparable(request: Request, item: Fields) -> bool:
+def _is_comparable(tree: Tree, item: Fields) -> bool:
     whole = item["channel"] == "pip" and not item.get("editable") and item["path"].endswith(".dist-info")
-    return whole and recorded_by(request, item["path"]).there
+    return whole and recorded_by(tree, item["path"]).there
 
 
-def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
+def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str]) -> list[Fields]:
     """The installed distributions of frameworks, and what their metadata asks for; in that order.
 
     Markers are not judged here: what is installed and named is looked at.
@@ -146,7 +145,7 @@ def _closure(request: Request, distributions: Sequence[Fields], roots: frozenset
             if len(found) >= PACKAGES:
                 return found
             if "requires" not in item and item["channel"] == "pip" and item["path"].endswith(".dist-info"):
-                item.update(_asked(request, item["path"]))
+                item.update(_asked(tree, item["path"]))
             for line in _followed(item.get("requires") or ()):
                 asked = requirement_name(line)
                 if asked in by_name and asked not in met:
@@ -161,10 +160,10 @@ def _followed(lines: Sequence[str]) -> list[str]:
     return [*always, *(line for line in that_matter(lines) if extra_of(line) is not None)]
 
 
-def _asked(request: Request, dist_info: str) -> Fields:
+def _asked(tree: Tree, dist_info: str) -> Fields:
     """What METADATA asks for: other distributions, and a Python."""
     for limit in (_HEADS, _HEAD_LIMIT):
-        head = read_start(request, f"{dist_info}/METADATA", limit) or b""
+        head = tree.read_bytes(f"{dist_info}/METADATA", limit) or b""
         end = _END_OF_HEAD.search(head)
         if end or len(head) < limit:
             break
@@ -173,33 +172,33 @@ def _asked(request: Request, dist_info: str) -> Fields:
     return {"requires": requires, **python_asked(head)}
 
 
-def _compared(request: Request, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
+def _compared(tree: Tree, recorded: Recorded, *, sized: bool, python: str | None) -> Fields | None:
     """How a file differs in presence and size, or cannot be loaded; ``sized``: its size says something.
 
     Raises OSError where it cannot be told whether it is there.
     """
-    found = _state(request, recorded.path)
+    found = _state(tree, recorded.path)
     if found is None:
-        return _missing(request, recorded)
+        return _missing(tree, recorded)
     if not stat.S_ISREG(found.st_mode):
         return {**_differs(recorded, "size"), "problem": "it is no regular file"}
-    denied = _denied(request, recorded.path, stat.S_IMODE(found.st_mode))
+    denied = _denied(tree, recorded.path, stat.S_IMODE(found.st_mode))
     if denied:
         return {**_differs(recorded, "content"), "found": f"mode {found.st_mode & 0o777:04o}", "problem": denied}
     other = sized and recorded.size is not None and recorded.size != found.st_size
-    if not other and (not _is_library(recorded.path) or _begins_well(request, recorded.path)):
+    if not other and (not _is_library(recorded.path) or _begins_well(tree, recorded.path)):
         return None
-    problem = _unusable(request, recorded.path, python)
+    problem = _unusable(tree, recorded.path, python)
     if not other and not problem:
         return None
     said = {**_differs(recorded, "size" if other else "content"), "found": f"{found.st_size} bytes"}
-    return {**said, **({"problem": problem} if problem else _stripped(request, recorded.path, said))}
+    return {**said, **({"problem": problem} if problem else _stripped(tree, recorded.path, said))}
 
 
-def _missing(request: Request, recorded: Recorded) -> Fields | None:
+def _missing(tree: Tree, recorded: Recorded) -> Fields | None:
     """With the link that leads nowhere in its place, or in that of a folder above it."""
     link = recorded.path
-    while link and (link_target(request, link) is None or is_folder(request, link)):
+    while link and (tree.link_target(link) is None or tree.is_folder(link)):
         link = link.rpartition("/")[0]
     if link:
         return {**_differs(recorded, "missing"), "dead_link": printable(link)}
@@ -207,12 +206,13 @@ def _missing(request: Request, recorded: Recorded) -> Fields | None:
     return None if recorded.size == 0 and recorded.path.endswith("/__init__.py") else _differs(recorded, "missing")
 
 
-def _denied(request: Request, path: str, mode: int) -> str | None:
-    """Why the permissions of a file that is there keep others than root from using it."""
-    if not mode & 0o444 or (request.get("root", "/") == "/" and not os.access(path, os.R_OK)):
-        return "its mode does not allow reading"
+def _denied(tree: Tree, path: str, mode: int) -> str | None:
+    """Why a program that is there cannot be started; a file that cannot be read is unknown, and not damaged."""
+    if tree.at_real_root and not os.access(path, os.R_OK):
+        refused(path, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+        return None
     runs = mode & 0o111 or not path.rpartition("/")[0].endswith("/bin")
-    return None if runs or read_start(request, path, 4) != _ELF else "its mode does not allow running"
+    return None if runs or tree.read_bytes(path, 4) != _ELF else "its mode does not allow running"
 
 
 def _differs(recorded: Recorded, kind: str) -> Fields:
@@ -221,7 +221,7 @@ def _differs(recorded: Recorded, kind: str) -> Fields:
 
 
 def is_anothers(
-    request: Request,
+    tree: Tree,
     distributions: Sequence[Fields],
     item: Fields,
     recorded: Recorded,
@@ -232,7 +232,7 @@ def is_anothers(
     was installed over this one. ``kept`` are the lists read for earlier files.
     """
     try:
-        found = _state(request, recorded.path)
+        found = _state(tree, recorded.path)
     except OSError:
         found = None
     for other in _listed(distributions) if found is not None else ():
@@ -240,7 +240,7 @@ def is_anothers(
         if other is item or not recorded.path.startswith(f"{site}/"):
             continue
         if other["path"] not in kept:
-            kept[other["path"]] = b"\n" + (read_start(request, f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
+            kept[other["path"]] = b"\n" + (tree.read_bytes(f"{other['path']}/RECORD", _KEPT_LIMIT) or b"")
         line = _line(kept[other["path"]], recorded.path[len(site) + 1 :])
         if line and found is not None and _is_claimed(line, found.st_size, digest):
             return True
@@ -265,13 +265,12 @@ def _is_claimed(line: bytes, size: int, digest: str | None) -> bool:
     return length in (b"", b"%d" % size) and (not comparable_hash or hashed == (digest or "").encode())
 
 
-def _state(request: Request, path: str) -> os.stat_result | None:
+def _state(tree: Tree, path: str) -> os.stat_result | None:
     """The state of what is at a path, links followed inside the root; None where nothing is. Raises OSError where that
     cannot be told.
     """
-    inside = path if request.get("root", "/") == "/" else resolve(request, path)
     try:
-        return os.stat(below(request, inside)) if inside is not None else None
+        return os.stat(tree.place(path))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
     except OSError as error:
@@ -283,37 +282,35 @@ def _is_library(path: str) -> bool:
     return ".so" in path.rpartition("/")[2]
 
 
-def _begins_well(request: Request, path: str) -> bool:
+def _begins_well(tree: Tree, path: str) -> bool:
     """Whether the first bytes are an ELF file's; the rest is read where it is loaded."""
-    start = read_start(request, path, 24)
+    start = tree.read_bytes(path, 24)
     return start is None or (len(start) == 24 and start[:4] == _ELF and start[4:7] in (b"\2\1\1", b"\1\1\1", b"\2\2\1"))
 
 
-def _unusable(request: Request, path: str, python: str | None) -> str | None:
+def _unusable(tree: Tree, path: str, python: str | None) -> str | None:
     """Why a library cannot be loaded, or a module cannot be imported, by the file itself."""
     if path.endswith(".py"):
-        return _no_python(read_start(request, path, _SOURCE_LIMIT), python)
+        return _no_python(tree.read_bytes(path, _SOURCE_LIMIT), python)
     if not _is_library(path):
-        start = read_start(request, path, 64)
+        start = tree.read_bytes(path, 64)
         return "it is empty" if start is not None and not start else None
-    inside = path if request.get("root", "/") == "/" else resolve(request, path)
     try:
-        head = head_of(below(request, inside)) if inside else None
+        head = elf_info(tree.place(path))
     except OSError:
         return None
     return head.refused if head else None
 
 
-def _stripped(request: Request, path: str, said: Fields) -> Fields:
+def _stripped(tree: Tree, path: str, said: Fields) -> Fields:
     """Whether a library of another length that can be loaded is what ``strip`` leaves: shorter, without symbols."""
     lengths = [
         int(found[1]) for text in (said.get("recorded"), said.get("found")) if (found := _BYTES.match(text or ""))
     ]
     if said["kind"] != "size" or not _is_library(path) or len(lengths) < 2 or lengths[1] >= lengths[0]:
         return {}
-    inside = path if request.get("root", "/") == "/" else resolve(request, path)
     try:
-        with open_elf(below(request, inside or path)) as elf:
+        with open_elf(tree.place(path)) as elf:
             sections = elf.section_list
     except ElfError:
         return {}

@@ -9,11 +9,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ..kit.head import read_start
 from ..kit.library_names import row_of
-from ..kit.links import expand, folder_names, is_file, resolve
-from ..kit.reading import Request, below, read_text, refused
 from ..kit.record import Found
+from ..kit.tree import Tree, refused
 from .claims import Claim
 
 _HEADERS = ("include/cuda_runtime_api.h", "targets/*/include/cuda_runtime_api.h", "include/cuda.h")
@@ -33,10 +31,10 @@ _DEBIAN = "/usr/lib/nvidia-cuda-toolkit"
 """Debian spreads its package over /usr; this folder holds the compiler."""
 
 
-def version(request: Request, folder: str) -> Found | None:
+def version(tree: Tree, folder: str) -> Found | None:
     """Version of the toolkit in ``folder`` (a real path) and the file that tells it; None when no file does."""
-    steps: tuple[Callable[[Request, str], Found | None], ...] = (_json, _text, _header, _compiler, _runtime)
-    return next((found for step in steps if (found := step(request, folder))), None)
+    steps: tuple[Callable[[Tree, str], Found | None], ...] = (_json, _text, _header, _compiler, _runtime)
+    return next((found for step in steps if (found := step(tree, folder))), None)
 
 
 def header_places(folder: str) -> list[str]:
@@ -44,37 +42,37 @@ def header_places(folder: str) -> list[str]:
     return [f"{'/usr' if folder == _DEBIAN else folder}/{header}" for header in _HEADERS]
 
 
-def _json(request: Request, folder: str) -> Found | None:
+def _json(tree: Tree, folder: str) -> Found | None:
     path = f"{folder}/version.json"
     try:
-        told = json.loads(read_text(request, resolve(request, path) or path) or "")["cuda"]["version"]
+        told = json.loads(tree.read_text(path) or "")["cuda"]["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return Found(told, f"file {path}") if isinstance(told, str) and re.fullmatch(r"\d+(?:\.\d+)+", told) else None
 
 
-def _text(request: Request, folder: str) -> Found | None:
+def _text(tree: Tree, folder: str) -> Found | None:
     path = f"{folder}/version.txt"
-    match = re.search(r"CUDA Version (\d+(?:\.\d+)+)", read_text(request, resolve(request, path) or path, 4096) or "")
+    match = re.search(r"CUDA Version (\d+(?:\.\d+)+)", tree.read_text(path, 4096) or "")
     return Found(match.group(1), f"file {path}") if match else None
 
 
-def _header(request: Request, folder: str) -> Found | None:
-    for path in (path for pattern in header_places(folder) for path in expand(request, pattern)):
-        match = _HEADER_VERSION.search(read_text(request, resolve(request, path) or path, _HEADER_LIMIT) or "")
+def _header(tree: Tree, folder: str) -> Found | None:
+    for path in (path for pattern in header_places(folder) for path in tree.expand(pattern)):
+        match = _HEADER_VERSION.search(tree.read_text(path, _HEADER_LIMIT) or "")
         if match:
             major, rest = divmod(int(match.group(1)), 1000)
             return Found(f"{major}.{rest // 10}", f"file {path}")
     return None
 
 
-def _compiler(request: Request, folder: str) -> Found | None:
+def _compiler(tree: Tree, folder: str) -> Found | None:
     """The version that nvcc would print, which stands in its file beside the rest of its banner."""
     path = f"{folder}/bin/nvcc"
-    if not is_file(request, path):
+    if not tree.is_file(path):
         return None
     try:
-        with open(below(request, resolve(request, path) or path), "rb") as file:
+        with open(tree.place(path), "rb") as file:
             if not 0 < os.fstat(file.fileno()).st_size <= _PROGRAM_LIMIT:
                 return None
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as program:
@@ -86,10 +84,10 @@ def _compiler(request: Request, folder: str) -> Found | None:
     return Found(match.group(1).decode(), f"file {path}") if match else None
 
 
-def _runtime(request: Request, folder: str) -> Found | None:
-    places = [place for name in _LIBRARY_FOLDERS for place in expand(request, f"{folder}/{name}")]
+def _runtime(tree: Tree, folder: str) -> Found | None:
+    places = [place for name in _LIBRARY_FOLDERS for place in tree.expand(f"{folder}/{name}")]
     for place in places:
-        for name in folder_names(request, place)[0]:
+        for name in tree.folder_names(place)[0]:
             match = _RUNTIME.fullmatch(name)
             if match:
                 return Found(match.group(1), f"file {place}/{name}")
@@ -115,16 +113,16 @@ class Toolkit(NamedTuple):
         return self.parts.get(row.part or f"lib{row.name.lower()}") if row else None
 
 
-def toolkit(request: Request, top: str) -> Toolkit:
+def toolkit(tree: Tree, top: str) -> Toolkit:
     """The toolkit in the folder ``top`` (a real path)."""
-    told = version(request, top)
+    told = version(tree, top)
     claim = Claim("toolkit", "CUDA toolkit", told.value if told else "")
-    return Toolkit(claim, _parts(request, top), told.source if told else f"file {top}")
+    return Toolkit(claim, _parts(tree, top), told.source if told else f"file {top}")
 
 
-def _parts(request: Request, top: str) -> dict[str, str]:
+def _parts(tree: Tree, top: str) -> dict[str, str]:
     try:
-        told = json.loads(read_start(request, f"{top}/version.json", _JSON_LIMIT) or b"")
+        told = json.loads(tree.read_bytes(f"{top}/version.json", _JSON_LIMIT) or b"")
     except (ValueError, RecursionError):
         return {}
     parts = told.items() if isinstance(told, dict) else ()

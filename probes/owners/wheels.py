@@ -12,9 +12,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..kit.head import read_start
 from ..kit.library_names import MAYBE, family_of
-from ..kit.reading import Request, below, refused
+from ..kit.tree import Tree, refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,16 +58,16 @@ class Manifest(NamedTuple):
     there: bool
 
 
-def recorded_by(request: Request, dist_info: str) -> Manifest:
+def recorded_by(tree: Tree, dist_info: str) -> Manifest:
     """What the RECORD in the folder ``dist_info`` says; read once for each state of the file."""
     path = f"{dist_info}/RECORD"
-    key = _state(request, path)
+    key = _state(tree, path)
     if key is None:
         return Manifest((), there=False)
     if key not in _READ:
         if len(_READ) >= _KEPT:
             _READ.clear()
-        data = read_start(request, path, RECORD_LIMIT)
+        data = tree.read_bytes(path, RECORD_LIMIT)
         site = posixpath.dirname(dist_info)
         _READ[key] = Manifest(tuple(_libraries(data or b"", site)), there=data is not None)
     return _READ[key]
@@ -79,24 +78,24 @@ def is_native(path: str) -> bool:
     return _NATIVE.search(path) is not None
 
 
-def decisive(request: Request, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
+def decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
     """The files that tell cheaply whether a package is whole, and whether these are all of them.
 
     Its libraries and programs, the modules in its uppermost folders, and the packages right below. What tests alone
     take is left out, and what lies outside of the folder for packages (scripts, whose first line installers write).
     """
-    key = _state(request, f"{dist_info}/RECORD")
+    key = _state(tree, f"{dist_info}/RECORD")
     if key is None:
         return (), True
     if key not in _DECIDING:
         if len(_DECIDING) >= _KEPT:
             _DECIDING.clear()
-        _DECIDING[key] = _decisive(request, dist_info)
+        _DECIDING[key] = _decisive(tree, dist_info)
     return _DECIDING[key]
 
 
-def _decisive(request: Request, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
-    data = read_start(request, f"{dist_info}/RECORD", RECORD_LIMIT) or b""
+def _decisive(tree: Tree, dist_info: str) -> tuple[tuple[Recorded, ...], bool]:
+    data = tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
     site = posixpath.dirname(dist_info)
     found: dict[str, Recorded] = {}
     if len(data) > _LINES and data.count(b"\n") > _LINES:
@@ -111,9 +110,9 @@ def _decisive(request: Request, dist_info: str) -> tuple[tuple[Recorded, ...], b
     return tuple(found.values()), True
 
 
-def all_files(request: Request, dist_info: str) -> Iterator[Recorded]:
+def all_files(tree: Tree, dist_info: str) -> Iterator[Recorded]:
     """Every file of the package that has a hash and an import, a program or a library could take or read."""
-    data = read_start(request, f"{dist_info}/RECORD", RECORD_LIMIT) or b""
+    data = tree.read_bytes(f"{dist_info}/RECORD", RECORD_LIMIT) or b""
     site = posixpath.dirname(dist_info)
     own = posixpath.basename(dist_info)
     for line in data.decode("utf-8", "surrogateescape").split("\n"):
@@ -162,8 +161,8 @@ def _lines(data: bytes) -> Iterator[bytes]:
             yield data[start : len(data) if end < 0 else end]
 
 
-def _state(request: Request, path: str) -> tuple[str, int, int] | None:
-    place = below(request, path)
+def _state(tree: Tree, path: str) -> tuple[str, int, int] | None:
+    place = tree.place(path)
     try:
         found = os.stat(place)
     except (OSError, ValueError) as error:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..kit.paths import absolute, home, is_file, is_folder, is_program, is_there, parent, real
-from ..kit.reading import Request, list_names, read_text
+from ..kit.paths import parent
+from ..kit.tree import Tree
 from .interpreter import Place, locate
 
 _NAMES = ("python3", "python")
@@ -21,62 +21,62 @@ class Candidate(NamedTuple):
     place: Place
     own: bool = False
 
-    def key(self, request: Request) -> str:
+    def key(self, tree: Tree) -> str:
         """The real prefix, or what was asked for when there is no prefix."""
-        return real(request, self.place.prefix) if self.place.prefix else self.asked
+        return tree.real_path(self.place.prefix) if self.place.prefix else self.asked
 
 
-def asked_for(request: Request) -> Iterator[Candidate]:
+def asked_for(tree: Tree) -> Iterator[Candidate]:
     """The environments named by ``--python``, in order."""
-    for text in request.get("python") or ():
-        path = absolute(request, text)
-        if "/" not in text and not text.startswith("~") and not is_there(request, path):
-            yield _by_name(request, text)
+    for text in tree.python:
+        path = tree.absolute(text)
+        if "/" not in text and not text.startswith("~") and not tree.lexists(path):
+            yield _by_name(tree, text)
         else:
-            yield Candidate("--python", path, locate(request, path))
+            yield Candidate("--python", path, locate(tree, path))
 
 
-def found(request: Request) -> Iterator[Candidate]:
+def found(tree: Tree) -> Iterator[Candidate]:
     """The environments that this machine's variables and folders suggest; envcheck's own is the last."""
-    variables = request["variables"]
+    variables = tree.variables
     conda = variables.get("CONDA_PREFIX")
     conda_is_base = variables.get("CONDA_DEFAULT_ENV") in {"base", "root"}
     if variables.get("VIRTUAL_ENV"):
-        yield _at(request, "VIRTUAL_ENV", variables["VIRTUAL_ENV"])
+        yield _at(tree, "VIRTUAL_ENV", variables["VIRTUAL_ENV"])
     if conda and not conda_is_base:
-        yield _at(request, "CONDA_PREFIX", conda)
-    local = _at(request, "./.venv", ".venv")
+        yield _at(tree, "CONDA_PREFIX", conda)
+    local = _at(tree, "./.venv", ".venv")
     if local.place.prefix or local.place.executable:
         yield local
     if conda and conda_is_base:  # active by default in every shell, so it says less than the folder does
-        yield _at(request, "CONDA_PREFIX", conda)
-    yield from _on_path(request)
-    if request.get("own_prefix"):
-        yield _at(request, "envcheck", request["own_prefix"])
+        yield _at(tree, "CONDA_PREFIX", conda)
+    yield from _on_path(tree)
+    if tree.request.get("own_prefix"):
+        yield _at(tree, "envcheck", tree.request["own_prefix"])
 
 
-def _at(request: Request, why: str, text: str) -> Candidate:
-    path = absolute(request, text)
-    place = locate(request, path)
-    return Candidate(why, path, place, own=_is_own(request, place))
+def _at(tree: Tree, why: str, text: str) -> Candidate:
+    path = tree.absolute(text)
+    place = locate(tree, path)
+    return Candidate(why, path, place, own=_is_own(tree, place))
 
 
-def _by_name(request: Request, name: str) -> Candidate:
+def _by_name(tree: Tree, name: str) -> Candidate:
     """A program name such as ``python3.11``, looked up as a shell would."""
     place = Place(problem="it is neither in the current folder nor on PATH")
-    for path in _programs(request, (name,)):
-        place = locate(request, path)
+    for path in _programs(tree, (name,)):
+        place = locate(tree, path)
         if not place.system:
             break
-    return Candidate("--python", name, place, own=_is_own(request, place))
+    return Candidate("--python", name, place, own=_is_own(tree, place))
 
 
-def _on_path(request: Request) -> Iterator[Candidate]:
+def _on_path(tree: Tree) -> Iterator[Candidate]:
     """PATH's first interpreter; when that is envcheck's own, then the first other one too."""
     own_seen = False
-    for path in _programs(request, _NAMES):
-        place = locate(request, path)
-        own = _is_own(request, place)
+    for path in _programs(tree, _NAMES):
+        place = locate(tree, path)
+        own = _is_own(tree, place)
         if place.system or (own and own_seen):
             continue
         yield Candidate("PATH", path, place, own=own)
@@ -85,17 +85,17 @@ def _on_path(request: Request) -> Iterator[Candidate]:
             return
 
 
-def _programs(request: Request, names: tuple[str, ...]) -> Iterator[str]:
-    for folder in str(request["variables"].get("PATH", "")).split(":"):
+def _programs(tree: Tree, names: tuple[str, ...]) -> Iterator[str]:
+    for folder in str(tree.variables.get("PATH", "")).split(":"):
         for name in names:
-            path = absolute(request, f"{folder or '.'}/{name}")
-            if is_program(request, path):
+            path = tree.absolute(f"{folder or '.'}/{name}")
+            if tree.is_program(path):
                 yield path
 
 
-def _is_own(request: Request, place: Place) -> bool:
-    own = request.get("own_prefix")
-    return own is not None and place.prefix is not None and real(request, place.prefix) == real(request, own)
+def _is_own(tree: Tree, place: Place) -> bool:
+    own = tree.request.get("own_prefix")
+    return own is not None and place.prefix is not None and tree.real_path(place.prefix) == tree.real_path(own)
 
 
 # Where else environments lie, for ``--all-envs``: known places, each listed once and not searched in depth.
@@ -123,93 +123,93 @@ _FOLDERS = 300
 _NUMBERED = re.compile(r"python3\.\d{1,2}t?")
 
 
-def everywhere(request: Request) -> Iterator[Candidate]:
+def everywhere(tree: Tree) -> Iterator[Candidate]:
     """Every environment in the known places, as far as its files show that it is one."""
     seen: set[str] = set()
-    for folder in _folders(request):
-        if folder not in seen and _is_environment(request, folder):
+    for folder in _folders(tree):
+        if folder not in seen and _is_environment(tree, folder):
             seen.add(folder)
-            yield Candidate(WHY, folder, locate(request, folder))
-    for path in _named_programs(request):
-        place = locate(request, path)
+            yield Candidate(WHY, folder, locate(tree, folder))
+    for path in _named_programs(tree):
+        place = locate(tree, path)
         if place.prefix is not None:  # a shim of pyenv that selects nothing is no environment
             yield Candidate(WHY, path, place)
 
 
-def _folders(request: Request) -> Iterator[str]:
-    variables = request["variables"]
-    yield from _of_project(request, request["cwd"])
-    for child in _inside(request, request["cwd"]):
+def _folders(tree: Tree) -> Iterator[str]:
+    variables = tree.variables
+    yield from _of_project(tree, tree.cwd)
+    for child in _inside(tree, tree.cwd):
         yield child
-        yield from _of_project(request, child)
-    yield from _of_conda(request)
-    user = home(request)
+        yield from _of_project(tree, child)
+    yield from _of_conda(tree)
+    user = tree.home()
     holders = [f"{user}/{name}" for name in _IN_HOME] if user else []
     holders += [
-        absolute(request, variables[name]) for name in ("WORKON_HOME", "UV_PYTHON_INSTALL_DIR") if variables.get(name)
+        tree.absolute(variables[name]) for name in ("WORKON_HOME", "UV_PYTHON_INSTALL_DIR") if variables.get(name)
     ]
     for holder in holders:
-        yield from _inside(request, holder)
-    yield from _of_pyenv(request, absolute(request, variables.get("PYENV_ROOT") or f"{user}/.pyenv"))
+        yield from _inside(tree, holder)
+    yield from _of_pyenv(tree, tree.absolute(variables.get("PYENV_ROOT") or f"{user}/.pyenv"))
     for project in (user, *_PROJECTS):
-        yield from _of_project(request, project) if project else ()
+        yield from _of_project(tree, project) if project else ()
     yield "/venv"
-    for folder in _inside(request, "/opt"):
+    for folder in _inside(tree, "/opt"):
         yield folder
-        yield from _inside(request, folder)
+        yield from _inside(tree, folder)
 
 
-def _of_project(request: Request, folder: str) -> Iterator[str]:
-    names = set(list_names(request, folder) or ())
+def _of_project(tree: Tree, folder: str) -> Iterator[str]:
+    names = set(tree.list_names(folder) or ())
     yield from (f"{folder}/{name}" for name in _PROGRAM_NAMES if name in names)
     if ".pixi" in names:
-        yield from _inside(request, f"{folder}/.pixi/envs")
+        yield from _inside(tree, f"{folder}/.pixi/envs")
 
 
-def _of_conda(request: Request) -> Iterator[str]:
-    variables = request["variables"]
-    user = home(request)
+def _of_conda(tree: Tree) -> Iterator[str]:
+    variables = tree.variables
+    user = tree.home()
     installations = [f"{user}/{name}" for name in _CONDA_IN_HOME] if user else []
     installations += _CONDA
     if variables.get("MAMBA_ROOT_PREFIX"):
-        installations.append(absolute(request, variables["MAMBA_ROOT_PREFIX"]))
+        installations.append(tree.absolute(variables["MAMBA_ROOT_PREFIX"]))
     if variables.get("CONDA_EXE"):
-        installations.append(parent(parent(absolute(request, variables["CONDA_EXE"]))))
+        installations.append(parent(parent(tree.absolute(variables["CONDA_EXE"]))))
     for installation in dict.fromkeys(installations):
         yield installation
-        yield from _inside(request, f"{installation}/envs")
+        yield from _inside(tree, f"{installation}/envs")
     for name in ("CONDA_ENVS_PATH", "CONDA_ENVS_DIRS"):
         for folder in str(variables.get(name, "")).replace(",", ":").split(":"):
-            yield from _inside(request, absolute(request, folder)) if folder else ()
-    listed = read_text(request, f"{user}/.conda/environments.txt", 1 << 20) or ""
+            yield from _inside(tree, tree.absolute(folder)) if folder else ()
+    listed = tree.read_text(f"{user}/.conda/environments.txt", 1 << 20) or ""
     yield from (line for line in listed.splitlines()[:_FOLDERS] if line.startswith("/"))
 
 
-def _of_pyenv(request: Request, root: str) -> Iterator[str]:
-    for version in _inside(request, f"{root}/versions"):
+def _of_pyenv(tree: Tree, root: str) -> Iterator[str]:
+    for version in _inside(tree, f"{root}/versions"):
         yield version
-        yield from _inside(request, f"{version}/envs")
+        yield from _inside(tree, f"{version}/envs")
 
 
-def _inside(request: Request, folder: str) -> Iterator[str]:
+def _inside(tree: Tree, folder: str) -> Iterator[str]:
     """The folders in ``folder``; hidden ones are left out."""
-    for name in (list_names(request, folder) or [])[:_FOLDERS]:
+    for name in (tree.list_names(folder) or [])[:_FOLDERS]:
         path = f"{folder.rstrip('/')}/{name}"
-        if not name.startswith(".") and is_folder(request, path):
+        if not name.startswith(".") and tree.is_folder(path):
             yield path
 
 
-def _is_environment(request: Request, folder: str) -> bool:
-    if is_file(request, f"{folder}/pyvenv.cfg") or is_folder(request, f"{folder}/conda-meta"):
+def _is_environment(tree: Tree, folder: str) -> bool:
+    if tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta"):
         return True
     names = ("python3", "python")
-    return folder not in {"/usr", "/"} and any(is_program(request, f"{folder}/bin/{name}") for name in names)
+    return folder not in {"/usr", "/"} and any(tree.is_program(f"{folder}/bin/{name}") for name in names)
 
 
-def _named_programs(request: Request) -> Iterator[str]:
+def _named_programs(tree: Tree) -> Iterator[str]:
     """Every interpreter on PATH, and the system's own."""
-    folders = str(request["variables"].get("PATH", "")).split(":")
-    for folder in dict.fromkeys([*(absolute(request, entry or ".") for entry in folders), "/usr/bin"]):
-        names = list_names(request, folder) or []
+    folders = str(tree.variables.get("PATH", "")).split(":")
+    for folder in dict.fromkeys([*(tree.absolute(entry or ".") for entry in folders), "/usr/bin"]):
+        names = tree.list_names(folder) or []
         found = [name for name in names if name in ("python3", "python") or _NUMBERED.fullmatch(name)]
-        yield from (f"{folder}/{name}" for name in found if is_program(request, f"{folder}/{name}"))
+        yield from (f"{folder}/{name}" for name in found if tree.is_program(f"{folder}/{name}"))

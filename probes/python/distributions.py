@@ -11,10 +11,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..kit.head import read_start
-from ..kit.links import resolve
-from ..kit.paths import is_file, is_folder, printable
-from ..kit.reading import REFUSED, Request, below, list_names, read_text, refused
+from ..kit.paths import printable
+from ..kit.tree import CIRCLE, REFUSED, Tree, refused
 
 LIMIT = 20_000
 REQUIREMENTS = 1000
@@ -58,12 +56,12 @@ def normalised(name: str) -> str:
     return _SEPARATORS.sub("-", name).lower()
 
 
-def installed_in(request: Request, folders: Iterable[str], detailed: frozenset[str]) -> Installed:
+def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -> Installed:
     """The distributions of ``folders``; for names in ``detailed`` with what they require."""
     found = Installed()
     linked: set[str] = set()
     for folder in folders:
-        names = _names(request, folder)
+        names = tree.list_names(folder)
         if names is None:
             found.complete = False
             continue
@@ -72,47 +70,35 @@ def installed_in(request: Request, folders: Iterable[str], detailed: frozenset[s
             if len(found.items) >= LIMIT:
                 found.complete = False
                 return found
-            record = _distribution(request, f"{folder}/{name}", detailed, linked, found)
+            record = _distribution(tree, f"{folder}/{name}", detailed, linked, found)
             if record is not None:
                 found.items.append(record)
     return found
 
 
-def _names(request: Request, folder: str) -> list[str] | None:
-    """The sorted names in a folder, links to it followed inside the root; None when it cannot be listed."""
-    inside = folder if request.get("root", "/") == "/" else resolve(request, folder)
-    try:
-        return sorted(os.listdir(below(request, inside))) if inside is not None else None
-    except (OSError, ValueError) as error:
-        refused(folder, error)
-        return None
-
-
-def _distribution(
-    request: Request, path: str, detailed: frozenset[str], linked: set[str], found: Installed
-) -> Fields | None:
+def _distribution(tree: Tree, path: str, detailed: frozenset[str], linked: set[str], found: Installed) -> Fields | None:
     folder, _, name = path.rpartition("/")
     if name[0] in "~-" and len(name) > 1:  # what pip moves out of the way, until an installation has succeeded
-        start = read_start(request, f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
+        start = tree.read_bytes(f"{path}/METADATA", _HEAD) if name.endswith(".dist-info") else None
         found.damage(path, LEFT, _said(start) if start else None)
     elif name.endswith(".dist-info"):
-        return _dist_info(request, path, name[: -len(".dist-info")], detailed, found)
+        return _dist_info(tree, path, name[: -len(".dist-info")], detailed, found)
     elif name.endswith(".egg-info"):
-        return _egg(request, path, name[: -len(".egg-info")], detailed, linked)
+        return _egg(tree, path, name[: -len(".egg-info")], detailed, linked)
     elif name == "EGG-INFO":
-        return _egg(request, path, folder.rpartition("/")[2].removesuffix(".egg"), detailed, linked)
+        return _egg(tree, path, folder.rpartition("/")[2].removesuffix(".egg"), detailed, linked)
     return None
 
 
-def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
-    names = _names(request, path)
-    if names is None and path in REFUSED:
+def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found: Installed) -> Fields | None:
+    names = tree.list_names(path)
+    if names is None and REFUSED.get(path, CIRCLE) != CIRCLE:
         found.complete = False
         return None
     if names is None:
-        found.damage(path, "it cannot be read" if os.path.lexists(below(request, path)) else "it is gone")
+        found.damage(path, "it cannot be read" if tree.lexists(path) else "it is gone")
         return None
-    start = _head(request, f"{path}/METADATA") if "METADATA" in names else None
+    start = _head(tree, f"{path}/METADATA") if "METADATA" in names else None
     if start is None and f"{path}/METADATA" in REFUSED:
         found.complete = False
         return None
@@ -127,13 +113,13 @@ def _dist_info(request: Request, path: str, stem: str, detailed: frozenset[str],
     if record is None:
         return None
     record |= {"path": path, "channel": "pip", "record": "RECORD" in names, "source": "wheel metadata"}
-    installer = read_start(request, f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
+    installer = tree.read_bytes(f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
     if installer and installer.strip():
         record["installer"] = printable(installer.decode("utf-8", "replace").strip(), 40)
-    if "direct_url.json" in names and _is_editable(read_text(request, f"{path}/direct_url.json", 65536)):
+    if "direct_url.json" in names and _is_editable(tree.read_text(f"{path}/direct_url.json", 65536)):
         record["editable"] = True
     if record["name"] in detailed:
-        text = read_text(request, f"{path}/METADATA")
+        text = tree.read_text(f"{path}/METADATA")
         record["requires"] = _requirements(text)
         record |= python_asked((text or "")[:_LONG_HEAD].encode())
     return record
@@ -169,11 +155,11 @@ def _line(start: bytes, pattern: re.Pattern[bytes]) -> str | None:
     return match[1].decode("utf-8", "replace").strip()
 
 
-def _head(request: Request, path: str) -> bytes | None:
-    start = read_start(request, path, _HEAD)
+def _head(tree: Tree, path: str) -> bytes | None:
+    start = tree.read_bytes(path, _HEAD)
     if start is None or len(start) < _HEAD or _said(start) or _END_OF_HEAD.search(start):
         return start
-    return read_start(request, path, _LONG_HEAD)
+    return tree.read_bytes(path, _LONG_HEAD)
 
 
 def _problem(start: bytes) -> str | None:
@@ -186,10 +172,10 @@ def _problem(start: bytes) -> str | None:
     return None
 
 
-def _egg(request: Request, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Fields | None:
-    single = is_file(request, path)
+def _egg(tree: Tree, path: str, stem: str, detailed: frozenset[str], linked: set[str]) -> Fields | None:
+    single = tree.is_file(path)
     metadata = path if single else f"{path}/PKG-INFO"
-    start = read_start(request, metadata, _HEAD)
+    start = tree.read_bytes(metadata, _HEAD)
     if start is None:
         return None
     record = _named(_PYTHON_TAG.sub("", stem)) or _said(start)
@@ -199,7 +185,7 @@ def _egg(request: Request, path: str, stem: str, detailed: frozenset[str], linke
     if record["name"] in linked:
         record["editable"] = True
     if record["name"] in detailed:
-        record["requires"] = _requirements(read_text(request, metadata))
+        record["requires"] = _requirements(tree.read_text(metadata))
     return record
 
 
@@ -246,12 +232,12 @@ _FILE = re.compile(
 )
 
 
-def installed_by_conda(request: Request, prefix: str, detailed: frozenset[str]) -> Installed:
+def installed_by_conda(tree: Tree, prefix: str, detailed: frozenset[str]) -> Installed:
     """The packages of the conda environment at ``prefix``; none where it is no conda environment."""
     folder = f"{prefix}/conda-meta"
-    names = list_names(request, folder)
+    names = tree.list_names(folder)
     if names is None:
-        return Installed(complete=not is_folder(request, folder))
+        return Installed(complete=not tree.is_folder(folder))
     found = Installed(complete=len(names) <= LIMIT)
     for name in names[:LIMIT]:
         match = _FILE.fullmatch(name)
@@ -267,25 +253,25 @@ def installed_by_conda(request: Request, prefix: str, detailed: frozenset[str]) 
             "source": f"file {folder}/{name}",
         }
         if record["name"] in detailed:
-            record["requires"] = _depends(request, f"{folder}/{name}")
-        if _is_empty(request, f"{folder}/{name}"):
+            record["requires"] = _depends(tree, f"{folder}/{name}")
+        if _is_empty(tree, f"{folder}/{name}"):
             found.damage(f"{folder}/{name}", "it is empty")
         found.items.append(record)
     return found
 
 
-def _is_empty(request: Request, path: str) -> bool:
+def _is_empty(tree: Tree, path: str) -> bool:
     try:
-        return os.stat(below(request, path)).st_size == 0
+        return os.stat(tree.place(path)).st_size == 0
     except (OSError, ValueError) as error:
         refused(path, error)
         return False
 
 
-def _depends(request: Request, path: str) -> list[str] | None:
+def _depends(tree: Tree, path: str) -> list[str] | None:
     """What the package depends on, as conda's match specifications; None when the record cannot be read."""
     try:
-        record = json.loads(read_text(request, path, _RECORD_LIMIT) or "")
+        record = json.loads(tree.read_text(path, _RECORD_LIMIT) or "")
     except (ValueError, RecursionError):
         return None
     depends = record.get("depends") if isinstance(record, dict) else None

@@ -9,19 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from ..kit.paths import (
-    is_file,
-    is_folder,
-    is_program,
-    is_there,
-    link_target,
-    name_of,
-    parent,
-    printable,
-    read_head,
-    real,
-)
-from ..kit.reading import Request, list_names, read_text
+from ..kit.paths import name_of, parent, printable
+from ..kit.tree import Tree
 
 _ROOT_LINE = re.compile(r"^\s*export\s+PYENV_ROOT=[\"']?([^\"'\n]+)[\"']?\s*$", re.MULTILINE)
 _EXEC_LINE = re.compile(r"^\s*exec\s+[\"']?[^\"'\n]*pyenv[\"']?\s+exec\s", re.MULTILINE)
@@ -29,41 +18,41 @@ _SHIM_LIMIT = 65536
 SYSTEM = "system"
 
 
-def root_of_shim(request: Request, path: str) -> str | None:
+def root_of_shim(tree: Tree, path: str) -> str | None:
     """The root of pyenv when the program is one of its shims, else None."""
-    if read_head(request, path, 2) != b"#!":
+    if tree.read_bytes(path, 2) != b"#!":
         return None
-    text = read_text(request, path, _SHIM_LIMIT) or ""
+    text = tree.read_text(path, _SHIM_LIMIT) or ""
     if not _EXEC_LINE.search(text):
         return None
     named = _ROOT_LINE.search(text)
     return named.group(1) if named else parent(parent(path))
 
 
-def interpreter(request: Request, root: str, program: str) -> tuple[str | None, str | None]:
+def interpreter(tree: Tree, root: str, program: str) -> tuple[str | None, str | None]:
     """The path that the shim for ``program`` leads to, or why there is none; ``SYSTEM`` when PATH decides."""
-    wanted, said_by = _selected(request, root)
+    wanted, said_by = _selected(tree, root)
     missing = []
     for version in wanted:
         if version == SYSTEM:
             return SYSTEM, None
-        folder = _installed(request, root, version)
+        folder = _installed(tree, root, version)
         if folder is None:
             missing.append(version)
-        elif is_there(request, f"{folder}/bin/{program}"):
+        elif tree.lexists(f"{folder}/bin/{program}"):
             return f"{folder}/bin/{program}", None
     if missing:
         return None, f"pyenv selects {printable(', '.join(missing), 80)} ({said_by}), which is not installed"
     return None, f"pyenv selects {printable(', '.join(wanted), 80)} ({said_by}), which holds no {program}"
 
 
-def _selected(request: Request, root: str) -> tuple[list[str], str]:
+def _selected(tree: Tree, root: str) -> tuple[list[str], str]:
     """The names of versions in order, and where they were said."""
-    named = [part for part in str(request["variables"].get("PYENV_VERSION", "")).split(":") if part]
+    named = [part for part in str(tree.variables.get("PYENV_VERSION", "")).split(":") if part]
     if named:
         return named, "PYENV_VERSION"
-    for path in [*_version_files(request["cwd"]), f"{root}/version"]:
-        named = _names_in(read_text(request, path, 4096))
+    for path in [*_version_files(tree.cwd), f"{root}/version"]:
+        named = _names_in(tree.read_text(path, 4096))
         if named:
             return named, path
     return [SYSTEM], "its default"
@@ -81,16 +70,16 @@ def _names_in(text: str | None) -> list[str]:
     return [word for line in lines for word in line.split() if "/" not in word and ".." not in word]
 
 
-def _installed(request: Request, root: str, version: str) -> str | None:
+def _installed(tree: Tree, root: str, version: str) -> str | None:
     """The folder of a version by its name; ``3.11`` stands for the newest ``3.11.*``."""
     if "/" in version or ".." in version:
         return None
     versions = f"{root}/versions"
     for name in (version, version.removeprefix("python-")):
-        if is_folder(request, f"{versions}/{name}"):
+        if tree.is_folder(f"{versions}/{name}"):
             return f"{versions}/{name}"
     prefix = version.removeprefix("python-") + "."
-    newer = [name for name in list_names(request, versions) or [] if name.startswith(prefix) and _numbers(name)]
+    newer = [name for name in tree.list_names(versions) or [] if name.startswith(prefix) and _numbers(name)]
     return f"{versions}/{max(newer, key=_numbers)}" if newer else None
 
 
@@ -125,119 +114,119 @@ class Place(NamedTuple):
     """The ``pyvenv.cfg`` that is not there any more, of what else looks like a virtual environment."""
 
 
-def locate(request: Request, path: str) -> Place:
+def locate(tree: Tree, path: str) -> Place:
     """The environment that the absolute ``path`` stands for."""
-    if is_folder(request, path):
-        return _from_folder(request, path)
-    if not is_there(request, path):
+    if tree.is_folder(path):
+        return _from_folder(tree, path)
+    if not tree.lexists(path):
         return Place(problem="it does not exist")
-    return _from_file(request, path, "it")
+    return _from_file(tree, path, "it")
 
 
-def libraries(request: Request, prefix: str, landmark: str) -> list[str]:
+def libraries(tree: Tree, prefix: str, landmark: str) -> list[str]:
     """Folders such as ``lib/python3.12`` in ``prefix`` that hold ``landmark``, ``lib`` before ``lib64``."""
     found: dict[str, str] = {}
     for lib in ("lib", "lib64"):
-        for name in list_names(request, f"{prefix}/{lib}") or []:
+        for name in tree.list_names(f"{prefix}/{lib}") or []:
             path = f"{prefix}/{lib}/{name}"
-            if LIBRARY.match(name) and is_there(request, f"{path}/{landmark}"):
-                found.setdefault(real(request, path), path)
+            if LIBRARY.match(name) and tree.lexists(f"{path}/{landmark}"):
+                found.setdefault(tree.real_path(path), path)
     return list(found.values())
 
 
-def base_prefix(request: Request, program: str) -> str | None:
+def base_prefix(tree: Tree, program: str) -> str | None:
     """The prefix of an interpreter that is no virtual environment's: where its standard library is."""
-    folder = parent(real(request, program))
+    folder = parent(tree.real_path(program))
     while parent(folder) not in {"/", folder}:
         folder = parent(folder)
-        if libraries(request, folder, "os.py") or is_folder(request, f"{folder}/conda-meta"):
+        if libraries(tree, folder, "os.py") or tree.is_folder(f"{folder}/conda-meta"):
             return folder
     return None
 
 
-def _from_folder(request: Request, folder: str) -> Place:
-    known = is_file(request, f"{folder}/pyvenv.cfg") or is_folder(request, f"{folder}/conda-meta")
-    program = _program_in(request, folder)
+def _from_folder(tree: Tree, folder: str) -> Place:
+    known = tree.is_file(f"{folder}/pyvenv.cfg") or tree.is_folder(f"{folder}/conda-meta")
+    program = _program_in(tree, folder)
     if program is not None:
-        place = _from_file(request, program, printable(program))
+        place = _from_file(tree, program, printable(program))
         prefix = folder if known else place.prefix
         return Place(executable=place.executable or program, prefix=prefix, problem=place.problem)
-    return Place(prefix=folder if known else None, problem=_no_program(request, folder))
+    return Place(prefix=folder if known else None, problem=_no_program(tree, folder))
 
 
-def _program_in(request: Request, folder: str) -> str | None:
-    numbered = [name for name in list_names(request, f"{folder}/bin") or [] if LIBRARY.match(name)]
+def _program_in(tree: Tree, folder: str) -> str | None:
+    numbered = [name for name in tree.list_names(f"{folder}/bin") or [] if LIBRARY.match(name)]
     for name in (*_USUAL, *numbered):
-        if not is_folder(request, f"{folder}/bin/{name}") and is_there(request, f"{folder}/bin/{name}"):
+        if not tree.is_folder(f"{folder}/bin/{name}") and tree.lexists(f"{folder}/bin/{name}"):
             return f"{folder}/bin/{name}"
     return None
 
 
-def _no_program(request: Request, folder: str) -> str:
-    if is_folder(request, f"{folder}/Scripts"):
+def _no_program(tree: Tree, folder: str) -> str:
+    if tree.is_folder(f"{folder}/Scripts"):
         return "it is laid out for Windows (Scripts/python.exe) and cannot be examined from Linux"
-    if is_file(request, f"{folder}/pyvenv.cfg"):
+    if tree.is_file(f"{folder}/pyvenv.cfg"):
         return "it has lost its interpreter (there is no bin/python)"
-    if is_folder(request, f"{folder}/conda-meta"):
+    if tree.is_folder(f"{folder}/conda-meta"):
         return "it is a conda environment without Python"
-    inner = next((name for name in (".venv", "venv") if is_file(request, f"{folder}/{name}/pyvenv.cfg")), None)
+    inner = next((name for name in (".venv", "venv") if tree.is_file(f"{folder}/{name}/pyvenv.cfg")), None)
     hint = f"; {printable(folder)}/{inner} is one" if inner else ""
     return f"it is a folder without a Python environment (there is no bin/python){hint}"
 
 
-def _from_file(request: Request, path: str, shown: str) -> Place:
-    root = root_of_shim(request, path)
-    return _from_program(request, path, shown) if root is None else _from_shim(request, path, root)
+def _from_file(tree: Tree, path: str, shown: str) -> Place:
+    root = root_of_shim(tree, path)
+    return _from_program(tree, path, shown) if root is None else _from_shim(tree, path, root)
 
 
-def _from_shim(request: Request, path: str, root: str) -> Place:
-    target, problem = interpreter(request, root, name_of(path))
+def _from_shim(tree: Tree, path: str, root: str) -> Place:
+    target, problem = interpreter(tree, root, name_of(path))
     if target is None:
         return Place(executable=path, problem=problem)
     if target == SYSTEM:
         return Place(executable=path, problem=f"the pyenv shim {printable(path)} selects no version", system=True)
-    return _from_program(request, target, printable(target))
+    return _from_program(tree, target, printable(target))
 
 
-def _from_program(request: Request, path: str, shown: str) -> Place:
+def _from_program(tree: Tree, path: str, shown: str) -> Place:
     """``shown``: how a sentence calls the program, unless its virtual environment is what was named."""
-    prefix = _virtual_prefix(request, path)
+    prefix = _virtual_prefix(tree, path)
     shown = printable(path) if prefix else shown
-    problem = _why_not(request, path, shown)
+    problem = _why_not(tree, path, shown)
     if prefix is None and problem is None:
-        prefix = base_prefix(request, path)
+        prefix = base_prefix(tree, path)
         problem = None if prefix else f"{shown} has lost its standard library"
-        return Place(executable=path, prefix=prefix, problem=problem, lost=_lost(request, path))
+        return Place(executable=path, prefix=prefix, problem=problem, lost=_lost(tree, path))
     return Place(executable=path, prefix=prefix, problem=problem)
 
 
-def _lost(request: Request, program: str) -> str | None:
+def _lost(tree: Tree, program: str) -> str | None:
     """The ``pyvenv.cfg`` that a link to an interpreter lacks, beside packages without a standard library."""
     folder = parent(parent(program))
-    if link_target(request, program) is None or not libraries(request, folder, "site-packages"):
+    if tree.link_target(program) is None or not libraries(tree, folder, "site-packages"):
         return None
-    return None if libraries(request, folder, "os.py") else f"{folder}/pyvenv.cfg"
+    return None if libraries(tree, folder, "os.py") else f"{folder}/pyvenv.cfg"
 
 
-def _virtual_prefix(request: Request, program: str) -> str | None:
+def _virtual_prefix(tree: Tree, program: str) -> str | None:
     folder = parent(program)
-    return next((place for place in (parent(folder), folder) if is_file(request, f"{place}/pyvenv.cfg")), None)
+    return next((place for place in (parent(folder), folder) if tree.is_file(f"{place}/pyvenv.cfg")), None)
 
 
-def _why_not(request: Request, path: str, shown: str) -> str | None:
+def _why_not(tree: Tree, path: str, shown: str) -> str | None:
     """Why the file cannot be a working interpreter, or None."""
-    target = real(request, path)
-    if not is_there(request, target):
+    target = tree.real_path(path)
+    if not tree.lexists(target):
         return f"its base interpreter {printable(target)} is gone"
-    if link_target(request, target) is not None:
+    if tree.link_target(target) is not None:
         return f"{shown} is a link that leads in a circle"
-    if not is_program(request, target):
-        return f"{shown} is not {'executable' if is_file(request, target) else 'a file'}"
-    return _why_no_python(request, shown, target)
+    if not tree.is_program(target):
+        return f"{shown} is not {'executable' if tree.is_file(target) else 'a file'}"
+    return _why_no_python(tree, shown, target)
 
 
-def _why_no_python(request: Request, shown: str, target: str) -> str | None:
-    head = read_head(request, target, 4)  # None where it may be run but not read
+def _why_no_python(tree: Tree, shown: str, target: str) -> str | None:
+    head = tree.read_bytes(target, 4)  # None where it may be run but not read
     if head is not None and head[:2] == b"#!":
         return f"{shown} is a script, which is never run here; name the interpreter itself"
     if head is not None and head != _ELF:

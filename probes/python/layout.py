@@ -6,8 +6,8 @@ import re
 from typing import NamedTuple
 
 from ..elf.library import constants
-from ..kit.paths import inside, is_file, is_folder, is_program, is_there, name_of, parent, printable, real
-from ..kit.reading import Request, exists, list_names, read_text
+from ..kit.paths import inside, name_of, parent, printable
+from ..kit.tree import Tree
 from .interpreter import LIBRARY, Place, base_prefix, libraries
 
 _SETTING = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
@@ -42,41 +42,37 @@ def implementation_of_program(name: str) -> str | None:
     return {"python": "cpython", "pypy": "pypy"}[match.group(1)] if match else None
 
 
-def full(request: Request, base: str | None, minor: str | None, program: str | None) -> str | None:
+def full(tree: Tree, base: str | None, minor: str | None, program: str | None) -> str | None:
     """The version with its patch level, by what an installation of ``minor`` at ``base`` holds."""
     if base is None or minor is None:
         return None
-    return (
-        _by_conda(request, base, minor)
-        or _by_header(request, base, minor)
-        or _by_constants(request, base, minor, program)
-    )
+    return _by_conda(tree, base, minor) or _by_header(tree, base, minor) or _by_constants(tree, base, minor, program)
 
 
-def _by_conda(request: Request, base: str, minor: str) -> str | None:
-    for name in list_names(request, f"{base}/conda-meta") or []:
+def _by_conda(tree: Tree, base: str, minor: str) -> str | None:
+    for name in tree.list_names(f"{base}/conda-meta") or []:
         match = re.match(r"python-(\d+\.\d+\.\d+[0-9a-z]*)-[^-]*\.json$", name)
         if match and minor_of(match.group(1)) == minor:
             return match.group(1)
     return None
 
 
-def _by_header(request: Request, base: str, minor: str) -> str | None:
-    for name in list_names(request, f"{base}/include") or []:
+def _by_header(tree: Tree, base: str, minor: str) -> str | None:
+    for name in tree.list_names(f"{base}/include") or []:
         if minor_of_program(name) == minor:
-            text = read_text(request, f"{base}/include/{name}/patchlevel.h", 65536)
+            text = tree.read_text(f"{base}/include/{name}/patchlevel.h", 65536)
             match = _PATCHLEVEL.search(text or "")
             if match and minor_of(match.group(1)) == minor:
                 return match.group(1)
     return None
 
 
-def _by_constants(request: Request, base: str, minor: str, program: str | None) -> str | None:
+def _by_constants(tree: Tree, base: str, minor: str, program: str | None) -> str | None:
     """The version text inside the interpreter, where exactly one fits."""
     wanted = re.compile(rb"\0(" + re.escape(minor).encode() + rb"\.\d{1,3}(?:(?:a|b|rc)\d{1,2})?\+?)(?=\0)")
     library = f"{base}/lib/libpython{minor}.so.1.0"
     for path in (library, program):
-        data = constants(request, real(request, path)) if path else None
+        data = constants(tree, tree.real_path(path)) if path else None
         found = {match.group(1).decode() for match in wanted.finditer(data or b"")}
         if len(found) == 1:
             return found.pop()
@@ -112,49 +108,47 @@ class Layout(NamedTuple):
     problem: str | None
 
 
-def read_layout(request: Request, place: Place, prefix: str) -> Layout:
+def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
     """The layout of the environment at the real path ``prefix``."""
-    settings = _settings(request, prefix)
+    settings = _settings(tree, prefix)
     virtual = settings is not None
     settings = settings or {}
     program, base_gone = place.executable, None
     base: str | None = prefix
     if virtual:
-        program, base_gone = _base_program(request, place, prefix, settings)
-        base = base_prefix(request, program) if program else None
-    minor = _minor(request, place, prefix, settings)
-    stdlib = _library(request, base, minor, "os.py") if base else None
+        program, base_gone = _base_program(tree, place, prefix, settings)
+        base = base_prefix(tree, program) if program else None
+    minor = _minor(tree, place, prefix, settings)
+    stdlib = _library(tree, base, minor, "os.py") if base else None
     return Layout(
         prefix=prefix,
         base=base,
         virtual=virtual,
         system_packages=settings.get("include-system-site-packages", "").lower() == "true",
         minor=minor,
-        version=of_settings(settings) or full(request, base, minor, program) or minor,
-        implementation=_implementation(request, prefix, settings, program),
-        manager=_manager(request, prefix, settings, virtual=virtual),
-        lock_file=_lock_file(request, prefix) if virtual else None,
-        externally_managed=False if virtual else exists(request, f"{stdlib}/{_MANAGED}") if stdlib else None,
+        version=of_settings(settings) or full(tree, base, minor, program) or minor,
+        implementation=_implementation(tree, prefix, settings, program),
+        manager=_manager(tree, prefix, settings, virtual=virtual),
+        lock_file=_lock_file(tree, prefix) if virtual else None,
+        externally_managed=False if virtual else tree.lexists(f"{stdlib}/{_MANAGED}") if stdlib else None,
         problem=place.problem or base_gone or _outgrown(minor, program, virtual=virtual),
     )
 
 
-def _settings(request: Request, prefix: str) -> dict[str, str] | None:
+def _settings(tree: Tree, prefix: str) -> dict[str, str] | None:
     """``pyvenv.cfg`` as lower-case names and values, or None for what is no virtual environment."""
-    text = read_text(request, f"{prefix}/pyvenv.cfg", 65536)
+    text = tree.read_text(f"{prefix}/pyvenv.cfg", 65536)
     if text is None:
         return None
     pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
     return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-def _base_program(
-    request: Request, place: Place, prefix: str, settings: dict[str, str]
-) -> tuple[str | None, str | None]:
+def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> tuple[str | None, str | None]:
     """The interpreter that a virtual environment was made from, or the sentence that it is gone."""
-    if place.executable and not inside(real(request, place.executable), prefix):
-        target = real(request, place.executable)
-        return (target, None) if is_there(request, target) else (None, None)  # dangling: ``place.problem`` says it
+    if place.executable and not inside(tree.real_path(place.executable), prefix):
+        target = tree.real_path(place.executable)
+        return (target, None) if tree.lexists(target) else (None, None)  # dangling: ``place.problem`` says it
     home = settings.get("home", "")
     if not home.startswith("/"):
         return None, "its pyvenv.cfg does not name the interpreter that it was made from"
@@ -162,37 +156,37 @@ def _base_program(
     beside = [f"{home}/{name}" for name in (f"python{minor}", "python3", "python", "python2") if name != "pythonNone"]
     named = [settings[key] for key in ("executable", "base-executable") if settings.get(key, "").startswith("/")]
     for program in (*named, *beside):
-        if is_program(request, program):
+        if tree.is_program(program):
             return program, None
     return None, f"its base interpreter {printable((named or beside)[0])} is gone"
 
 
-def _minor(request: Request, place: Place, prefix: str, settings: dict[str, str]) -> str | None:
+def _minor(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> str | None:
     said = minor_of(of_settings(settings))
     if said:
         return said
     if place.executable:
-        named = minor_of_program(name_of(real(request, place.executable)))
+        named = minor_of_program(name_of(tree.real_path(place.executable)))
         if named:
             return named
-    found = {LIBRARY.match(name_of(path)) for path in libraries(request, prefix, "site-packages")}
+    found = {LIBRARY.match(name_of(path)) for path in libraries(tree, prefix, "site-packages")}
     minors = {match.group(2) for match in found if match}
     return minors.pop() if len(minors) == 1 else None
 
 
-def _library(request: Request, prefix: str, minor: str | None, landmark: str) -> str | None:
+def _library(tree: Tree, prefix: str, minor: str | None, landmark: str) -> str | None:
     """``lib/python3.12`` of ``prefix`` for one version, or None."""
-    for path in libraries(request, prefix, landmark):
+    for path in libraries(tree, prefix, landmark):
         match = LIBRARY.match(name_of(path))
         if match and match.group(2) == minor:
             return path
     return None
 
 
-def _lock_file(request: Request, prefix: str) -> str | None:
+def _lock_file(tree: Tree, prefix: str) -> str | None:
     """The lock file of the project that a virtual environment lies in."""
     paths = (f"{parent(prefix)}/{name}" for name in _LOCK_FILES)
-    return next((printable(path) for path in paths if is_file(request, path)), None)
+    return next((printable(path) for path in paths if tree.is_file(path)), None)
 
 
 def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str | None:
@@ -203,29 +197,27 @@ def _outgrown(minor: str | None, program: str | None, *, virtual: bool) -> str |
     return f"it was made for Python {minor}, and its base interpreter {printable(program or '')} is {now} now"
 
 
-def _implementation(request: Request, prefix: str, settings: dict[str, str], program: str | None) -> str | None:
+def _implementation(tree: Tree, prefix: str, settings: dict[str, str], program: str | None) -> str | None:
     said = settings.get("implementation", "").lower()
     if re.fullmatch(r"[a-z]{1,20}", said):
         return said
-    named = implementation_of_program(name_of(real(request, program))) if program else None
+    named = implementation_of_program(name_of(tree.real_path(program))) if program else None
     if named:
         return named
-    names = [
-        name_of(path) for path in libraries(request, prefix, "site-packages") or libraries(request, prefix, "os.py")
-    ]
+    names = [name_of(path) for path in libraries(tree, prefix, "site-packages") or libraries(tree, prefix, "os.py")]
     if not names:
         return None
     return "pypy" if all(name.startswith("pypy") for name in names) else "cpython"
 
 
-def _manager(request: Request, prefix: str, settings: dict[str, str], *, virtual: bool) -> str:
+def _manager(tree: Tree, prefix: str, settings: dict[str, str], *, virtual: bool) -> str:
     if virtual:
         return next((name for name in ("uv", "virtualenv") if name in settings), "venv")
-    if is_folder(request, f"{prefix}/conda-meta"):
+    if tree.is_folder(f"{prefix}/conda-meta"):
         return "conda"
     folder = parent(prefix)
-    root = request["variables"].get("PYENV_ROOT")
-    if name_of(folder) == "versions" and (parent(folder) == root or is_folder(request, f"{parent(folder)}/shims")):
+    root = tree.variables.get("PYENV_ROOT")
+    if name_of(folder) == "versions" and (parent(folder) == root or tree.is_folder(f"{parent(folder)}/shims")):
         return "pyenv"
     if _UV_PYTHON.match(name_of(prefix)):
         return "uv"

@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ..kit.head import read_start
-from ..kit.paths import home, is_folder, joined, link_target, name_of, real
-from ..kit.reading import Request, list_names, read_text
+from ..kit.paths import joined, name_of
+from ..kit.tree import Tree
 from .interpreter import LIBRARY
 from .layout import Layout
 
@@ -22,20 +21,20 @@ _IMPORT = re.compile(rb"^import (__editable___\w{1,200}_finder)\b", re.MULTILINE
 _MAPPING = re.compile(r"^MAPPING(?:\s*:[^=\n]{1,100})?\s*=\s*(\{.*\})\s*$", re.MULTILINE)
 
 
-def mapped(request: Request, folders: Iterable[str]) -> dict[str, str]:
+def mapped(tree: Tree, folders: Iterable[str]) -> dict[str, str]:
     """Name of the import → path of its package (or of its module, without ``.py``), for every finder in ``folders``."""
     found: dict[str, str] = {}
     for folder in folders:
-        names = [name for name in list_names(request, folder) or () if name.startswith("__editable__")]
+        names = [name for name in tree.list_names(folder) or () if name.startswith("__editable__")]
         for name in [name for name in names if name.endswith(".pth")][:_FINDERS]:
-            for match in _IMPORT.finditer(read_start(request, f"{folder}/{name}", 4096) or b""):
-                said = _said(request, f"{folder}/{match[1].decode()}.py")
+            for match in _IMPORT.finditer(tree.read_bytes(f"{folder}/{name}", 4096) or b""):
+                said = _said(tree, f"{folder}/{match[1].decode()}.py")
                 found.update((key, path) for key, path in said.items() if key not in found)
     return found
 
 
-def _said(request: Request, path: str) -> dict[str, str]:
-    text = (read_start(request, path, _FINDER_LIMIT) or b"").decode("utf-8", "replace")
+def _said(tree: Tree, path: str) -> dict[str, str]:
+    text = (tree.read_bytes(path, _FINDER_LIMIT) or b"").decode("utf-8", "replace")
     match = _MAPPING.search(text)
     if not match:
         return {}
@@ -75,36 +74,34 @@ _KNOWN = ("__editable__", "easy-install.pth")
 lines of the same file first."""
 
 
-def path_changes(
-    request: Request, code: Sequence[tuple[str, str]], folders: Sequence[str]
-) -> tuple[dict[str, Any], ...]:
+def path_changes(tree: Tree, code: Sequence[tuple[str, str]], folders: Sequence[str]) -> tuple[dict[str, Any], ...]:
     """``Startup`` records of those of the lines ``code`` (file and line) that change the search path."""
     found: list[dict[str, Any]] = []
     for path, line in code:
         if name_of(path).startswith(_KNOWN) or len(found) >= _MOST:
             continue
-        where = next((text for text in _texts(request, path, line) if _CHANGES.search(text[1])), None)
+        where = next((text for text in _texts(tree, path, line) if _CHANGES.search(text[1])), None)
         if where is not None:
-            found.append(_record(request, path, line, where, folders))
+            found.append(_record(tree, path, line, where, folders))
     return tuple(found)
 
 
-def _texts(request: Request, path: str, line: str) -> Iterator[tuple[str, str]]:
+def _texts(tree: Tree, path: str, line: str) -> Iterator[tuple[str, str]]:
     """The line, then the modules beside the file that it imports: an empty name or the path, and the text."""
     yield "", line
     site = path.rpartition("/")[0]
     for match in _IMPORTED.finditer(line[:4096]):
         for name in filter(None, match.groups()):
-            data = read_start(request, f"{site}/{name}.py", _LIMIT)
+            data = tree.read_bytes(f"{site}/{name}.py", _LIMIT)
             if data is not None:
                 yield f"{site}/{name}.py", data.decode("utf-8", "replace")
 
 
-def _record(request: Request, path: str, line: str, where: tuple[str, str], folders: Sequence[str]) -> dict[str, Any]:
+def _record(tree: Tree, path: str, line: str, where: tuple[str, str], folders: Sequence[str]) -> dict[str, Any]:
     module, text = where
-    named = [folder for folder in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if is_folder(request, folder)][:_MOST]
-    there = {name for folder in folders for name in list_names(request, folder) or ()}
-    shadows = sorted({name for folder in named for name in list_names(request, folder) or ()} & there)
+    named = [folder for folder in dict.fromkeys(_FOLDER.findall(text[:_LIMIT])) if tree.is_folder(folder)][:_MOST]
+    there = {name for folder in folders for name in tree.list_names(folder) or ()}
+    shadows = sorted({name for folder in named for name in tree.list_names(folder) or ()} & there)
     packages = [name for name in shadows if "-" not in name and not name.startswith((".", "__"))]
     record: dict[str, Any] = {"path": path, "line": line[:_SHOWN], "source": f"file {path}"}
     if module:
@@ -137,55 +134,55 @@ class SearchPath(NamedTuple):
     """The lines of ``.pth`` files that change this list by code."""
 
 
-def search_path(request: Request, layout: Layout) -> SearchPath:
+def search_path(tree: Tree, layout: Layout) -> SearchPath:
     """The folders that the environment's interpreter would search, its standard library left out."""
     code: list[tuple[str, str]] = []
-    by_variable = _distinct(request, _python_path(request))
-    sites = _distinct(request, _with_path_files(request, _sites(request, layout), code), by_variable)
+    by_variable = _distinct(tree, _python_path(tree))
+    sites = _distinct(tree, _with_path_files(tree, _sites(tree, layout), code), by_variable)
     entries = [*by_variable.values(), *sites.values()]
     folders = tuple(folder for folder, _ in entries)
     complete = layout.minor is not None and len(folders) < FOLDERS
-    startup = path_changes(request, code, folders) if code else ()
+    startup = path_changes(tree, code, folders) if code else ()
     return SearchPath(folders, len(by_variable), complete, tuple(led_by for _, led_by in entries), startup)
 
 
 def _distinct(
-    request: Request, folders: Iterator[tuple[str, str]], before: dict[str, tuple[str, str]] | None = None
+    tree: Tree, folders: Iterator[tuple[str, str]], before: dict[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
     """Real path → path and what leads there, for every existing folder that is not in ``before``."""
     found: dict[str, tuple[str, str]] = {}
     for folder, led_by in folders:
-        key = real(request, folder)
-        if key not in found and key not in (before or {}) and is_folder(request, folder):
+        key = tree.real_path(folder)
+        if key not in found and key not in (before or {}) and tree.is_folder(folder):
             found[key] = (folder, led_by)
             if len(found) >= FOLDERS:
                 break
     return found
 
 
-def _python_path(request: Request) -> Iterator[tuple[str, str]]:
-    value = str(request["variables"].get("PYTHONPATH", ""))
+def _python_path(tree: Tree) -> Iterator[tuple[str, str]]:
+    value = str(tree.variables.get("PYTHONPATH", ""))
     if value:
-        yield from ((joined(request["cwd"], part), "PYTHONPATH") for part in value.split(":"))
+        yield from ((joined(tree.cwd, part), "PYTHONPATH") for part in value.split(":"))
 
 
-def _sites(request: Request, layout: Layout) -> Iterator[tuple[str, str]]:
+def _sites(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
     if layout.virtual:
-        yield from ((folder, "") for folder in _site_folders(request, layout, layout.prefix))
+        yield from ((folder, "") for folder in _site_folders(tree, layout, layout.prefix))
     if layout.minor and (layout.system_packages or not layout.virtual):
-        yield from ((folder, "user site") for folder in _user_site(request, layout.minor))
+        yield from ((folder, "user site") for folder in _user_site(tree, layout.minor))
         if layout.base:
-            yield from ((folder, "") for folder in _site_folders(request, layout, layout.base))
+            yield from ((folder, "") for folder in _site_folders(tree, layout, layout.base))
 
 
-def _site_folders(request: Request, layout: Layout, prefix: str) -> Iterator[str]:
+def _site_folders(tree: Tree, layout: Layout, prefix: str) -> Iterator[str]:
     """``site-packages``, and the folders that Debian uses in its stead."""
     minor = layout.minor
     other = "python" if layout.implementation == "pypy" else "pypy"
     for lib in ("lib64", "lib"):
-        if lib == "lib64" and link_target(request, f"{prefix}/lib64") is not None:
+        if lib == "lib64" and tree.link_target(f"{prefix}/lib64") is not None:
             continue
-        for name in list_names(request, f"{prefix}/{lib}") or []:
+        for name in tree.list_names(f"{prefix}/{lib}") or []:
             match = LIBRARY.match(name)
             if match and match.group(1) != other and match.group(2) == minor:
                 yield f"{prefix}/{lib}/{name}/site-packages"
@@ -195,25 +192,25 @@ def _site_folders(request: Request, layout: Layout, prefix: str) -> Iterator[str
     yield f"{prefix}/lib/python{minor}/dist-packages"
 
 
-def _user_site(request: Request, minor: str) -> Iterator[str]:
-    variables = request["variables"]
+def _user_site(tree: Tree, minor: str) -> Iterator[str]:
+    variables = tree.variables
     if variables.get("PYTHONNOUSERSITE"):
         return
-    user_base = str(variables.get("PYTHONUSERBASE") or "") or (f"{home(request)}/.local" if home(request) else "")
+    user_base = str(variables.get("PYTHONUSERBASE") or "") or (f"{tree.home()}/.local" if tree.home() else "")
     if user_base.startswith("/"):
         yield f"{user_base}/lib/python{minor}/site-packages"
 
 
 def _with_path_files(
-    request: Request, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
+    tree: Tree, sites: Iterator[tuple[str, str]], code: list[tuple[str, str]]
 ) -> Iterator[tuple[str, str]]:
     """Each site folder and what its path files add; lines of code and their files go into ``code``."""
     for site, led_by in sites:
         yield site, led_by
-        names = [name for name in list_names(request, site) or [] if name.endswith(".pth") and name[0] != "."]
+        names = [name for name in tree.list_names(site) or [] if name.endswith(".pth") and name[0] != "."]
         for name in names[:_PATH_FILES]:
             path = f"{site}/{name}"
-            text = read_text(request, path) or ""
+            text = tree.read_text(path) or ""
             yield from ((folder, path) for folder in _lines_of(text, site))
             code += [(path, line) for line in text.lstrip("\ufeff").splitlines() if line.startswith(_CODE)]
 

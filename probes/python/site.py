@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..kit.paths import is_file, is_folder
-from ..kit.reading import Request, list_names
+from ..kit.tree import Tree
 
 
 class _Environment(NamedTuple):
     """The fields; a NamedTuple itself has no place for what is found out once."""
 
-    request: Request
+    tree: Tree
     prefix: str
     folders: tuple[str, ...]
     by_variable: int
@@ -40,7 +39,7 @@ class Site(_Environment):
     def names(self, folder: str) -> frozenset[str]:
         """The names in ``folder``, which is listed once; none where it cannot be listed."""
         if folder not in self._listed:
-            self._listed[folder] = frozenset(list_names(self.request, folder) or ())
+            self._listed[folder] = frozenset(self.tree.list_names(folder) or ())
         return self._listed[folder]
 
     def holds(self, imported: Iterable[str]) -> bool:
@@ -119,11 +118,11 @@ def packages(site: Site, name: str) -> list[Package]:
 
 
 def _here(site: Site, folder: str, name: str) -> list[tuple[str, bool]]:
-    names, request, path = site.names(folder), site.request, f"{folder}/{name}"
-    if name in names and is_file(request, f"{path}/__init__.py"):
+    names, tree, path = site.names(folder), site.tree, f"{folder}/{name}"
+    if name in names and tree.is_file(f"{path}/__init__.py"):
         return [(path, True)]
-    if f"{name}.py" in names and is_file(request, f"{path}.py"):
+    if f"{name}.py" in names and tree.is_file(f"{path}.py"):
         return [(f"{path}.py", True)]
-    if name in names and is_folder(request, path) and site.names(path) - {"__pycache__"}:
+    if name in names and tree.is_folder(path) and site.names(path) - {"__pycache__"}:
         return [(path, False)]
     return []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..kit.paths import inside, is_folder, joined, link_target, printable
-from ..kit.reading import REFUSED, Request, below, list_names
+from ..kit.paths import inside, joined, printable
+from ..kit.tree import CIRCLE, REFUSED, Tree
 from .interpreter import LIBRARY, Place
 from .layout import Layout
 
@@ -17,30 +15,30 @@ _NAMED_BY = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 def unreadable(
-    request: Request, place: Place, layout: Layout, folders: Iterable[str], *, asked_for: bool
+    tree: Tree, place: Place, layout: Layout, folders: Iterable[str], *, asked_for: bool
 ) -> list[dict[str, Any]]:
     """What could not be read of an environment with these folders on its search path; and, where nobody asked for it,
     of those that would have been chosen before it.
     """
     whole = [layout.prefix] if layout.virtual or layout.manager == "conda" else []
-    own = (*whole, *folders, *([] if asked_for else _preferred(request)))
+    own = (*whole, *folders, *([] if asked_for else _preferred(tree)))
     found = {path: reason for path, reason in REFUSED.items() if _is_of(path, own, layout.prefix)}
     if place.problem is None and layout.problem is None and not found:
-        found.update(_without_site(request, layout))
+        found.update(_without_site(tree, layout))
     if place.lost:
         found[place.lost] = "it is gone, so that Python takes the folder for no environment"
     return _records(found)
 
 
-def refused_of(request: Request, asked: str) -> list[dict[str, Any]]:
+def refused_of(tree: Tree, asked: str) -> list[dict[str, Any]]:
     """What could not be read of the place that was asked for, where it led to no environment."""
-    path, circle = joined(request["cwd"], asked), os.strerror(errno.ELOOP)  # that it leads in a circle is known
-    return _records({name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != circle})
+    path = joined(tree.cwd, asked)
+    return _records({name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE})
 
 
-def _preferred(request: Request) -> Iterator[str]:
-    yield from (str(value) for name in _NAMED_BY if (value := request["variables"].get(name)))
-    yield joined(request["cwd"], ".venv")
+def _preferred(tree: Tree) -> Iterator[str]:
+    yield from (str(value) for name in _NAMED_BY if (value := tree.variables.get(name)))
+    yield joined(tree.cwd, ".venv")
 
 
 def _is_of(path: str, own: Iterable[str], prefix: str) -> bool:
@@ -49,25 +47,25 @@ def _is_of(path: str, own: Iterable[str], prefix: str) -> bool:
     return path in (prefix, f"{prefix}/pyvenv.cfg", f"{prefix}/bin", f"{prefix}/lib", f"{prefix}/lib64")
 
 
-def _without_site(request: Request, layout: Layout) -> Iterator[tuple[str, str]]:
+def _without_site(tree: Tree, layout: Layout) -> Iterator[tuple[str, str]]:
     """The folder of the environment's own packages, where there is none: what lies in its place."""
     if not layout.virtual or not layout.minor:
         return
     places = []
     for lib in ("lib", "lib64"):
-        for name in list_names(request, f"{layout.prefix}/{lib}") or []:
+        for name in tree.list_names(f"{layout.prefix}/{lib}") or []:
             match = LIBRARY.match(name)
             if match and match.group(2) == layout.minor:
                 places.append(f"{layout.prefix}/{lib}/{name}/site-packages")
     places = places or [f"{layout.prefix}/lib/python{layout.minor}/site-packages"]
-    if not any(is_folder(request, path) for path in places):
-        yield places[0], _what_lies_there(request, places[0])
+    if not any(tree.is_folder(path) for path in places):
+        yield places[0], _what_lies_there(tree, places[0])
 
 
-def _what_lies_there(request: Request, path: str) -> str:
-    if link_target(request, path) is not None:
+def _what_lies_there(tree: Tree, path: str) -> str:
+    if tree.link_target(path) is not None:
         return "it is a link that leads nowhere"
-    return "it is no folder" if os.path.lexists(below(request, path)) else "it is gone"
+    return "it is no folder" if tree.lexists(path) else "it is gone"
 
 
 def _records(found: dict[str, str]) -> list[dict[str, Any]]:

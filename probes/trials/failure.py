@@ -16,7 +16,7 @@ import struct
 import sys
 from typing import Any, Iterator, NamedTuple  # noqa: UP035  read by Python 3.8 too
 
-from ..kit.reading import clean
+from ..kit.out import clean
 from .libraries import mapped_files
 
 _MOST = 8

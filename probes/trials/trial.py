@@ -18,7 +18,8 @@ from typing import (  # noqa: UP035  read by Python 3.8 too
 )
 
 from ..kit.harmless import give_up_making_devices
-from ..kit.reading import Out, Request, clean
+from ..kit.out import Out, clean
+from ..kit.tree import Tree
 from .driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
 from .failure import cut_off, damaged, files_named
 from .libraries import loaded_libraries
@@ -195,15 +196,15 @@ def close(result: Any, expected: Any, tolerance: float = 1e-3) -> None:
         raise ArithmeticError("the result is wrong")
 
 
-def attempt(request: Request, out: Out, subject: Subject) -> None:
+def attempt(tree: Tree, out: Out, subject: Subject) -> None:
     """Try ``subject`` and send what happens as the trial of the request's framework."""
     give_up_making_devices()
-    _Attempt(request, out, subject).run()
+    _Attempt(tree, out, subject).run()
 
 
 class _Attempt:
-    def __init__(self, request: Request, out: Out, subject: Subject) -> None:
-        self._request, self._out, self._subject = request, out, subject
+    def __init__(self, tree: Tree, out: Out, subject: Subject) -> None:
+        self._tree, self._out, self._subject = tree, out, subject
 
     def run(self) -> None:
         module = self._import()
@@ -259,7 +260,7 @@ class _Attempt:
         return self._place(getattr(top, "__file__", None), getattr(top, "__version__", None))
 
     def _place(self, path: Any, version: Any) -> dict[str, Any]:
-        expected = self._request["framework"].get("path")
+        expected = self._tree.request["framework"].get("path")
         told: dict[str, Any] = {"version": version[:_LONGEST_ANSWER]} if isinstance(version, str) else {}
         if isinstance(path, str) and path:
             told["path"] = os.path.abspath(path)
@@ -268,7 +269,7 @@ class _Attempt:
         return told
 
     def _compute(self, module: Any) -> None:
-        none_here = self._request.get("no_gpu") or self._subject.why_none
+        none_here = self._tree.request.get("no_gpu") or self._subject.why_none
         if none_here or not self._subject.steps:
             self._tell(skipped=none_here or "nothing is known that could be computed with it")
             return
@@ -323,9 +324,9 @@ class _Attempt:
             self._send({"trial": {"source": SOURCE, **told}})
 
     def _send(self, part: dict[str, Any]) -> None:
-        framework = {"name": self._request["framework"]["name"], "source": SOURCE, **part}
+        framework = {"name": self._tree.request["framework"]["name"], "source": SOURCE, **part}
         listing = {"items": [framework], "complete": False}
-        environment = {"key": self._request["environment"], "source": SOURCE, "frameworks": listing}
+        environment = {"key": self._tree.request["environment"], "source": SOURCE, "frameworks": listing}
         self._out.fact({"environments": {"items": [environment], "complete": False}})
 
 

@@ -13,7 +13,7 @@ import sys
 
 from envcheck import report  # noqa: F401 - imported for the processes that are forked
 from envcheck.cli.main import program
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.rules.catalog import all_rules
 
 _LONGEST = 1 << 17
@@ -21,7 +21,7 @@ _LONGEST = 1 << 17
 
 def main() -> None:
     """Answer each command line with its exit status, until the other end is closed."""
-    tables()
+    load_matrix()
     all_rules()
     asked = socket.socket(fileno=int(sys.argv[1]))
     while True:

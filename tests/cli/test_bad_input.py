@@ -33,11 +33,17 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
         (("check", "--timeout", "soon"), "'soon' is not a number of seconds"),
         (("check", "--timeout", "-1"), "not a number of seconds above 0"),
         (("check", "--assume", "gpu"), "write NAME==VERSION"),
-        (("check", "--assume", "driver>=550"), "an assumption is exact"),
+        (("check", "--assume", "driver>=550"), "give an exact version, driver==VERSION"),
         (("check", "--require", "torch>=new"), "'new' is not a version"),
         (("check", "--only", "no-such-rule"), "there is no rule 'no-such-rule'"),
-        (("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"), "no rule is left to be put"),
-        (("check", "--only", "driver-not-loaded", "--scope", "env"), "no rule is left to be put"),
+        (
+            ("check", "--only", "driver-not-loaded", "--skip", "driver-not-loaded"),
+            "--skip or --scope removes every rule that --only selects",
+        ),
+        (
+            ("check", "--only", "driver-not-loaded", "--scope", "env"),
+            "--skip or --scope removes every rule that --only selects",
+        ),
         (("rule", "no-such-rule"), "there is no rule 'no-such-rule'"),
         (("schema", "no-such-schema"), "no-such-schema"),
         (("check", "--format", "yaml"), "yaml"),
@@ -51,11 +57,11 @@ def refused(*arguments: str, cwd: Path, stdin: str | bytes = b"", **variables: s
         (("check", "--python", ""), "--python: an empty path"),
         (("check", "--baseline", ""), "--baseline: an empty path"),
         (("check", "--matrix", ""), "--matrix: an empty path"),
-        (("check", "--from", "saved.json", "--python", "/usr"), "--python and --all-envs choose what is examined here"),
-        (("check", "--from", "saved.json", "--all-envs"), "--from judges a saved report"),
+        (("check", "--from", "saved.json", "--python", "/usr"), "--python and --all-envs examine this machine"),
+        (("check", "--from", "saved.json", "--all-envs"), "--from reads a saved report"),
         (("check", "-v", "-q"), "-q/--quiet: not allowed with argument -v/--verbose"),
-        (("bench", "--gpu=-1"), "'-1' is no list of GPU indices"),
-        (("bench", "--gpu", "99999999999999999999"), "is no list of GPU indices"),
+        (("bench", "--gpu=-1"), "'-1' is not a list of GPU indices"),
+        (("bench", "--gpu", "99999999999999999999"), "is not a list of GPU indices"),
     ],
 )
 def test_one_sentence(arguments: tuple[str, ...], words: str, tmp_path: Path) -> None:
@@ -103,7 +109,7 @@ def test_a_report_without_facts_cannot_be_judged_again(tmp_path: Path) -> None:
     report = json.loads(saved.out)
     report["snapshot"] = None
     (tmp_path / "saved.json").write_text(json.dumps(report))
-    assert "holds no facts" in refused("check", "--from", "saved.json", cwd=tmp_path)
+    assert "contains no snapshot" in refused("check", "--from", "saved.json", cwd=tmp_path)
 
 
 def test_what_is_given_replaces_what_a_variable_holds(tmp_path: Path) -> None:
@@ -130,7 +136,7 @@ def test_a_pipe_without_a_writer_is_waited_for_aloud(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "envcheck", "explain", str(pipe)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         assert child.stderr
-        assert child.stderr.readline() == f"envcheck: waiting for what is written into the pipe {pipe}\n"
+        assert child.stderr.readline() == f"envcheck: waiting for input from the pipe {pipe}\n"
         pipe.write_text("CUDA error: out of memory\n")
         out, _ = child.communicate(timeout=60)
     assert "memory" in out

@@ -35,7 +35,7 @@ def test_the_report_is_written_all_the_same(tmp_path: Path) -> None:
     [
         (("--quick", "--full"), "not allowed with"),
         (("--only", "frobnication"), "there is no quantity 'frobnication'; choose from atomics, both-directions"),
-        (("--gpu", "zero"), "'zero' is no list of GPU indices"),
+        (("--gpu", "zero"), "'zero' is not a list of GPU indices"),
         (("--timeout", "-1"), "not a number of seconds above 0"),
         (("--baseline", "missing.json"), "cannot read missing.json"),
         (("--fail-on", "note"), "invalid choice"),
@@ -72,7 +72,7 @@ def test_every_quantity_can_be_asked_for(name: str, tmp_path: Path) -> None:
 def test_a_saved_report_cannot_be_measured(tmp_path: Path) -> None:
     result = envcheck("check", "--bench", "--from", "saved.json", cwd=tmp_path)
     assert result.status == 2
-    assert "--bench examines what is here" in result.err
+    assert "--bench examines this machine" in result.err
 
 
 def test_check_with_bench_says_why_nothing_was_measured(tmp_path: Path) -> None:

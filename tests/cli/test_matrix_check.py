@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from envcheck.report.schema import schema
+from envcheck.report.saved.schema import schema
 from tests.cli.calling import envcheck
 
 
@@ -45,7 +45,7 @@ def test_a_page_for_people(tmp_path: Path) -> None:
     assert " ".join(lines[2].split()) == "NO CUDA 12.4 needs driver 525.60.13 or newer, this is 525.60.11"
     assert any(line.strip().startswith("https://docs.nvidia.com/") for line in lines)
     assert "  driver >= 525.60.13" in lines
-    assert lines[-1] == "Taken for granted: os: linux, machine: x86_64"
+    assert lines[-1] == "Assumed: os: linux, machine: x86_64"
     assert all(len(line) <= 80 or line.strip().startswith("https://") for line in lines)  # an address is never cut
     assert "\x1b" not in told
     assert (

@@ -102,6 +102,6 @@ def test_without_the_extra_it_says_what_is_needed(matrix: Path, tmp_path: Path) 
     )
     assert (told.status, told.out) == (2, "")
     assert told.err == (
-        "envcheck: matrix refresh needs what the extra 'refresh' installs: pip install 'gpu-envcheck[refresh]' "
+        "envcheck: matrix refresh needs the extra 'refresh': pip install 'gpu-envcheck[refresh]' "
         "(requests is missing)\n"
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from tests.cli.calling import envcheck
 
 
@@ -64,7 +64,7 @@ def test_a_driver(tmp_path: Path) -> None:
 
 
 def test_the_known_ones_are_listed(tmp_path: Path) -> None:
-    assert page(tmp_path, "cuda")["known"] == [row.version for row in tables().cuda]
+    assert page(tmp_path, "cuda")["known"] == [row.version for row in load_matrix().cuda]
     assert "2.5.1" in page(tmp_path, "torch")["known"]
     assert "H200" in page(tmp_path, "gpu")["known"]
     assert "550" in page(tmp_path, "driver")["known"]
@@ -74,9 +74,9 @@ def test_every_component_has_a_page() -> None:
     from envcheck.compat.question.lookup import look_up  # noqa: PLC0415 - beside its only use
     from envcheck.components import Component  # noqa: PLC0415
 
-    names = {row.name for row in tables().releases}
+    names = {row.name for row in load_matrix().releases}
     assert names
-    assert [name for name in names if look_up(tables(), Component(name, ())) is None] == []
+    assert [name for name in names if look_up(load_matrix(), Component(name, ())) is None] == []
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_every_component_has_a_page() -> None:
 def test_what_nobody_knows_is_unknown(tmp_path: Path, component: str) -> None:
     told = envcheck("matrix", "show", component, cwd=tmp_path)
     assert told.status == 3
-    assert told.out == f"The matrix knows nothing of {component}.\n"
+    assert told.out == f"The matrix knows nothing about {component}.\n"
     as_json = envcheck("matrix", "show", component, "--json", cwd=tmp_path)
     assert as_json.status == 3
     assert json.loads(as_json.out)["facts"] == []

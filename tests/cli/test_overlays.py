@@ -46,11 +46,11 @@ def test_the_configuration_folder_counts_unasked(own: Path, tmp_path: Path) -> N
     told = envcheck(*QUESTION, cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config"))
     assert told.status == 1
     assert f"https://example.org/measured  (read 2026-12-01, from {place / 'matrix'})\n" in told.out
-    assert told.out.endswith(f"Rows laid over the matrix: {place / 'matrix'} (cited above)\n")
+    assert told.out.endswith(f"Matrix overlay: {place / 'matrix'} (cited above)\n")
     told = envcheck(
         "matrix", "check", "torch==2.5.1", "gpu==H100", cwd=tmp_path, XDG_CONFIG_HOME=str(tmp_path / "config")
     )
-    assert told.out.endswith(f"Rows laid over the matrix: {place / 'matrix'} (not cited here)\n")
+    assert told.out.endswith(f"Matrix overlay: {place / 'matrix'} (not cited here)\n")
 
 
 def test_show_knows_it_too(own: Path, tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_show_knows_it_too(own: Path, tmp_path: Path) -> None:
     assert told.status == 0
     assert "our-thing" in told.out
     told = envcheck("matrix", "show", "our-thing==1.0", "--matrix", str(own), cwd=tmp_path)
-    assert told.out.endswith(f"Rows laid over the matrix: {own} (cited above)\n")
+    assert told.out.endswith(f"Matrix overlay: {own} (cited above)\n")
 
 
 def test_a_report_names_the_overlays(own: Path, tmp_path: Path) -> None:
@@ -79,13 +79,13 @@ def test_a_rule_is_decided_by_the_overlay(own: Path, tmp_path: Path) -> None:
     assert check["status"] == "fail"
     assert any(source["title"].endswith(f"(from {own})") for source in check["sources"])
     page = envcheck(*assumed[:-1], "text", "--matrix", str(own), cwd=tmp_path, COLUMNS="100").out
-    (line,) = (line for line in page.splitlines() if line.startswith("Rows laid over the matrix: "))
+    (line,) = (line for line in page.splitlines() if line.startswith("Matrix overlay: "))
     assert str(own)[:40] in line
     page = envcheck(*assumed[:-1], "text", "--matrix", "own", cwd=tmp_path, COLUMNS="100").out
-    assert "\nRows laid over the matrix: own (decided gpu-unsupported-by-driver)\n" in page
+    assert "\nMatrix overlay: own (decided: gpu-unsupported-by-driver)\n" in page
     (own / "rows.toml").write_text(SOURCE + RELEASE)
     page = envcheck(*assumed[:-1], "text", "--matrix", "own", cwd=tmp_path, COLUMNS="100").out
-    assert "\nRows laid over the matrix: own (decided nothing)\n" in page
+    assert "\nMatrix overlay: own (decided: nothing)\n" in page
 
 
 @pytest.mark.parametrize(

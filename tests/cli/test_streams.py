@@ -80,4 +80,7 @@ def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: 
 
     monkeypatch.setattr("envcheck.cli.verbs.run_verb", run_out)
     assert main(["check"]) == 4
-    assert capsys.readouterr() == ("", "envcheck broke: out of memory (ulimit -v, or the limit of a container)\n")
+    assert capsys.readouterr() == (
+        "",
+        "envcheck: internal error: out of memory (see ulimit -v, or the memory limit of the container)\n",
+    )

@@ -22,7 +22,7 @@ from tests.collect.trying import Machine
 TEST_MARK = "ENVCHECK_TEST_OF_COLLECT"
 
 HEALTHY = """
-def collect(request, out):
+def collect(tree, out):
     out.progress("looking")
     out.fact({"variables": {"values": {NAME: "seen"}}})
 """

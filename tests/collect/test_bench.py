@@ -28,8 +28,8 @@ ON_GPU: dict[str, Any] = {"kind": "bench", "per": "gpu", "uses": "gpu", "fills":
 ON_LINK: dict[str, Any] = {**ON_GPU, "per": "machine", "uses": "link"}
 MEASURE = """
 import os, time
-def collect(request, out):
-    asked = request["bench"]
+def collect(tree, out):
+    asked = tree.request["bench"]
     began = time.monotonic()
     out.progress("copying")
     time.sleep(0.2)
@@ -39,8 +39,8 @@ def collect(request, out):
 """
 TWO = """
 import os, sys, time
-def collect(request, out):
-    gpu = request["bench"].get("gpu")
+def collect(tree, out):
+    gpu = tree.request["bench"].get("gpu")
     out.fact({"measurements": [{"source": "bench", "name": "first", "gpu": gpu, "value": 1.0}]})
     out.progress("the second")
     {end}
@@ -57,7 +57,7 @@ class Machine:
 
     def run(self, wish: Bench | None = None, **options: Any) -> Snapshot:
         listing = {"gpus": {"items": self.gpus, "complete": True}}
-        self.probes.add("gpus", f"def collect(request, out):\n    out.fact({listing!r})\n", fills=["gpus"])
+        self.probes.add("gpus", f"def collect(tree, out):\n    out.fact({listing!r})\n", fills=["gpus"])
         self.probes.run_all(bench=wish or Bench(), **options)
         return merge(self.probes.parts.values())
 
@@ -110,9 +110,10 @@ def test_a_child_leaves_no_compiled_code_behind(machine: Machine) -> None:
 
 VISIBLE = """
 import os
-def collect(request, out):
+def collect(tree, out):
     seen = os.environ.get("CUDA_VISIBLE_DEVICES", "unset")
-    out.fact({"measurements": [{"source": "bench", "name": NAME, "gpu": request["bench"].get("gpu"), "detail": seen}]})
+    gpu = tree.request["bench"].get("gpu")
+    out.fact({"measurements": [{"source": "bench", "name": NAME, "gpu": gpu, "detail": seen}]})
 """
 
 
@@ -145,8 +146,8 @@ def test_each_child_is_told_its_gpu_and_all_others(machine: Machine) -> None:
         "bench_a",
         """
 import json
-def collect(request, out):
-    asked = request["bench"]
+def collect(tree, out):
+    asked = tree.request["bench"]
     out.fact({"measurements": [{"source": "bench", "name": "asked", "gpu": asked["gpu"], "detail": json.dumps(asked)}]})
 """,
         **ON_GPU,
@@ -336,10 +337,10 @@ def test_other_threads_change_nothing() -> None:
 READY = """
 import os, time
 SEEN = []
-def prepare(request):
+def prepare(tree):
     SEEN.append(time.monotonic())
     {prepare}
-def collect(request, out):
+def collect(tree, out):
     detail = "%s %s" % (SEEN[0] if SEEN else 0, time.monotonic())
     out.fact({"measurements": [{"source": "bench", "name": NAME, "detail": detail}]})
 """
@@ -385,7 +386,7 @@ def test_a_child_that_hangs_while_getting_ready_has_its_own_deadline(
 
 
 def test_a_child_that_got_ready_is_not_started_after_the_time_is_up(machine: Machine) -> None:
-    machine.probes.add("bench_a", "import time\ndef collect(request, out):\n    time.sleep(60)\n", **ON_GPU)
+    machine.probes.add("bench_a", "import time\ndef collect(tree, out):\n    time.sleep(60)\n", **ON_GPU)
     machine.probes.add("bench_links", READY.replace("{prepare}", "pass"), **ON_LINK)
     found = machine.run(deadline_s=2.0)
     (links,) = runs(found, "bench_links").values()

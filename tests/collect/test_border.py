@@ -85,7 +85,7 @@ WRONG: dict[str, tuple[str, str]] = {
 def test_wrong_message_fails_its_probe_alone(probes: Any, kind: str, what: str) -> None:
     statement, detail = WRONG[what]
     probes.add_healthy("before", "later")
-    probes.add("errs", f"def collect(request, out):\n    out.fact({FACT})\n    {statement}\n", kind=kind)
+    probes.add("errs", f"def collect(tree, out):\n    out.fact({FACT})\n    {statement}\n", kind=kind)
     run = probes.run()["errs"]
     assert (run.status, run.detail) == ("failed", detail)
     assert probes.facts("errs") == {"half": "sent"}
@@ -97,7 +97,7 @@ def test_wrong_message_fails_its_probe_alone(probes: Any, kind: str, what: str) 
 def test_child_that_sends_without_end_is_ended(probes: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envcheck.collect.child.TOTAL_LIMIT", 3 << 20)
     probes.add_healthy("later")
-    body = f"def collect(request, out):\n    out.fact({FACT})\n    while True: out.progress('x' * 100000)\n"
+    body = f"def collect(tree, out):\n    out.fact({FACT})\n    while True: out.progress('x' * 100000)\n"
     probes.add("endless", body, kind=kind)
     run = probes.run()["endless"]
     assert (run.status, run.detail.partition(" while ")[0]) == ("failed", "it sent more than 64 MiB")
@@ -106,13 +106,13 @@ def test_child_that_sends_without_end_is_ended(probes: Any, kind: str, monkeypat
 
 
 def test_death_and_wrong_message_are_both_said(probes: Any) -> None:
-    probes.add("errs", "def collect(request, out):\n    out.fact([])\n    import os; os.abort()\n")
+    probes.add("errs", "def collect(tree, out):\n    out.fact([])\n    import os; os.abort()\n")
     detail = "crashed: SIGABRT; it sent a fact of the wrong shape: Expected `object`, got `array`"
     assert probes.run()["errs"].detail == detail
 
 
 def test_done_by_the_probe_itself_counts_once(probes: Any) -> None:
-    probes.add("eager", f"def collect(request, out):\n    out.done()\n    out.fact({FACT})\n    out.done()\n")
+    probes.add("eager", f"def collect(tree, out):\n    out.done()\n    out.fact({FACT})\n    out.done()\n")
     probes.add_healthy("next")
     run = probes.run()["eager"]
     assert (run.status, probes.facts("eager")) == ("ok", {})
@@ -120,14 +120,14 @@ def test_done_by_the_probe_itself_counts_once(probes: Any) -> None:
 
 
 def test_death_after_done_costs_the_next_probe_nothing(probes: Any) -> None:
-    probes.add("eager", "import os\ndef collect(request, out):\n    out.done()\n    os._exit(3)\n")
+    probes.add("eager", "import os\ndef collect(tree, out):\n    out.done()\n    os._exit(3)\n")
     probes.add_healthy("next", "one_more")
     assert probes.run()["eager"].status == "ok"
     probes.assert_healthy("next", "one_more")
 
 
 def test_message_left_open_does_not_swallow_the_next(probes: Any) -> None:
-    probes.add("opens", f"def collect(request, out):\n    out.fact({FACT})\n    out._write(b'{{\"probe\": ')\n")
+    probes.add("opens", f"def collect(tree, out):\n    out.fact({FACT})\n    out._write(b'{{\"probe\": ')\n")
     probes.add_healthy("next")
     run = probes.run()["opens"]
     assert (run.status, run.detail) == ("failed", "it sent a message that is not JSON: Input data was truncated")
@@ -136,7 +136,7 @@ def test_message_left_open_does_not_swallow_the_next(probes: Any) -> None:
 
 def test_bytes_that_are_no_utf_8_come_in_as_replacement_characters(probes: Any) -> None:
     body = r"""
-    def collect(request, out):
+    def collect(tree, out):
         out.fact({"variables": {"values": {"PATH": "a\udc80\\udc80 \U0001f600"}}})
     """
     probes.add("odd", body)

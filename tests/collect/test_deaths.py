@@ -48,7 +48,7 @@ DEATHS: dict[str, tuple[str, str, str]] = {
 def test_death_in_collect_is_a_row(probes: Any, kind: str, how: str) -> None:
     statement, status, detail = DEATHS[how]
     probes.add_healthy("before", "later", "zlast")
-    probes.add("dies", f"def collect(request, out):\n    {HALF}\n    {statement}\n", kind=kind)
+    probes.add("dies", f"def collect(tree, out):\n    {HALF}\n    {statement}\n", kind=kind)
     run = probes.run()["dies"]
     assert (run.status, run.detail) == (status, detail)
     assert (run.title, run.fills) == ("Title of dies", ("variables",))
@@ -59,7 +59,7 @@ def test_death_in_collect_is_a_row(probes: Any, kind: str, how: str) -> None:
 def test_facts_are_not_written_to_what_took_the_place_of_the_line(probes: Any, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     take_over = f"os.kept = [open({str(victim)!r}, 'ab', 0) for _ in range(80)]"
-    probes.add("dies", f"def collect(request, out):\n    {HALF}\n    import os; os.closerange(3, 64); {take_over}\n")
+    probes.add("dies", f"def collect(tree, out):\n    {HALF}\n    import os; os.closerange(3, 64); {take_over}\n")
     run = probes.run()["dies"]
     assert (run.status, run.detail) == ("failed", "exited with status 1 while importing torch")
     assert "OSError: the line to envcheck was closed" in run.noise
@@ -69,8 +69,8 @@ def test_facts_are_not_written_to_what_took_the_place_of_the_line(probes: Any, t
 LOAD_FAILURES = {
     "raise at import": ("raise KeyError('cuda')", "KeyError: 'cuda'"),
     "exit at import": ("raise SystemExit", "SystemExit"),
-    "missing import": ("from .kit.reading import absent_name", "ImportError: cannot import name 'absent_name'"),
-    "syntax": ("def collect(request, out) return", "SyntaxError: "),
+    "missing import": ("from .kit.tree import absent_name", "ImportError: cannot import name 'absent_name'"),
+    "syntax": ("def collect(tree, out) return", "SyntaxError: "),
     "no collect": ("", "it has no function collect"),
 }
 
@@ -99,7 +99,7 @@ HANGS = {
 @pytest.mark.parametrize("kind", ["file", "driver"])
 def test_hang_is_ended_at_its_own_deadline(probes: Any, kind: str, how: str) -> None:
     probes.add_healthy("before", "later", "zlast")
-    probes.add("hangs", f"def collect(request, out):\n    {HALF}\n    {HANGS[how]}\n", kind=kind, seconds=0.3)
+    probes.add("hangs", f"def collect(tree, out):\n    {HALF}\n    {HANGS[how]}\n", kind=kind, seconds=0.3)
     run = probes.run()["hangs"]
     assert (run.status, run.detail) == ("timed-out", "timed out after 0.3 s while importing torch")
     assert 0.3 <= run.seconds < 3
@@ -108,7 +108,7 @@ def test_hang_is_ended_at_its_own_deadline(probes: Any, kind: str, how: str) -> 
 
 
 def test_traceback_is_kept_as_noise(probes: Any) -> None:
-    probes.add("raises", "def collect(request, out):\n    print('printed'); raise OSError(5, 'no luck', '/x')\n")
+    probes.add("raises", "def collect(tree, out):\n    print('printed'); raise OSError(5, 'no luck', '/x')\n")
     run = probes.run()["raises"]
     assert run.detail == "OSError: [Errno 5] no luck: '/x'"
     assert run.noise.startswith("printed\nTraceback (most recent call last):\n")
@@ -117,14 +117,14 @@ def test_traceback_is_kept_as_noise(probes: Any) -> None:
 
 
 def test_crash_says_where_it_happened(probes: Any) -> None:
-    probes.add("dies", "def collect(request, out):\n    import ctypes; ctypes.string_at(0)\n", kind="driver")
+    probes.add("dies", "def collect(tree, out):\n    import ctypes; ctypes.string_at(0)\n", kind="driver")
     noise = probes.run()["dies"].noise
     assert "Segmentation fault" in noise
     assert re.search(r"dies\.py\", line 4 in collect", noise)
 
 
 def test_absent_is_said_by_the_probe(probes: Any) -> None:
-    probes.add("absent", "def collect(request, out):\n    out.absent('no NVIDIA device on the PCI bus')\n")
+    probes.add("absent", "def collect(tree, out):\n    out.absent('no NVIDIA device on the PCI bus')\n")
     run = probes.run()["absent"]
     assert (run.status, run.detail) == ("absent", "no NVIDIA device on the PCI bus")
 

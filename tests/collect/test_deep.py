@@ -100,7 +100,7 @@ def test_each_framework_that_is_there_gets_a_child(machine: Machine) -> None:
 
 
 def test_each_judged_environment_is_tried(machine: Machine) -> None:
-    machine.add("deep_look", SENT + "def collect(request, out):\n    tell(request, out, imported=True)\n")
+    machine.add("deep_look", SENT + "def collect(tree, out):\n    tell(tree, out, imported=True)\n")
     other = environment("torch", key="/other")
     rows = machine.run(environment("torch"), other, environment("torch", key="/third", judged=False))
     assert len(rows) == 2  # rows of both have one name

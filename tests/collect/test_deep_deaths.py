@@ -13,9 +13,9 @@ from tests.collect.trying import LOOK, Machine, environment
 def importing(code: str) -> str:
     """A probe that sends as the shipped ones do, and in which ``code`` stands for the import."""
     return (
-        "import os, signal, sys, time, warnings\ndef collect(request, out):\n"
+        "import os, signal, sys, time, warnings\ndef collect(tree, out):\n"
         f"    out.progress('importing torch')\n    {code}\n"
-        "    tell(request, out, imported=True)\n    out.progress('computing a convolution')\n    {AFTER}\n"
+        "    tell(tree, out, imported=True)\n    out.progress('computing a convolution')\n    {AFTER}\n"
     ).replace("{AFTER}", "pass")
 
 
@@ -59,7 +59,7 @@ def test_a_death_at_work_keeps_what_was_sent(machine: Machine, code: str, detail
 
 
 def test_a_probe_of_ours_that_fails_says_nothing_of_the_framework(machine: Machine) -> None:
-    machine.add("deep_look", "def collect(request, out):\n    raise KeyError('ours')\n")
+    machine.add("deep_look", "def collect(tree, out):\n    raise KeyError('ours')\n")
     row = machine.run()["deep_look", "torch"]
     assert (row.status, row.detail) == ("failed", "KeyError: 'ours'")
     assert machine.framework().trial is None

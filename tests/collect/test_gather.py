@@ -21,10 +21,10 @@ from envcheck.collect import gather as gathering
 from envcheck.collect.catalog import all_probes
 from envcheck.snapshot import Gpu, Listing, Snapshot
 
-HANG = "import time\ndef collect(request, out):\n    out.progress('sleeping')\n    time.sleep(600)\n"
+HANG = "import time\ndef collect(tree, out):\n    out.progress('sleeping')\n    time.sleep(600)\n"
 TIMES = """
 import os, time
-def collect(request, out):
+def collect(tree, out):
     start = time.monotonic()
     time.sleep(0.3)
     values = {"pid": str(os.getpid()), "start": str(start), "end": str(time.monotonic())}
@@ -75,7 +75,7 @@ def test_events_tell_what_happens(probes: Any) -> None:
 
 def test_facts_of_one_probe_are_merged(probes: Any) -> None:
     body = """
-    def collect(request, out):
+    def collect(tree, out):
         out.fact({"gpus": {"items": [{"uuid": "GPU-1", "name": "H100"}]}})
         out.fact({"gpus": {"items": [{"uuid": "GPU-1", "index": 0}], "complete": True}})
     """
@@ -86,7 +86,7 @@ def test_facts_of_one_probe_are_merged(probes: Any) -> None:
 
 def test_time_is_measured_in_the_child(probes: Any) -> None:
     for name in ("a", "b"):
-        probes.add(name, "import time\ndef collect(request, out):\n    time.sleep(0.2)\n")
+        probes.add(name, "import time\ndef collect(tree, out):\n    time.sleep(0.2)\n")
     runs = probes.run()
     assert all(0.2 <= run.seconds < 1 for run in runs.values())
 
@@ -134,7 +134,7 @@ def test_nothing_to_run_is_no_error(probes: Any) -> None:
 def test_driver_probes_get_time_for_each_gpu(probes: Any, count: int) -> None:
     items = [{"pci_bus_id": f"0000:0{index}:00.0"} for index in range(count)]
     fact = {"gpus": {"items": items, "complete": True}}
-    probes.add("pci", f"def collect(request, out):\n    out.fact({fact!r})\n", early=True)
+    probes.add("pci", f"def collect(tree, out):\n    out.fact({fact!r})\n", early=True)
     probes.add("nvml", HANG, kind="driver", seconds=0.2, seconds_per_gpu=0.15)
     run = probes.run()["nvml"]
     assert run.detail == f"timed out after {0.2 + 0.15 * count:g} s while sleeping"
@@ -183,9 +183,9 @@ def test_stop_on_request(probes: Any) -> None:
 
 def test_probes_after_a_death_run_in_children_of_their_own(probes: Any) -> None:
     probes.add("a", TIMES)
-    probes.add("b", "import os\ndef collect(request, out):\n    os.abort()\n")
+    probes.add("b", "import os\ndef collect(tree, out):\n    os.abort()\n")
     probes.add("c", TIMES)
-    probes.add("d", "def collect(request, out):\n    raise MemoryError\n")
+    probes.add("d", "def collect(tree, out):\n    raise MemoryError\n")
     probes.add("e", TIMES)
     runs = probes.run()
     assert [run.status for run in runs.values()] == ["ok", "crashed", "ok", "failed", "ok"]
@@ -271,8 +271,8 @@ def test_no_process_or_descriptor_to_be_had_is_a_row(probes: Any, monkeypatch: p
 def test_large_request_with_bytes_that_are_no_utf_8_arrives_whole(probes: Any) -> None:
     body = """
     import hashlib, json
-    def collect(request, out):
-        text = json.dumps(request, sort_keys=True)
+    def collect(tree, out):
+        text = json.dumps(tree.request, sort_keys=True)
         out.fact({"variables": {"values": {"sum": hashlib.sha256(text.encode()).hexdigest()}}})
     """
     probes.add("reads", body)
@@ -290,7 +290,7 @@ def test_large_request_does_not_hold_up_when_the_child_does_not_read_it(probes: 
 
 def test_no_descriptor_and_no_zombie_is_left(probes: Any) -> None:
     probes.add_healthy("a", "b")
-    probes.add("c", "import os\ndef collect(request, out):\n    os.abort()\n", kind="driver")
+    probes.add("c", "import os\ndef collect(tree, out):\n    os.abort()\n", kind="driver")
     before = open_descriptors()
     probes.run()
     assert open_descriptors() == before
@@ -304,7 +304,7 @@ def test_kernel_without_pidfd(probes: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(os, "pidfd_open", refuse)
     probes.add_healthy("a", "c")
-    probes.add("b", "import os\ndef collect(request, out):\n    os.abort()\n")
+    probes.add("b", "import os\ndef collect(tree, out):\n    os.abort()\n")
     assert probes.run()["b"].detail == "crashed: SIGABRT"
     probes.assert_healthy("a", "c")
 
@@ -312,7 +312,7 @@ def test_kernel_without_pidfd(probes: Any, monkeypatch: pytest.MonkeyPatch) -> N
 def test_parent_that_does_not_wait_for_children(probes: Any) -> None:
     """Under SIG_IGN for SIGCHLD the kernel reaps, and no exit status is to be had; facts still are."""
     probes.add_healthy("a")
-    probes.add("b", "import os\ndef collect(request, out):\n    os._exit(7)\n", kind="driver")
+    probes.add("b", "import os\ndef collect(tree, out):\n    os._exit(7)\n", kind="driver")
     old = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         run = probes.run()["b"]
@@ -344,8 +344,8 @@ def test_bootstrap_runs_under_other_interpreters(probes: Any, name: str) -> None
     if not found:
         pytest.skip(f"there is no {name} here, on PATH or of pyenv")
     probes.add_healthy("a", "c")
-    probes.add("b", "def collect(request, out):\n    raise ValueError(request['root'])\n")
-    probes.add("d", "import sys\ndef collect(request, out):\n    out.absent('%d.%d' % sys.version_info[:2])\n")
+    probes.add("b", "def collect(tree, out):\n    raise ValueError(tree.root)\n")
+    probes.add("d", "import sys\ndef collect(tree, out):\n    out.absent('%d.%d' % sys.version_info[:2])\n")
     runs = probes.run(interpreter=found)
     probes.assert_healthy("a", "c")
     assert runs["b"].detail == "ValueError: /"

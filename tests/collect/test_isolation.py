@@ -15,7 +15,7 @@ from envcheck.collect.request import own_path
 
 LOOK = """
 import json, os, sys
-def collect(request, out):
+def collect(tree, out):
     try:
         import planted_package
         found = planted_package.WHERE
@@ -137,7 +137,7 @@ def test_crash_leaves_no_core_file(probes: Any, tmp_path: Path, monkeypatch: pyt
     try:
         probes.add(
             "dies",
-            "import resource\ndef collect(request, out):\n    import os\n"
+            "import resource\ndef collect(tree, out):\n    import os\n"
             "    out.progress(str(resource.getrlimit(resource.RLIMIT_CORE)))\n    os.abort()\n",
         )
         assert probes.run()["dies"].detail == "crashed: SIGABRT while (0, 0)"
@@ -147,6 +147,6 @@ def test_crash_leaves_no_core_file(probes: Any, tmp_path: Path, monkeypatch: pyt
 
 
 def test_third_party_packages_of_envcheck_can_be_imported(probes: Any) -> None:
-    probes.add("look", "def collect(request, out):\n    import msgspec, pynvml\n    from cuda.bindings import driver\n")
+    probes.add("look", "def collect(tree, out):\n    import msgspec, pynvml\n    from cuda.bindings import driver\n")
     run = probes.run()["look"]
     assert (run.status, run.detail, run.noise) == ("ok", "", "")

@@ -43,7 +43,7 @@ def probe_that_leaves(how: str, then: str = "out.fact({'variables': {'values': {
     ready = "time.sleep(0.05)  # until an exec, or a second fork, is through"
     # Python code may start no program there, a library may.
     start = "import ctypes, os, signal, time\nsystem = ctypes.CDLL(None).system\n"
-    return f"{start}def collect(request, out):\n    {how}\n    {ready}\n    {then}\n"
+    return f"{start}def collect(tree, out):\n    {how}\n    {ready}\n    {then}\n"
 
 
 @pytest.mark.parametrize("what", LEFTOVERS)
@@ -107,7 +107,7 @@ def test_grandchild_that_talks_on_the_fact_line_is_not_waited_for(probes: Any) -
 
 
 def test_fork_that_returns_does_not_go_on_in_the_probes_place(probes: Any) -> None:
-    probes.add("forks", "import os\ndef collect(request, out):\n    pid = os.fork()\n    if pid: os.waitpid(pid, 0)\n")
+    probes.add("forks", "import os\ndef collect(tree, out):\n    pid = os.fork()\n    if pid: os.waitpid(pid, 0)\n")
     probes.add_healthy("next")
     assert probes.run()["forks"].status == "ok"
     probes.assert_healthy("next")
@@ -119,10 +119,8 @@ def test_child_that_cannot_be_killed_is_abandoned_and_named(probes: Any, monkeyp
     """A process in state D cannot be made at will: here the signals do not arrive instead."""
     monkeypatch.setattr(cleanup, "_signal_groups", lambda _leaders, _number: None)
     monkeypatch.setattr(cleanup, "KILL_GRACE", 0.1)
-    probes.add("later", "def collect(request, out):\n    pass\n", kind="driver")
-    body = (
-        "import os, time\ndef collect(request, out):\n    out.progress(f'being {os.getpid()}')\n    time.sleep(600)\n"
-    )
+    probes.add("later", "def collect(tree, out):\n    pass\n", kind="driver")
+    body = "import os, time\ndef collect(tree, out):\n    out.progress(f'being {os.getpid()}')\n    time.sleep(600)\n"
     probes.add("stuck", body, kind="driver", seconds=0.3)
     run = probes.run()["stuck"]
     pid = int(next(event.text for event in probes.events if isinstance(event, Progress)).removeprefix("being "))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import early
+from envcheck.collect import prestart
 from envcheck.collect.starting import own_variables
 from probes.kit import harmless
 
@@ -27,7 +27,7 @@ WAYS = {
     "pty.spawn": lambda: importlib.import_module("pty").spawn("true"),
     "multiprocessing": lambda: importlib.import_module("multiprocessing.util").spawnv_passfds(b"/bin/true", [b"x"], []),
 }
-def collect(request, out):
+def collect(tree, out):
     told = {}
     for way, start in WAYS.items():
         try:
@@ -53,7 +53,7 @@ def test_what_libraries_ask_python_for_needs_no_program(probes: Any) -> None:
     """They get the answer that they get where there is no such program."""
     body = """
 import ctypes.util, platform, uuid
-def collect(request, out):
+def collect(tree, out):
     values = {"library": str(ctypes.util._findSoname_ldconfig("dl")), "processor": platform.processor()}
     out.fact({"variables": {"values": {**values, "uuid": str(uuid.uuid1())}}})
 """
@@ -79,7 +79,7 @@ def test_children_work_in_the_root_without_relative_folders_of_the_loader(
 ) -> None:
     body = """
 import os
-def collect(request, out):
+def collect(tree, out):
     out.fact({"variables": {"values": {"cwd": os.getcwd(), "path": os.environ.get("LD_LIBRARY_PATH", "none")}}})
 """
     monkeypatch.chdir(tmp_path)
@@ -113,7 +113,7 @@ STOPS = {
 @pytest.mark.parametrize("kind", ["file", "driver"])
 def test_a_child_that_is_stopped_holds_nothing_past_its_deadline(probes: Any, kind: str, what: str) -> None:
     probes.add_healthy("later")
-    probes.add("stops", f"import os, signal\ndef collect(request, out):\n    {STOPS[what]}\n", kind=kind, seconds=0.4)
+    probes.add("stops", f"import os, signal\ndef collect(tree, out):\n    {STOPS[what]}\n", kind=kind, seconds=0.4)
     started = time.monotonic()
     run = probes.run()["stops"]
     assert time.monotonic() - started < 10
@@ -124,17 +124,17 @@ def test_a_child_that_is_stopped_holds_nothing_past_its_deadline(probes: Any, ki
 
 def test_a_child_that_was_stopped_while_it_waits_is_ended() -> None:
     """The one that is started before anybody has work for it."""
-    early.begin()
-    (waiting,) = early._waiting
+    prestart.begin()
+    (waiting,) = prestart._waiting
     os.kill(waiting.started.process.pid, signal.SIGSTOP)
     started = time.monotonic()
-    early.end()
+    prestart.end()
     assert time.monotonic() - started < 5
-    assert early._waiting == []
+    assert prestart._waiting == []
 
 
 def test_the_run_ends_in_time_although_a_child_never_begins(probes: Any) -> None:
-    probes.add("never", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\ndef collect(request, out): pass\n")
+    probes.add("never", "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\ndef collect(tree, out): pass\n")
     started = time.monotonic()
     assert probes.run(deadline_s=1.0)["never"].status == "timed-out"
     assert time.monotonic() - started < 10

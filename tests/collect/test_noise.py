@@ -22,7 +22,7 @@ def test_megabytes_are_read_and_only_their_tail_is_kept(probes: Any, kind: str, 
         "a_loud",
         f"""
         import os
-        def collect(request, out):
+        def collect(tree, out):
             for _ in range(64):
                 data = b"x" * (1 << 20)
                 while data:
@@ -46,7 +46,7 @@ def test_noise_is_made_harmless(probes: Any) -> None:
         "rude",
         r"""
         import os
-        def collect(request, out):
+        def collect(tree, out):
             os.write(1, b"\x1b]0;title\x07 \xff\xfe \x9b31m tab\there\r\nnext \xe2\x80\xae back\n")
             out.progress("\x1b[2Jwiped\nline")
             raise ValueError("\x1b[31mred\x1b[0m\nsecond")
@@ -64,9 +64,9 @@ def test_noise_is_made_harmless(probes: Any) -> None:
 
 def test_each_probe_of_a_shared_child_keeps_its_own_noise(probes: Any) -> None:
     for name in ("a", "b", "c"):
-        probes.add(name, "def collect(request, out):\n    print('printed by', NAME)\n")
-    probes.add("d", "def collect(request, out):\n    print('by d', flush=True); import os; os._exit(1)\n")
-    probes.add("e", "print('at import of e')\ndef collect(request, out):\n    pass\n")
+        probes.add(name, "def collect(tree, out):\n    print('printed by', NAME)\n")
+    probes.add("d", "def collect(tree, out):\n    print('by d', flush=True); import os; os._exit(1)\n")
+    probes.add("e", "print('at import of e')\ndef collect(tree, out):\n    pass\n")
     runs = probes.run()
     assert [runs[name].noise for name in "abcde"] == [
         "printed by a",
@@ -79,7 +79,7 @@ def test_each_probe_of_a_shared_child_keeps_its_own_noise(probes: Any) -> None:
 
 def test_noise_is_there_when_the_parent_comes_late(probes: Any) -> None:
     """Words and noise then come in at once, and the end must not be heard before what was printed ahead of it."""
-    body = "def collect(request, out):\n    out.progress('x')\n    print('printed by', NAME)\n"
+    body = "def collect(tree, out):\n    out.progress('x')\n    print('printed by', NAME)\n"
     for name in ("a", "b"):
         probes.add(name, body)
 
@@ -92,7 +92,7 @@ def test_noise_is_there_when_the_parent_comes_late(probes: Any) -> None:
 
 
 def test_probe_that_closed_its_output_is_heard(probes: Any) -> None:
-    probes.add("mute", "import os\ndef collect(request, out):\n    os.close(1); os.close(2); print('unheard')\n")
+    probes.add("mute", "import os\ndef collect(tree, out):\n    os.close(1); os.close(2); print('unheard')\n")
     probes.add_healthy("next")
     assert probes.run()["mute"].status == "ok"
     probes.assert_healthy("next")

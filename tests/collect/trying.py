@@ -16,10 +16,10 @@ ENVIRONMENT = "/home/ada/.venv"
 LOOK = """
 import json, os, sys, time
 ASKED = ("environment", "framework", "gpu", "no_gpu", "libraries")
-def collect(request, out):
-    framework = request["framework"]
+def collect(tree, out):
+    framework = tree.request["framework"]
     started = time.monotonic()
-    time.sleep(request.get("sleep", 0.05))
+    time.sleep(tree.request.get("sleep", 0.05))
     try:
         import planted_package
         found = planted_package.WHERE
@@ -34,7 +34,7 @@ def collect(request, out):
         "found": found,
         "visible": os.environ.get("CUDA_VISIBLE_DEVICES", "unset"),
         "variables": json.dumps(dict(os.environ)),
-        "request": json.dumps({key: request[key] for key in ASKED}),
+        "request": json.dumps({key: tree.request[key] for key in ASKED}),
         "name": __name__,
         "start": str(started),
         "end": str(time.monotonic()),
@@ -43,9 +43,9 @@ def collect(request, out):
     out.fact({"variables": {"values": {name + ":" + key: value for key, value in values.items()}}})
 """
 SENT = """
-def tell(request, out, **trial):
-    framework = {"name": request["framework"]["name"], "trial": {"source": "trial", **trial}}
-    environment = {"key": request["environment"], "frameworks": {"items": [framework], "complete": False}}
+def tell(tree, out, **trial):
+    framework = {"name": tree.request["framework"]["name"], "trial": {"source": "trial", **trial}}
+    environment = {"key": tree.request["environment"], "frameworks": {"items": [framework], "complete": False}}
     out.fact({"environments": {"items": [environment], "complete": False}})
 """
 DEEP: dict[str, Any] = {"kind": "deep", "uses": "gpu", "scopes": ["env"], "fills": ["environments.frameworks.trial"]}
@@ -75,7 +75,7 @@ class Machine:
         """Try everything; rows by (probe, framework)."""
         listing = {"items": list(environments or [environment("torch")]), "complete": True}
         facts = {**self.facts, "environments": listing}
-        self.probes.add("facts", f"def collect(request, out):\n    out.fact({facts!r})\n", scopes=["env"])
+        self.probes.add("facts", f"def collect(tree, out):\n    out.fact({facts!r})\n", scopes=["env"])
         request = {
             "root": "/",
             "cwd": self.cwd,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from envcheck.compat.load import tables
-from envcheck.compat.question.asking import ask
+from envcheck.compat.load import load_matrix
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.answer import ask
 from envcheck.compat.question.question import Answer
-from envcheck.compat.tables import Tables
 from envcheck.components import parse_components
 
 
-def answer(question: str, matrix: Tables | None = None) -> Answer:
+def answer(question: str, matrix: Matrix | None = None) -> Answer:
     """The answer to a question whose components are separated by blanks; a comma stands for a blank in a name."""
     texts = [text.replace(",", " ") for text in question.split()]
-    return ask(matrix or tables(), [component for text in texts for component in parse_components(text)])
+    return ask(matrix or load_matrix(), [component for text in texts for component in parse_components(text)])
 
 
 def shown(found: Answer) -> str:

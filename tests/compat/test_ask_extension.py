@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import tables
-from envcheck.compat.tables import Tables
+from envcheck.compat.load import load_matrix
+from envcheck.compat.matrix import Matrix
 from tests.compat.asking import answer, questions, shown
 
 ROWS = """\
@@ -28,10 +28,10 @@ source = "page"
 
 
 @pytest.fixture(scope="module")
-def matrix(tmp_path_factory: pytest.TempPathFactory) -> Tables:
+def matrix(tmp_path_factory: pytest.TempPathFactory) -> Matrix:
     folder = tmp_path_factory.mktemp("own")
     (folder / "rows.toml").write_text(ROWS)
-    return tables((str(folder),))
+    return load_matrix((str(folder),))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ our-ops==1.0 nvcc==13.0 torch==2.5.1+cu118 gpu==H100 driver==580
 flash-attn==2.7.0 nvcc==12.4 torch==2.5.1+cu118
 """),
 )
-def test_pytorch_refuses_another_major(matrix: Tables, question: str) -> None:
+def test_pytorch_refuses_another_major(matrix: Matrix, question: str) -> None:
     found = answer(question, matrix)
     assert found.verdict == "incompatible", shown(found)
     assert "PyTorch refuses nvcc" in found.reasons[0].message
@@ -66,7 +66,7 @@ flash-attn==2.7.0 nvcc==11.8 torch==2.5.1+cu118
 nvcc==12.1 torch==2.5.1
 """),
 )
-def test_another_minor_is_none(matrix: Tables, question: str) -> None:
+def test_another_minor_is_none(matrix: Matrix, question: str) -> None:
     found = answer(question, matrix)
     assert found.verdict == "compatible", shown(found)
 
@@ -80,12 +80,12 @@ nvcc==12.4 torch==2.5.1+cpu
 our-ops==1.0 nvcc==11.8 torch==1.9.0 cuda==10.2
 """),
 )
-def test_where_nothing_is_compiled_or_no_row_tells_it_is_open(matrix: Tables, question: str) -> None:
+def test_where_nothing_is_compiled_or_no_row_tells_it_is_open(matrix: Matrix, question: str) -> None:
     found = answer(question, matrix)
     assert found.verdict != "incompatible", shown(found)
 
 
-def test_what_is_open_says_why(matrix: Tables) -> None:
+def test_what_is_open_says_why(matrix: Matrix) -> None:
     found = answer("nvcc==12.4 torch==2.5.1+cu118", matrix)
     assert found.verdict == "unknown"
     assert "runs without nvcc" in found.reasons[0].message

@@ -203,11 +203,11 @@ def test_machines_with_arm_processors_are_known() -> None:
 
 def test_members_that_disagree_are_told_apart() -> None:
     found = answer("cuda>=12 gpu==RTX,3090 driver==525")
-    assert found.reasons[0].message.startswith("cuda>=12 leaves it open: yes for 12.0 to 12.9; no for 13.0 to 13.")
+    assert found.reasons[0].message.startswith("cuda>=12 is ambiguous: yes for 12.0 to 12.9; no for 13.0 to 13.")
     found = answer("driver>=550.10 gpu==B200")
     assert (
         found.reasons[0].message
-        == "driver>=550.10 leaves it open: yes for 570.00 to R615 (newest); no for 550.10 to R565 (newest)"
+        == "driver>=550.10 is ambiguous: yes for 570.00 to R615 (newest); no for 550.10 to R565 (newest)"
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.question.candidates import Candidate
-from envcheck.compat.question.decision import MOST_WORK, work
-from envcheck.compat.question.question import Judgement, Question
+from envcheck.compat.question.choose import MOST_WORK, work
+from envcheck.compat.question.question import Question
 from envcheck.compat.question.reading import read_question
-from envcheck.compat.question.software import judge_candidate
-from envcheck.compat.tables import Tables
+from envcheck.compat.question.software import candidate_fits
+from envcheck.compat.relations.fit import Fit
 from envcheck.components import Component, parse_components
 from tests.compat.asking import answer, questions
 
@@ -33,20 +33,18 @@ def read(question: str) -> list[Component]:
 def test_the_work_of_trials_is_bounded(question: str, monkeypatch: pytest.MonkeyPatch) -> None:
     judged: list[str] = []
 
-    def counted(matrix: Tables, asked: Question, candidate: Candidate) -> list[Judgement]:
+    def counted(asked: Question, candidate: Candidate) -> list[Fit]:
         judged.append(candidate.label)
-        return judge_candidate(matrix, asked, candidate)
+        return candidate_fits(asked, candidate)
 
-    monkeypatch.setattr("envcheck.compat.question.judging.judge_candidate", counted)
+    monkeypatch.setattr("envcheck.compat.question.fits.candidate_fits", counted)
     assert answer(question).verdict in ("unknown", "incompatible")
     assert 0 < len(judged) <= MOST_JUDGED
 
 
 def test_a_question_of_majors_costs_more_than_one_of_releases() -> None:
-    matrix = tables()
-    costs = [
-        work(matrix, read(text), read_question(matrix, read(text))) for text in (MANY[0], "torch==2.5.1 cuda==12.4")
-    ]
+    matrix = load_matrix()
+    costs = [work(read(text), read_question(matrix, read(text))) for text in (MANY[0], "torch==2.5.1 cuda==12.4")]
     assert costs[0] > 10 * costs[1]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.compat.load import tables
-from envcheck.compat.names import canonical, known_versions
-from envcheck.compat.question.asking import ask
-from envcheck.compat.question.decision import decide
+from envcheck.compat.load import load_matrix
+from envcheck.compat.names import canonical
+from envcheck.compat.question.answer import ask
+from envcheck.compat.question.choose import evaluate
 from envcheck.compat.question.reading import gpu_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.specifier import Version, parse_specifier
@@ -16,7 +16,7 @@ from envcheck.components import Bound, Component
 from envcheck.versions import DriverRelease
 from tests.thorough import examples
 
-MATRIX = tables()
+MATRIX = load_matrix()
 FIXED = ("os", "machine")
 
 DRIVERS = sorted(
@@ -37,7 +37,7 @@ def component(name: str, values: list[str]) -> st.SearchStrategy[Component]:
 
 
 def versions(name: str) -> list[str]:
-    found = [str(version) for version in known_versions(MATRIX, name)]
+    found = [str(version) for version in MATRIX.known_versions(name)]
     return [*found, *(text.rpartition(".")[0] for text in found if text.count(".") > 1)] or ["1.0"]
 
 
@@ -104,8 +104,8 @@ def test_a_further_component_never_mends_what_does_not_fit(
     question: list[Component], further: Component, platform: tuple[str, str]
 ) -> None:
     assume(canonical(further.name) not in {canonical(item.name) for item in question})
-    without = decide(MATRIX, on(platform, *question)).verdict
-    with_it = decide(MATRIX, on(platform, *question, further)).verdict
+    without = evaluate(MATRIX, on(platform, *question)).verdict
+    with_it = evaluate(MATRIX, on(platform, *question, further)).verdict
     assert (without, with_it) != ("incompatible", "compatible")
 
 
@@ -114,11 +114,11 @@ def test_a_further_component_never_mends_what_does_not_fit(
 @example([named("torch", "2.7"), named("gpu", "RTX 5090"), named("cuda", "12")], ("linux", "x86_64"))
 @example([named("torch", "2.5"), named("torchvision", "0.20"), named("torchaudio", "2.5.1")], ("linux", "x86_64"))
 def test_what_fits_fits_without_any_of_its_components(question: list[Component], platform: tuple[str, str]) -> None:
-    fits = len(question) > 1 and decide(MATRIX, on(platform, *question)).verdict == "compatible"
+    fits = len(question) > 1 and evaluate(MATRIX, on(platform, *question)).verdict == "compatible"
     event(f"compatible: {fits}")
     for place in range(len(question) if fits else 0):
         rest = [*question[:place], *question[place + 1 :]]
-        assert decide(MATRIX, on(platform, *rest)).verdict != "incompatible"
+        assert evaluate(MATRIX, on(platform, *rest)).verdict != "incompatible"
 
 
 def generation_ends(components: list[Component]) -> int:
@@ -137,7 +137,7 @@ def test_a_newer_driver_of_the_generation_loses_nothing(
     older, newer = sorted((one, other))
     assume(newer.branch <= generation_ends(rest))
     verdicts = [
-        decide(MATRIX, on((os, "x86_64"), *rest, named("driver", str(driver)))).verdict for driver in (older, newer)
+        evaluate(MATRIX, on((os, "x86_64"), *rest, named("driver", str(driver)))).verdict for driver in (older, newer)
     ]
     assert verdicts != ["compatible", "incompatible"]
 

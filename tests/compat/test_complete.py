@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete, driver_os
 from envcheck.snapshot import (
     Distribution,
@@ -19,7 +19,7 @@ from envcheck.snapshot import (
 )
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 FROM_PYPI = Distribution(name="torch", version="2.5.1", channel="pip")
 LINUX = Platform(os="linux", machine="x86_64")
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.driver_cuda import (
     branch_of,
     driver_runs_cuda,
@@ -16,7 +16,7 @@ from envcheck.compat.tables import Os
 from envcheck.versions import CudaVersion, DriverRelease
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 
 
 def release(text: str) -> DriverRelease:

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import HEADROOM, WARN, Expectation, expectation
 from envcheck.snapshot import Gpu, Measurement
 from tests.every import every
 from tests.rules.machines import but, geforce, h200
 from tests.rules.speed.measurements import conditions, figure, gemm, memory_copy, span, to_gpu, to_peer
 
-MATRIX = tables()
+MATRIX = load_matrix()
 SMS, CLOCK = 132, 1980e6
 
 

@@ -5,13 +5,13 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.compat.relations.gpu_code import code_runs_on, runs_natively
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 CAPABILITIES = [parsed for row in MATRIX.capabilities if (parsed := ComputeCapability.parse(row.capability))]
 
 

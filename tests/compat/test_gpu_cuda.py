@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets, targets_of
 from envcheck.versions import ComputeCapability, CudaVersion
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 
 
 @every(

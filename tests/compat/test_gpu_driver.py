@@ -4,14 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.gpu_names import find_gpu
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, driver_drives, module_drives
 from envcheck.compat.tables import Os
 from envcheck.versions import ComputeCapability, DriverRelease
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 DISCRETE = [
     parsed for row in MATRIX.capabilities if not row.tegra and (parsed := ComputeCapability.parse(row.capability))
 ]
@@ -85,11 +84,11 @@ def test_a_dropped_generation_is_told_its_last_branch() -> None:
 
 
 def test_grace_hopper_needs_the_open_module_though_hopper_does_not() -> None:
-    model = find_gpu(MATRIX, "NVIDIA GH200 480GB")
+    model = MATRIX.find_gpu("NVIDIA GH200 480GB")
     fit = driver_drives(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=model)
     assert fit.bad
     assert fit.reason == "only the open kernel module drives GH200 480GB"
-    plain = find_gpu(MATRIX, "NVIDIA H100 80GB HBM3")
+    plain = MATRIX.find_gpu("NVIDIA H100 80GB HBM3")
     assert driver_drives(MATRIX, gpu("9.0"), release("550.54.14"), flavour="proprietary", model=plain).ok
 
 
@@ -152,7 +151,7 @@ def test_a_flavour_alone(capability: str, flavour: Flavour, verdict: str) -> Non
     ]
 )
 def test_a_model_may_come_later_than_its_generation(model: str, driver: str, os: Os, verdict: str) -> None:
-    row = find_gpu(MATRIX, model)
+    row = MATRIX.find_gpu(model)
     assert row is not None
     fit = driver_drives(MATRIX, gpu(row.compute_capability), release(driver), os, model=row)
     assert fit.verdict == verdict, fit.reason

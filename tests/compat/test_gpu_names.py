@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id, name_key
-from envcheck.compat.load import tables
+from envcheck.compat.gpu_names import name_key
+from envcheck.compat.load import load_matrix
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 
 
 @every(
@@ -57,7 +57,7 @@ MATRIX = tables()
     ]
 )
 def test_a_name_as_people_and_tools_write_it(written: str, model: str, capability: str) -> None:
-    found = find_gpu(MATRIX, written)
+    found = MATRIX.find_gpu(written)
     assert found is not None
     assert (found.name, found.compute_capability) == (model, capability)
 
@@ -86,14 +86,14 @@ def test_a_name_as_people_and_tools_write_it(written: str, model: str, capabilit
     ]
 )
 def test_a_name_that_is_none_or_says_too_little(written: str) -> None:
-    assert find_gpu(MATRIX, written) is None
+    assert MATRIX.find_gpu(written) is None
 
 
 def test_an_unlisted_size_has_what_all_variants_share() -> None:
-    found = find_gpu(MATRIX, "V100 64GB")
+    found = MATRIX.find_gpu("V100 64GB")
     assert found is not None
     assert (found.name, found.compute_capability, found.memory) == ("V100", "7.0", None)
-    listed = find_gpu(MATRIX, "Tesla V100-SXM2-32GB")
+    listed = MATRIX.find_gpu("Tesla V100-SXM2-32GB")
     assert listed is not None
     assert listed.memory == 32 * 2**30
 
@@ -102,18 +102,18 @@ def test_every_row_is_found_by_each_of_its_names() -> None:
     for row in MATRIX.gpus:
         for name in (row.name, *row.aliases):
             for written in (name, f"NVIDIA {name}", name.upper(), name.lower()):
-                assert find_gpu(MATRIX, written) == row
+                assert MATRIX.find_gpu(written) == row
 
 
 def test_a_pci_id_names_a_model_only_where_it_is_its_alone() -> None:
-    found = find_gpu_by_pci_id(MATRIX, "10DE:2335")
+    found = MATRIX.find_gpu_by_pci_id("10DE:2335")
     assert found is not None
     assert found.name == "H200"
-    assert find_gpu_by_pci_id(MATRIX, "10de:1e30") is None, "Quadro RTX 6000 and 8000 share it"
-    assert find_gpu_by_pci_id(MATRIX, "10de:ffff") is None
+    assert MATRIX.find_gpu_by_pci_id("10de:1e30") is None, "Quadro RTX 6000 and 8000 share it"
+    assert MATRIX.find_gpu_by_pci_id("10de:ffff") is None
 
 
 @given(st.text(max_size=150))
 def test_no_text_breaks_it(text: str) -> None:
-    found = find_gpu(MATRIX, text)
+    found = MATRIX.find_gpu(text)
     assert found is None or name_key(text)

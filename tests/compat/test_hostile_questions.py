@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envcheck.compat.load import tables
-from envcheck.compat.question.asking import ask
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.answer import ask
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
 
@@ -42,7 +42,7 @@ def answered(*texts: str) -> str:
     try:
         for text in texts:
             components += parse_components(text)
-        return ask(tables(), components).verdict
+        return ask(load_matrix(), components).verdict
     except UsageError as error:
         return str(error)
 

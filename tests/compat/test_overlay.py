@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.overlay import overlay_folders
 from envcheck.errors import MatrixError
 from envcheck.versions import CudaVersion
@@ -30,11 +30,11 @@ def overlay(tmp_path: Path, rows: str, name: str = "own") -> str:
 
 def test_the_same_id_replaces_a_row(tmp_path: Path) -> None:
     place = overlay(tmp_path, TORCH.format("2.5.1"))
-    joined = tables((place,))
+    joined = load_matrix((place,))
     (row,) = (row for row in joined.torch if row.version == "2.5.1")
     assert row.cudnn is None
-    assert len(joined.torch) == len(tables().torch)
-    assert [one.id for one in joined.torch] == [one.id for one in tables().torch]
+    assert len(joined.torch) == len(load_matrix().torch)
+    assert [one.id for one in joined.torch] == [one.id for one in load_matrix().torch]
     (source,) = joined.cite(row)
     assert (source.title, source.address) == (f"Our own measurements (from {place})", "https://example.org/measured")
 
@@ -44,7 +44,7 @@ def test_a_new_id_adds_a_row_where_it_belongs(tmp_path: Path) -> None:
     rows += '[[driver]]\nbranch = 551\nsource = "page"\n'
     rows += '[[release]]\nname = "jetpack"\nversions = "==99.1"\nsource = "page"\n'
     rows += '[[release]]\nname = "our-thing"\nversions = "==1"\nneeds = { torch = ">=2" }\nsource = "page"\n'
-    joined = tables((overlay(tmp_path, rows),))
+    joined = load_matrix((overlay(tmp_path, rows),))
     versions = [row.version for row in joined.torch]
     assert versions[versions.index("2.5.2") - 1] == "2.5.1"
     cuda = [CudaVersion.parse(row.version) for row in joined.cuda]
@@ -72,23 +72,23 @@ THING = '[[release]]\nname = "our-thing"\nversions = "==1"\nneeds = {{ torch = "
 def test_a_row_replaces_that_of_its_systems(tmp_path: Path, system: str, needs: list[str]) -> None:
     """One that names none speaks of all."""
     rows = THING.format("==2.4", 'machine = ["x86_64"]\n') + THING.format("==2.5", 'machine = ["aarch64"]\n')
-    joined = tables((overlay(tmp_path, rows, "base"), overlay(tmp_path, THING.format("==2.6", system))))
+    joined = load_matrix((overlay(tmp_path, rows, "base"), overlay(tmp_path, THING.format("==2.6", system))))
     assert [row.needs["torch"] for row in joined.releases if row.name == "our-thing"] == needs
 
 
 def test_the_last_overlay_outranks(tmp_path: Path) -> None:
     first = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.1"), "first")
     second = overlay(tmp_path, TORCH.format("2.5.1").replace("12.4", "12.8"), "second")
-    chosen = {row.version: row.default_cuda for row in tables((first, second)).torch}
+    chosen = {row.version: row.default_cuda for row in load_matrix((first, second)).torch}
     assert chosen["2.5.1"] == "12.8"
-    assert {row.version: row.default_cuda for row in tables((second, first)).torch}["2.5.1"] == "12.1"
+    assert {row.version: row.default_cuda for row in load_matrix((second, first)).torch}["2.5.1"] == "12.1"
 
 
 def test_the_shipped_rows_are_not_touched(tmp_path: Path) -> None:
-    before = tables()
+    before = load_matrix()
     place = overlay(tmp_path, TORCH.format("2.5.1"))
-    tables((place,))
-    assert tables() is before
+    load_matrix((place,))
+    assert load_matrix() is before
     assert place not in "".join(source.title for source in before.sources.values())
 
 
@@ -97,9 +97,9 @@ def test_shipped_sources_stay_theirs(tmp_path: Path) -> None:
     place = overlay(tmp_path, TORCH.format("9.0.0").replace('"page"', '"wheels"'))
     file = Path(place) / "torch.toml"
     file.write_text(file.read_text().replace("[sources.page]", "[sources.wheels]"))
-    joined = tables((place,))
+    joined = load_matrix((place,))
     shipped = next(row for row in joined.torch if row.version == "2.5.1")
-    assert joined.cite(shipped) == tables().cite(shipped)
+    assert joined.cite(shipped) == load_matrix().cite(shipped)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_shipped_sources_stay_theirs(tmp_path: Path) -> None:
 def test_a_wrong_overlay_is_one_sentence_that_names_it(tmp_path: Path, rows: str, complaint: str) -> None:
     place = overlay(tmp_path, rows)
     with pytest.raises(MatrixError) as caught:
-        tables((place,))
+        load_matrix((place,))
     assert str(caught.value).startswith(f"{place}: ")
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -122,9 +122,9 @@ def test_a_wrong_overlay_is_one_sentence_that_names_it(tmp_path: Path, rows: str
 
 def test_a_folder_that_is_not_there_or_is_empty(tmp_path: Path) -> None:
     with pytest.raises(MatrixError, match="absent: there is no such folder of rows"):
-        tables((str(tmp_path / "absent"),))
+        load_matrix((str(tmp_path / "absent"),))
     with pytest.raises(MatrixError, match="no matrix here: it has no TOML file"):
-        tables((str(tmp_path),))
+        load_matrix((str(tmp_path),))
 
 
 @pytest.mark.parametrize(
@@ -161,4 +161,4 @@ def test_rows_that_an_overlay_cannot_replace_are_refused(table: str, row: str, t
     source = '[sources.me]\ntitle = "me"\naddress = "https://example.org"\nread = "2026-11-23"\n'
     (tmp_path / "mine.toml").write_text(f'{source}[[{table}]]\n{row}\nsource = "me"\n')
     with pytest.raises(MatrixError, match="are read from the rows that came with envcheck alone"):
-        tables((str(tmp_path),))
+        load_matrix((str(tmp_path),))

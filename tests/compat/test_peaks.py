@@ -10,20 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envcheck.compat.figures import ByPrecision, Precision
-from envcheck.compat.gpu_names import find_gpu
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.peaks import Peak, bandwidth, peak
 from envcheck.compat.tables import GpuRow
 from envcheck.versions import ComputeCapability
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 CAPABILITIES = sorted({row.compute_capability for row in MATRIX.rates})
 
 
 def model(name: str) -> GpuRow:
-    row = find_gpu(MATRIX, name)
+    row = MATRIX.find_gpu(name)
     assert row is not None, name
     return row
 

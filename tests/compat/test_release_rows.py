@@ -6,21 +6,22 @@ from typing import Any
 
 import msgspec
 
-from envcheck.compat.load import tables
-from envcheck.compat.tables import ReleaseRow, SourceRow, Tables
+from envcheck.compat.load import load_matrix
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import ReleaseRow, SourceRow
 from tests.compat.asking import answer, shown
 from tests.every import every
 
 HERE = SourceRow(title="constructed for this test", address="tests", read="2026-11-20")
 
 
-def matrix(*rows: dict[str, Any]) -> Tables:
+def matrix(*rows: dict[str, Any]) -> Matrix:
     """The real matrix with ``rows`` in the place of its releases."""
     releases = tuple(msgspec.convert({"source": ["here"], **row}, ReleaseRow) for row in rows)
-    return msgspec.structs.replace(tables(), releases=releases, sources={**tables().sources, "here": HERE})
+    return msgspec.structs.replace(load_matrix(), releases=releases, sources={**load_matrix().sources, "here": HERE})
 
 
-def verdicts(rows: Tables, *questions: str) -> dict[str, str]:
+def verdicts(rows: Matrix, *questions: str) -> dict[str, str]:
     return {question: answer(question, rows).verdict for question in questions}
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.specifier import Scheme, Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
@@ -143,7 +143,7 @@ def test_what_is_no_specifier_is_refused(text: str) -> None:
         parse_specifier(text)
 
 
-@every(tables().releases)
+@every(load_matrix().releases)
 def test_every_specifier_of_the_matrix_can_be_read(row: ReleaseRow) -> None:
     for text in (row.versions, *row.needs.values()):
         assert parse_specifier(text).bounds

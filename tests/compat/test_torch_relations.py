@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.torch import build_of, builds_that_fit, python_runs_torch, torch_row
 from envcheck.compat.tables import Machine, Os
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 
 
 @every(

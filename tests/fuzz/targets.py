@@ -19,11 +19,13 @@ from envcheck.errors import EnvcheckError
 from envcheck.exitcode import ExitCode
 from envcheck.importers import read_text
 from envcheck.redact import redact
-from envcheck.report import baseline, render
-from envcheck.report.read import read_report
+from envcheck.report import render
+from envcheck.report.saved import baseline
+from envcheck.report.saved.read import read_report
 from envcheck.text.inert import inert
 from probes.elf.library import ElfError, open_elf
 from probes.gpu_code.targets import gpu_code, gpu_targets
+from probes.kit.tree import Tree
 from probes.python.distributions import installed_in
 from tests.report.examples import EXAMPLES
 from tests.test_machines import report_on
@@ -90,7 +92,7 @@ def metadata(data: bytes) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "METADATA").write_bytes(said)
     (folder / "RECORD").write_bytes(record)
-    found = installed_in({"root": os.fspath(_place)}, ("/site",), frozenset({"some"}))
+    found = installed_in(Tree({"root": os.fspath(_place)}), ("/site",), frozenset({"some"}))
     assert len(found.items) + len(found.damaged) >= 1
 
 

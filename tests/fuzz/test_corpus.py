@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from envcheck.report import baseline
-from envcheck.report.read import read_report
+from envcheck.report.saved import baseline
+from envcheck.report.saved.read import read_report
 from tests.fuzz.targets import TARGETS, seeds
 from tests.thorough import examples
 

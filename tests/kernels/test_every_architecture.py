@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from probes.bench.kernels import FOLDER, STANDARD, CompileError, Nvrtc
 from probes.bench.variants import EVERY_GPU, Variant, variants
 from tests.kernels.nvrtc_wheels import WHEELS, nvrtc
@@ -24,7 +24,7 @@ Capability = tuple[int, int]
 
 def listed() -> list[Capability]:
     """The compute capabilities of the matrix."""
-    found = {name for row in tables().architectures for name in row.capabilities}
+    found = {name for row in load_matrix().architectures for name in row.capabilities}
     return sorted((int(major), int(minor)) for major, minor in (name.split(".") for name in found))
 
 

@@ -11,15 +11,17 @@ import msgspec
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
 from probes import environments, libraries
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 
 
 def inventory(request: Mapping[str, Any]) -> Snapshot:
     """The environments and libraries of a request; keys that are left out have harmless values."""
     variables = {"HOME": "/nowhere", "PATH": "", "PYTHONNOUSERSITE": "1", **request.get("variables", {})}
     whole = {"root": "/", "cwd": "/", "python": [], "own_prefix": None, **request, "variables": variables}
+    tree = Tree(whole)
     lines: list[bytes] = []
-    environments.collect(whole, Out("environments", lines.append))
-    libraries.collect(whole, Out("libraries", lines.append))
+    environments.collect(tree, Out("environments", lines.append))
+    libraries.collect(tree, Out("libraries", lines.append))
     facts = [message["fact"] for message in map(json.loads, lines) if "fact" in message]
     return merge(msgspec.convert(fact, Snapshot) for fact in facts)

@@ -42,7 +42,7 @@ def probes(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not file.stem.startswith("deep_") and file.stem not in KEPT:
             file.unlink()
     header = {"title": "A claim", "kind": "file", "seconds": 5.0, "uses": "files", "scopes": ["env"], "fills": ["gpus"]}
-    (folder / "claim.py").write_text(f"PROBE = {header!r}\ndef collect(request, out):\n    out.fact({CLAIMED!r})\n")
+    (folder / "claim.py").write_text(f"PROBE = {header!r}\ndef collect(tree, out):\n    out.fact({CLAIMED!r})\n")
     return folder
 
 

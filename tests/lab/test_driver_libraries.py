@@ -19,7 +19,8 @@ from elftools.elf.elffile import ELFFile
 from envcheck.snapshot import Gpu, Snapshot
 from envcheck.snapshot.merge import merge
 from probes import nvml
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 from tests.lab import debian_driver
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, binding, fabric, listed
@@ -188,7 +189,7 @@ def test_a_torn_library_is_not_a_missing_one(driver: tuple[str, Path], tmp_path:
 def read_with(place: str | None, monkeypatch: pytest.MonkeyPatch, gpu: Any) -> Gpu:
     monkeypatch.setitem(sys.modules, "pynvml", binding(FakeLibrary([gpu], fake_gpus.SYSTEM), place))
     lines: list[bytes] = []
-    nvml.collect({"root": "/nonexistent"}, Out("nvml", lines.append))
+    nvml.collect(Tree({"root": "/nonexistent"}), Out("nvml", lines.append))
     facts = [json.loads(line).get("fact") for line in lines]
     listing = merge(msgspec.convert(fact, Snapshot) for fact in facts if fact).gpus
     assert listing

@@ -19,6 +19,7 @@ import pytest
 
 from envcheck.snapshot import Framework
 from probes.installations.catalog import DETAILED, frameworks
+from probes.kit.tree import Tree
 from probes.python.distributions import installed_in
 from probes.python.site import Site
 from tests.cli.calling import envcheck
@@ -81,9 +82,9 @@ class Lab:
             pytest.skip(f"{' '.join(what)}: {(done.stderr.strip().splitlines() or ['not to be had'])[-1]}")
 
     def read(self) -> dict[str, Framework]:
-        request = {"root": "/", "cwd": "/", "variables": {"HOME": "/nowhere"}}
-        installed = installed_in(request, (str(self.site),), DETAILED)
-        records = frameworks(Site(request, str(self.prefix), (str(self.site),), 0, tuple(installed.items)))
+        tree = Tree({"root": "/", "variables": {"HOME": "/nowhere"}})
+        installed = installed_in(tree, (str(self.site),), DETAILED)
+        records = frameworks(Site(tree, str(self.prefix), (str(self.site),), 0, tuple(installed.items)))
         return {record["name"]: msgspec.convert(record, Framework) for record in records}
 
     def ask(self, name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from probes.bench import kernels
 from probes.bench.device import Unavailable
 from probes.bench.kernels import FOLDER, STANDARD, CompileError, Compiler, Nvrtc, prepared_name
@@ -65,7 +65,7 @@ def test_the_compilers_know_what_they_are(compilers: dict[str, Nvrtc]) -> None:
 
 def test_together_they_know_every_architecture_of_the_matrix(compilers: dict[str, Nvrtc]) -> None:
     known = {number for nvrtc in compilers.values() for number in nvrtc.architectures()}
-    listed = {row.compute_capability.replace(".", "") for row in tables().rates}
+    listed = {row.compute_capability.replace(".", "") for row in load_matrix().rates}
     wanted = {int(number) for number in listed if int(number) >= 50}
     assert wanted - known <= {101}  # renamed to 110 in CUDA 13
 

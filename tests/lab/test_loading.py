@@ -17,6 +17,7 @@ import pytest
 
 from envcheck.snapshot import Framework, Load
 from probes.installations.parts import Ask, Preload, examined
+from probes.kit.tree import Tree
 from probes.loader.script import _STARTED, called, imported, started
 from probes.python.site import Site
 from tests.probes.loader.loading_builds import GCC, REASON, Workshop, runpath
@@ -47,9 +48,9 @@ class Lab:
         return str(found[0])
 
     def site(self, variables: Mapping[str, str]) -> Site:
-        request = {"root": "/", "cwd": "/", "variables": dict(variables)}
+        tree = Tree({"root": "/", "variables": dict(variables)})
         wheels = ({"name": "nvidia-cudnn-cu12", "version": CUDNN},)
-        return Site(request, str(self.prefix), (str(self.packages),), 0, wheels)
+        return Site(tree, str(self.prefix), (str(self.packages),), 0, wheels)
 
     def examine(
         self, parts: Sequence[str], variables: Mapping[str, str] | None = None, **steps: Any
@@ -264,7 +265,7 @@ class Root(Workshop):
         return {path for path in paths if path.startswith(("/opt", "/usr/local"))}
 
     def guessed(self, names: Sequence[str], **variables: str) -> set[str]:
-        site = Site({"root": str(self.folder), "cwd": "/", "variables": variables}, "/", (), 0, ())
+        site = Site(Tree({"root": str(self.folder), "variables": variables}), "/", (), 0, ())
         _STARTED.clear()  # another cache than a moment ago
         process = started(site).copy()
         assert process.complete

@@ -20,7 +20,8 @@ import pytest
 from envcheck.snapshot import Environment, Framework, Snapshot
 from envcheck.snapshot.merge import merge
 from probes import environments
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 
 pytestmark = pytest.mark.lab
 
@@ -57,7 +58,7 @@ def examine(asked: Path | str, variables: Mapping[str, str] = VARIABLES, cwd: st
     """The environment that ``--python`` names."""
     lines: list[bytes] = []
     request = {"root": "/", "cwd": cwd, "python": [str(asked)], "own_prefix": "", "variables": dict(variables)}
-    environments.collect(request, Out("environments", lines.append))
+    environments.collect(Tree(request), Out("environments", lines.append))
     facts = [message["fact"] for message in map(json.loads, lines) if "fact" in message]
     snapshot = merge(msgspec.convert(fact, Snapshot) for fact in facts)
     assert snapshot.environments

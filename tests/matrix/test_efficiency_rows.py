@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from envcheck.compat.figures import Precision
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import _WITHOUT_CEILING
 from envcheck.compat.tables import EfficiencyRow, LinkRow
 from envcheck.rules.catalog import find_rule
@@ -17,7 +17,7 @@ from envcheck.rules.speed.ceilings import MEASURED
 from tests.every import every
 
 ROOT = Path(__file__).resolve().parents[2]
-MATRIX = tables()
+MATRIX = load_matrix()
 PROBES = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "probes").rglob("*.py")))
 METHODS = {"cublasLt", "kernel", "mma.sync", "copy engine"}
 ARCHITECTURES = {row.name for row in MATRIX.architectures}

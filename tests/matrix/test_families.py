@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from envcheck.compat.families import row_of
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.rules.facts.library_names import name_of, toolkit_extra, wheel_holding, wheel_of
 from probes.kit import library_names
 
@@ -36,10 +36,10 @@ FILES = ("cublasLt", "nvblas", "cudnn_ops", "nvrtc-builtins", "nppial", "cuspars
 
 def test_probes_hold_the_rows_of_the_catalogue() -> None:
     assert [(each.name, each.files, each.numbered, each.part, each.owners) for each in library_names.FAMILIES] == [
-        (row.name, row.files, row.numbered, row.part, row.owners) for row in tables().families
+        (row.name, row.files, row.numbered, row.part, row.owners) for row in load_matrix().families
     ]
     held = {each.wheel: each.sonames for each in library_names.FAMILIES if each.sonames}
-    assert held == {row.wheel: row.sonames for row in tables().families if row.sonames}
+    assert held == {row.wheel: row.sonames for row in load_matrix().families if row.sonames}
 
 
 def test_every_file_that_a_probe_finds_is_of_the_same_family_everywhere() -> None:
@@ -80,7 +80,7 @@ def test_wheels_come_from_the_catalogue(family: str, wheel: str | None, extra: s
 
 
 def test_no_module_lists_families_again() -> None:
-    words = {row.name.lower() for row in tables().families} - {"cuda", "magma", "nvidia-ml"}
+    words = {row.name.lower() for row in load_matrix().families} - {"cuda", "magma", "nvidia-ml"}
     found = {
         path.relative_to(ROOT).as_posix()
         for folder in ("envcheck", "probes")

@@ -9,16 +9,16 @@ from collections import defaultdict
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, TorchRow
 from envcheck.components import parse_components
 from envcheck.versions import CodeTarget, ComputeCapability
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 FILES = {
     "cupy": {"cupy", "cupy-cuda80", "cupy-cuda102", "cupy-cuda117", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"},
     "historic": {"mxnet", "mxnet-cu112", "paddlepaddle-gpu", "cntk-gpu", "caffe", "caffe2"},

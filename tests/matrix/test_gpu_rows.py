@@ -8,13 +8,13 @@ from typing import get_args
 import pytest
 
 from envcheck.compat.figures import Precision
-from envcheck.compat.gpu_names import _FORM, find_gpu, name_key
-from envcheck.compat.load import tables
+from envcheck.compat.gpu_names import _FORM, name_key
+from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import GpuRow, RateRow
 from envcheck.versions import ComputeCapability
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 FULL_CLOCK = {"fp64", "fp64_tensor", "fp32"}
 TOLERANCE = 0.05
@@ -156,7 +156,7 @@ def test_narrower_types_are_as_much_faster_as_the_architecture_says(row: GpuRow)
     ]
 )
 def test_a_well_known_dense_peak(name: str, precision: Precision, peak: float) -> None:
-    row = find_gpu(MATRIX, name)
+    row = MATRIX.find_gpu(name)
     assert row is not None
     assert stated(row)[precision] == peak
 
@@ -287,14 +287,14 @@ def test_models_without_tensor_cores_are_of_a_capability_that_has_some() -> None
     ]
 )
 def test_a_name_finds_its_model(written: str, model: str) -> None:
-    row = find_gpu(MATRIX, written)
+    row = MATRIX.find_gpu(written)
     assert row is not None
     assert row.name == model
 
 
 @pytest.mark.parametrize("written", ["T4 16GB", "RTX 4090 24GB", "L40S 48GB PCIe", "B200 180GB", "L4 PCIe"])
 def test_a_size_or_form_that_is_the_model_s_own_keeps_its_figures(written: str) -> None:
-    row = find_gpu(MATRIX, written)
+    row = MATRIX.find_gpu(written)
     assert row is not None
     assert (row.memory, row.bandwidth, row.sms) != (None, None, None)
     assert row in MATRIX.gpus
@@ -302,7 +302,7 @@ def test_a_size_or_form_that_is_the_model_s_own_keeps_its_figures(written: str) 
 
 @pytest.mark.parametrize("written", ["RTX 4090 48GB", "H200 PCIe", "B200 192GB", "T4 32GB", "L40S SXM"])
 def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: str) -> None:
-    row = find_gpu(MATRIX, written)
+    row = MATRIX.find_gpu(written)
     assert row is not None
     figures = (row.memory, row.bandwidth, row.sms, row.clock, row.tensor_clock, row.peaks, row.nvlink, row.power)
     assert set(figures) == {None}
@@ -314,6 +314,6 @@ def test_a_size_or_form_that_is_another_s_leaves_the_capability_alone(written: s
     [("A100 40GB", "8.0", 108), ("A100 SXM4", "8.0", 108), ("V100 32GB", "7.0", 80), ("H100 80GB", "9.0", None)],
 )
 def test_a_family_tells_what_its_members_share(written: str, capability: str, sms: int | None) -> None:
-    row = find_gpu(MATRIX, written)
+    row = MATRIX.find_gpu(written)
     assert row is not None
     assert (row.compute_capability, row.sms, row.memory, row.bandwidth) == (capability, sms, None, None)

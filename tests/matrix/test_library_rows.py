@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 FILES = {"compilers", "cuda-compat", "cudnn", "deepstream", "jetson", "libraries", "nccl", "tensorrt"}
 ROWS = [row for row in MATRIX.releases if row.source[0].partition("/")[0] in FILES]
 BY_NAME: dict[str, list[ReleaseRow]] = defaultdict(list)

@@ -10,14 +10,14 @@ import pytest
 from packaging.version import Version
 
 from envcheck.compat.gpu_names import name_key
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.torch import builds, targets_of
 from envcheck.compat.tables import CudaRow, GpuRow, TorchBuild, TorchRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease, PtxVersion
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 CUDA = {version: row for row in MATRIX.cuda if (version := CudaVersion.parse(row.version))}
 BUILDS = [(row, build) for row in MATRIX.torch for build in row.builds]
 

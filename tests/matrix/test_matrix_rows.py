@@ -9,12 +9,12 @@ import pytest
 
 from envcheck.bundle import folder
 from envcheck.compat.compiling import FIELDS
-from envcheck.compat.load import matrix_date, read_folder, tables
+from envcheck.compat.load import load_matrix, matrix_date, read_folder
 from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 ROWS: list[Row] = [row for field in FIELDS.values() for row in getattr(MATRIX, field)]
 SOURCE = """
 [sources.page]
@@ -30,7 +30,7 @@ def test_every_table_has_rows() -> None:
 
 @every(MATRIX.sources.values())
 def test_a_source_can_be_looked_up_and_was_read(source: SourceRow) -> None:
-    assert source.address.startswith(("https://", "PyPI ", "benchmarks/results/", "tests/rules/"))
+    assert source.address.startswith(("https://", "PyPI ", "benchmarks/results/", "tests/rules/", "tests/probes/"))
     assert dt.date(2026, 1, 1) <= dt.date.fromisoformat(source.read)
 
 

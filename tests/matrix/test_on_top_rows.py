@@ -8,16 +8,16 @@ from collections import defaultdict
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.names import scheme
-from envcheck.compat.question.asking import ask
+from envcheck.compat.question.answer import ask
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.components import parse_components
 from envcheck.versions import CodeTarget, ComputeCapability
 from tests.every import every
 
-MATRIX = tables()
+MATRIX = load_matrix()
 FILES = {"on-top", "rapids"}
 ROWS = [row for row in MATRIX.releases if row.source[0].partition("/")[0] in FILES]
 BY_NAME: dict[str, list[ReleaseRow]] = defaultdict(list)
@@ -47,7 +47,7 @@ def needs(name: str, release: str, need: str) -> set[str]:
 
 def answer(question: str) -> str:
     """The verdict of ``envcheck matrix check``; components are parted by a semicolon."""
-    return ask(tables(), [part for text in question.split(";") for part in parse_components(text.strip())]).verdict
+    return ask(load_matrix(), [part for text in question.split(";") for part in parse_components(text.strip())]).verdict
 
 
 # --- each row -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 from tests.packaging.installing import Built, Environment, run
 
 ROOT = Path(__file__).resolve().parents[2]
-_SHIPPED = ("envcheck", "matrix", "probes", "docs", "tests", "benchmarks")
+_SHIPPED = ("envcheck", "matrix", "probes", "docs", "tests", "benchmarks", "scripts")
 
 
 @pytest.fixture(scope="session")

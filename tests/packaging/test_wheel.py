@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
+
+import pytest
+
+from envcheck import bundle
+from envcheck.compat.compiling import COMPILED
+from tests.packaging.installing import run
 
 if TYPE_CHECKING:
     from tests.packaging.installing import Built, Environment
@@ -41,14 +48,33 @@ def test_the_sdist_can_be_tested(built: Built) -> None:
     with tarfile.open(built.sdist) as archive:
         names = {str(PurePosixPath(*PurePosixPath(name).parts[1:])) for name in archive.getnames()}
     needed = {
+        "scripts/new.py",
+        "docs/rules.md",
         "pyproject.toml",
         "README.md",
         "LICENSE",
         "constraints.txt",
         "tests/test_merge.py",
-        "probes/kit/reading.py",
+        "probes/kit/tree.py",
     }
     assert needed <= names
+
+
+def test_an_editable_installation_copies_nothing_that_could_become_stale(built: Built, tmp_path: Path) -> None:
+    pytest.importorskip("editables")  # what hatchling needs for it
+    build = f"import hatchling.build; print(hatchling.build.build_editable({str(tmp_path)!r}))"
+    wheel = tmp_path / run([sys.executable, "-c", build], cwd=built.tree).splitlines()[-1]
+    names = [name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name]
+    assert [PurePosixPath(name).suffix for name in names] == [".pth"]
+    assert zipfile.ZipFile(wheel).read(names[0]).decode().strip() == str(built.tree)
+
+
+def test_a_checkout_reads_its_own_folders() -> None:
+    """A copy inside the package, or a compiled matrix beside the rows, would be read in their place."""
+    root = Path(__file__).resolve().parents[2]
+    for name in ("matrix", "probes"):
+        assert bundle.folder(name) == root / name
+    assert not (root / "matrix" / COMPILED).exists()
 
 
 def test_the_wheel_runs_outside_the_checkout(built: Built, fresh: Environment, tmp_path: Path) -> None:

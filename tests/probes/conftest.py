@@ -20,7 +20,8 @@ from msgspec import inspect as shape
 
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 
 toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 ROOTS = Path(__file__).parent / "roots"
@@ -83,16 +84,18 @@ RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 def run_probe() -> RunProbe:
     """``run_probe(name, request, sourced=True) -> (Snapshot, done)``.
 
-    ``request`` may leave out any key. The Snapshot is the merge of all facts sent, each of which must decode, hold no
-    unknown key and, unless ``sourced`` is false, name a source in every record. ``done`` is ``{"status", "detail"}``.
+    ``request`` may leave out any key, or be a ``Tree``. The Snapshot is the merge of all facts sent, each of which must
+    decode, hold no unknown key and, unless ``sourced`` is false, name a source in every record. ``done`` is
+    ``{"status", "detail"}``.
     """
 
     def run(
-        name: str, request: Mapping[str, Any] | None = None, *, sourced: bool = True
+        name: str, request: Mapping[str, Any] | Tree | None = None, *, sourced: bool = True
     ) -> tuple[Snapshot, dict[str, str]]:
         lines: list[bytes] = []
         out = Out(name, lines.append)
-        importlib.import_module(f"probes.{name}").collect(_full_request(request or {}), out)
+        tree = request if isinstance(request, Tree) else Tree(_full_request(request or {}))
+        importlib.import_module(f"probes.{name}").collect(tree, out)
         out.done()
         messages = [json.loads(line) for line in lines]
         assert {message["probe"] for message in messages} == {name}

@@ -6,6 +6,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from probes.kit.tree import Tree as View
+
 PROGRAM = b"\x7fELF" + bytes(60)
 """Enough of an interpreter for one that is never started."""
 DATA = Path(__file__).parent / "data" / "torch"
@@ -67,13 +69,13 @@ class Tree:
         self.file(f"{site}/torch/version.py", (DATA / f"{wheel}.version.txt").read_bytes())
         self.file(f"{site}/{wheel}.dist-info/METADATA", (DATA / f"{wheel}.metadata.txt").read_bytes())
 
-    def request(self, **changes: Any) -> dict[str, Any]:
-        """A request for this tree, without variables; ``HOME`` and the current folder are ``/home/me``."""
+    def view(self, **changes: Any) -> View:
+        """What a probe gets of this tree, without variables; ``HOME`` and the current folder are ``/home/me``."""
         variables = {"HOME": "/home/me", **changes.pop("variables", {})}
         home = self.at("/home/me")
         home.mkdir(parents=True, exist_ok=True)
         own = {"root": str(self.root), "cwd": "/home/me", "own_prefix": "/opt/envcheck"}
-        return {**own, "variables": variables, **changes}
+        return View({**own, "variables": variables, **changes})
 
 
 def elf_with_constants(constants: bytes) -> bytes:

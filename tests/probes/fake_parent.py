@@ -18,11 +18,12 @@ from envcheck.snapshot.merge import merge
 CHILD = """
 import importlib, sys
 sys.path[:0] = {path!r}
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 for name in {blocked!r}:
     sys.modules[name] = None
 out = Out({probe!r}, lambda line: (sys.stdout.buffer.write(line), sys.stdout.buffer.flush()))
-importlib.import_module("probes." + {probe!r}).collect({request!r}, out)
+importlib.import_module("probes." + {probe!r}).collect(Tree({request!r}), out)
 out.done()
 sys.stderr.write("numpy" if "numpy" in sys.modules else "")
 """

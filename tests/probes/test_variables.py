@@ -90,7 +90,7 @@ def test_what_paths_in_values_lead_to(run_probe: RunProbe, tmp_path: Path) -> No
     program = tmp_path / "program"
     program.write_text("")
     program.chmod(0o755)
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "loop").symlink_to("loop")
     values = {
         "CUDA_HOME": "/folder",
         "TRITON_PTXAS_PATH": "/program",

@@ -79,7 +79,7 @@ def report(
         "created": "2026-11-20T17:03:29+00:00",
         "duration_s": 0.412,
         "host": "node1",
-        "headline": headline or (primary.title if primary else "GPU, driver and frameworks fit on paper"),
+        "headline": headline or (primary.title if primary else "GPU, driver and frameworks look compatible"),
         "verdict": verdict,
         "exit_code": codes[str(more.get("verdict", verdict))],
         "primary": primary.rule if primary else None,

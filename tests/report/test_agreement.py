@@ -19,13 +19,11 @@ from envcheck.checks import Check, Layer, Report, Status
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import Options, render
-from envcheck.report.findings import Outline
-from envcheck.report.gpus import group_text, groups
-from envcheck.report.pen import WORDS, Pen
-from envcheck.report.stack import Row, stack_rows
-from envcheck.report.status import severity, worst
+from envcheck.report.page.findings import Outline
+from envcheck.report.page.pen import WORDS, Pen
+from envcheck.report.page.stack import Row, group_text, groups, severity, stack_rows, worst
 from envcheck.snapshot import Snapshot
-from envcheck.tui.widgets.stack import tower
+from envcheck.tui.widgets.stack import stack_lines
 from tests.rules.engine.test_finding_sources import every_machine
 
 MACHINES = Path(__file__).parents[1] / "machines"
@@ -134,9 +132,9 @@ def agree(rows: list[Row], report: Report) -> None:
         shown = min((row.status for row in own if row.status), key=severity)
         assert no_better(shown, checks), f"{label} {shown}: {own[0].text}, and {worst(checks)}"
         for row in own:
-            away = re.search(r"\bnone installed\b|\bmodule not loaded\b|\bnot looked at\b", row.text)
+            away = re.search(r"\bnone installed\b|\bmodule not loaded\b|\bnot checked\b", row.text)
             assert not (away and row.status in GOOD), f"{label} {row.status}: {row.text}"
-            assert not (row.text == "not looked at" and row.status in BAD), f"{label} {row.status} without a word"
+            assert not (row.text == "not checked" and row.status in BAD), f"{label} {row.status} without a word"
 
 
 def test_no_errors_is_said_of_no_gpu_with_a_finding(judged: list[Report]) -> None:
@@ -177,10 +175,10 @@ def test_every_finding_is_told_once_and_none_is_lost(judged: list[Report]) -> No
 
 def test_the_application_and_the_shared_formats_agree(judged: list[Report]) -> None:
     for report in judged[::4]:
-        bricks = [
-            "".join(span.text for span in line) for line in tower(report, Pen(Options()), final=True, roomy=False)
+        stack = [
+            "".join(span.text for span in line) for line in stack_lines(report, Pen(Options()), final=True, roomy=False)
         ]
-        assert report.verdict != "fail" or any(WORDS["fail"] in line for line in bricks), bricks
+        assert report.verdict != "fail" or any(WORDS["fail"] in line for line in stack), stack
         markdown, page = (render(report, form, Options()) for form in ("markdown", "html"))
         word = VERDICTS[report.verdict]
         assert word in markdown.splitlines()[0] + markdown.splitlines()[2], markdown[:300]

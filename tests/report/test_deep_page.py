@@ -10,7 +10,7 @@ import pytest
 
 from envcheck.pipeline.session import Request, judge
 from envcheck.report import Options, render
-from envcheck.report.schema import schema
+from envcheck.report.saved.schema import schema
 from envcheck.snapshot import Framework, ProbeRun, Snapshot, Trial
 from tests.rules.machines import VENV, but, h200, machine, torch, venv, with_venv
 
@@ -47,7 +47,7 @@ NUMBA = Framework(source="file", name="numba", version="0.61.0")
 @pytest.mark.parametrize(
     ("frameworks", "said"),
     [
-        ((torch(),), "GPU, driver and frameworks fit on paper"),
+        ((torch(),), "GPU, driver and frameworks look compatible"),
         ((torch(trial=RAN),), "GPU, driver and frameworks fit, and ran"),
         ((torch(trial=RAN), cupy(RAN)), "GPU, driver and frameworks fit, and ran"),
         ((torch(trial=RAN), NUMBA), "GPU, driver and frameworks fit, and ran"),
@@ -55,7 +55,10 @@ NUMBA = Framework(source="file", name="numba", version="0.61.0")
             (torch(trial=RAN), but(NUMBA, trial=but(RAN, ran_on_gpu=False, error="x"))),
             "GPU, driver and frameworks fit; torch ran",
         ),
-        ((torch(trial=Trial(source="trial", imported=True, skipped="x")),), "GPU, driver and frameworks fit on paper"),
+        (
+            (torch(trial=Trial(source="trial", imported=True, skipped="x")),),
+            "GPU, driver and frameworks look compatible",
+        ),
     ],
 )
 def test_the_headline_says_how_far_it_was_tried(frameworks: tuple[Framework, ...], said: str) -> None:
@@ -74,8 +77,8 @@ def test_the_row_says_where_it_ran() -> None:
     [
         ({"ran_on_gpu": False, "error": "x"}, "cannot use the GPU"),
         ({"imported": False, "ran_on_gpu": None, "error": "x"}, "import fails"),
-        ({"imported": None, "ran_on_gpu": None, "error": "timed out"}, "no end of its import was seen"),
-        ({"ran_on_gpu": None, "error": "timed out"}, "no result was seen"),
+        ({"imported": None, "ran_on_gpu": None, "error": "timed out"}, "import did not finish"),
+        ({"ran_on_gpu": None, "error": "timed out"}, "no result"),
         ({"ran_on_gpu": None, "skipped": "no GPU"}, "imported"),
     ],
 )

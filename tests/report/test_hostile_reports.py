@@ -17,8 +17,7 @@ from envcheck.errors import UsageError
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.report import render
-from envcheck.report.newer import NOT_KNOWN
-from envcheck.report.read import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, read_report
+from envcheck.report.saved.read import MOST_JUDGED, MOST_RECORDS, MOST_VALUES, NOT_KNOWN, read_report
 from envcheck.rules.engine import evaluate
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 from tests.test_machines import TRIED, report_on

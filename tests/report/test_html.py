@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from envcheck.checks import Fix, Report, Source
 from envcheck.report import Options, render
-from envcheck.report.markup import link, tag, text
+from envcheck.report.markup.html import link, tag, text
 from envcheck.snapshot import Conditions, Measurement, Span, Verification
 from envcheck.text.clean import clean
 from tests.report.examples import EXAMPLES, about, check, gpu, healthy, machine, report, torch_build

@@ -9,7 +9,7 @@ import msgspec
 
 from envcheck.checks import Check, Report
 from envcheck.report import Options, render
-from envcheck.report.room import LINES
+from envcheck.report.page.layout import LINES
 from envcheck.snapshot import Framework, Listing
 from tests.report.examples import HOME, VENV, check, gpu, gpu_checks, machine, report, stack_checks, torch_subject
 

@@ -11,8 +11,8 @@ import pytest
 
 from envcheck.checks import Scope
 from envcheck.events import Judged, ProbeFinished, ProbesPlanned, ProbeStarted, Progress
+from envcheck.report.answers.rule import rule_list, rule_page
 from envcheck.report.progress import ProgressLine, progress
-from envcheck.report.rule_page import rule_list, rule_page
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.snapshot import ProbeRun, Snapshot
 from tests.report.examples import healthy
@@ -178,8 +178,8 @@ def test_a_format_imports_only_what_it_needs() -> None:
     assert "envcheck.text.encode" in loaded
     heavy = {
         "envcheck.report.text",
-        "envcheck.report.stack",
-        "envcheck.report.pen",
+        "envcheck.report.page.stack",
+        "envcheck.report.page.pen",
         "envcheck.rules",
         "envcheck.compat",
     }

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from envcheck.checks import Check, Evidence, Fix, Ignored, Location, Report, Source, Subject, Summary
 from envcheck.report import Options, render
-from envcheck.report.fixes import fix_lines
-from envcheck.report.pen import Pen
-from envcheck.report.room import LINES, ROOMS
-from envcheck.report.stack import stack_rows
+from envcheck.report.page.fixes import fix_lines
+from envcheck.report.page.layout import LINES, ROOMS
+from envcheck.report.page.pen import Pen
+from envcheck.report.page.stack import stack_rows
 from envcheck.snapshot import ApiResult, Driver, Environment, Listing, Measurement, Mig, MigInstance, Platform, ProbeRun
 from tests.report.examples import (
     EXAMPLES,
@@ -141,7 +141,10 @@ def test_the_shape_of_a_broken_machine() -> None:
     assert lines[4] == "Driver      ok    550.54.14, supports up to CUDA 12.4; cuInit ok"
     assert lines[5] == "Toolkit     -     none (wheels need none)"
     assert lines[6] == "Frameworks  FAIL  torch 2.5.1+cpu"
-    assert lines[7] == "Not tried: import (--deep), speed (--bench).   1 fail, 35 pass, 1 skipped"
+    assert lines[7:9] == [
+        "Not tested: framework import (--deep), performance (--bench).",
+        "1 fail, 35 pass, 1 skipped",
+    ]
 
 
 def test_quiet_prints_the_verdict_and_its_cause() -> None:
@@ -215,9 +218,9 @@ def test_an_action_stands_in_for_a_missing_fix() -> None:
 def test_what_cannot_be_tried_is_not_offered() -> None:
     pasted = msgspec.structs.replace(healthy(), probes=(), headline="Everything fits")
     text = render(pasted, "text", PLAIN)
-    assert "Not tried" not in text
-    assert text.splitlines()[0] == "PASS  Everything fits (on paper)"
-    assert "Not tried" not in render(EXAMPLES["assumed"](), "text", PLAIN)
+    assert "Not tested" not in text
+    assert text.splitlines()[0] == "PASS  Everything fits (static checks only)"
+    assert "Not tested" not in render(EXAMPLES["assumed"](), "text", PLAIN)
 
 
 def test_the_rows_tell_mig_use_and_what_a_framework_says() -> None:
@@ -278,23 +281,23 @@ def test_status_is_told_by_words() -> None:
 
 
 def test_pass_says_that_it_is_on_paper() -> None:
-    assert "on paper (nothing was run)" in render(healthy(), "text", PLAIN).splitlines()[0]
+    assert "look compatible (static checks only)" in render(healthy(), "text", PLAIN).splitlines()[0]
     reworded = msgspec.structs.replace(healthy(), headline="Everything fits")
-    assert "(on paper; nothing was run)" in render(reworded, "text", PLAIN).splitlines()[0]
+    assert "(static checks only)" in render(reworded, "text", PLAIN).splitlines()[0]
     ran = msgspec.structs.replace(reworded, checks=(check("gpu-code-missing", decided_by="framework-ran"),))
     assert render(ran, "text", PLAIN).splitlines()[0] == "PASS  Everything fits"
 
 
 def test_unknown_names_the_fact_and_the_probe() -> None:
     first = render(EXAMPLES["unknown-nvml"](), "text", PLAIN).splitlines()[0]
-    assert first.startswith("UNKNOWN  driver.release is not known: probe nvml timed out")
+    assert first.startswith("UNKNOWN  Driver version unknown: probe nvml timed out")
 
 
 def test_nobody_looked_is_not_none() -> None:
     empty = msgspec.structs.replace(build_machine((), None), gpus=None, toolkits=None, driver=None, environments=None)
     text = render(report([], empty, verdict="unknown", headline="no verdict"), "text", PLAIN)
     rows = {line[:12].strip(): line[12:] for line in text.splitlines()}
-    assert {rows[label] for label in ("GPU", "Driver", "Toolkit", "Frameworks")} == {"-     not looked at"}
+    assert {rows[label] for label in ("GPU", "Driver", "Toolkit", "Frameworks")} == {"-     not checked"}
     assert text.splitlines()[-1] == "no check ran"
 
 
@@ -466,6 +469,6 @@ def test_a_container_s_failure_stands_in_a_row_of_its_own(container: Any) -> Non
     system = Platform(container=container) if container else None
     machine = msgspec.structs.replace(build_machine((), None), gpus=None, platform=system)
     rows = {row.label: row for row in stack_rows(report([found], machine), gpus=8)}
-    assert (rows["GPU"].status, rows["GPU"].text) == ("skipped", "not looked at")
+    assert (rows["GPU"].status, rows["GPU"].text) == ("skipped", "not checked")
     assert rows["Container"].status == "fail"
     assert rows["Container"].text in ("docker", "The toolkit is missing")

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from envcheck.checks import Check, Scope
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.rules.catalog import all_rules
 from envcheck.rules.engine.cause import primary
@@ -68,7 +68,7 @@ def but(struct: S, **changes: Any) -> S:
 
 def judge(snapshot: Snapshot, scopes: frozenset[Scope] = ALL) -> tuple[Check, ...]:
     """Every check on the machine, by the real matrix."""
-    knowledge = tables()
+    knowledge = load_matrix()
     return evaluate(complete(snapshot, knowledge), knowledge, all_rules(), scopes)
 
 
@@ -98,7 +98,7 @@ def open_fails(snapshot: Snapshot) -> list[str]:
 
 def cause(snapshot: Snapshot) -> str | None:
     """The root cause."""
-    found = primary(judge(snapshot), framework_importance(snapshot, tables()))
+    found = primary(judge(snapshot), framework_importance(snapshot, load_matrix()))
     return found.rule if found else None
 
 

@@ -80,7 +80,7 @@ def words(app: App[Any]) -> str:
 
 def answer_here(name: str, arguments: tuple[Any, ...]) -> Any:
     """Answers what is asked in the test's own process, quicker than another one starts."""
-    return questions._answer_or_error(name, arguments)
+    return questions.answer(name, arguments)
 
 
 Steps = Callable[[EnvcheckApp, Pilot[Any]], Awaitable[None]]
@@ -94,7 +94,7 @@ def show(
     if "gather" in more:
         more["examine"] = partial(examine, gather=more.pop("gather"))
     app = EnvcheckApp(
-        request, Options(home=HOME, ascii=ascii_only), saved=report, put=answer_here, variables={}, **more
+        request, Options(home=HOME, ascii=ascii_only), saved=report, answer=answer_here, variables={}, **more
     )
 
     async def run() -> None:

@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from envcheck.report import render
-from envcheck.report.read import read_report
+from envcheck.report.saved.read import read_report
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.export import choices, export
+from envcheck.tui.export import choices
 from envcheck.tui.widgets.detail import Choose, Page
 from tests.tui.showing import LARGE, SHOWN, settled, show, take, until, words
 
@@ -80,21 +80,21 @@ def test_c_copies_the_command_and_shows_it_alone() -> None:
 
 
 def test_c_says_so_where_no_command_mends_it() -> None:
-    assert "there is no command that mends this" in pressed("no-gpu", "c")[-1]
+    assert "No automatic fix for this finding" in pressed("no-gpu", "c")[-1]
 
 
 @pytest.mark.parametrize("key", ["d", "b", "B", "r"])
 def test_a_saved_report_examines_nothing(key: str) -> None:
-    assert "nothing is examined" in pressed("h200", key)[-1]
+    assert "live checks are unavailable" in pressed("h200", key)[-1]
 
 
 def test_x_says_so_where_nothing_runs() -> None:
-    assert "nothing is under way" in pressed("h200", "x")[-1]
+    assert "No task is running" in pressed("h200", "x")[-1]
 
 
 def test_numbers_change_tabs() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
-        shown = {"1": "PASS", "2": "Nothing was measured yet", "3": "COMPATIBLE", "4": "search: a name"}
+        shown = {"1": "PASS", "2": "No measurements yet", "3": "COMPATIBLE", "4": "search: a name"}
         for key in "2341432132":
             told = shown[key]
             await pilot.press(key)
@@ -118,8 +118,8 @@ def test_g_lists_the_gpus_and_shows_one() -> None:
 def test_p_lists_the_environments() -> None:
     shown = pressed("no-gpu", "p")[-1]
     assert "/opt/conda" in shown
-    assert "judged" in shown
-    assert "all known places" in shown
+    assert "checked" in shown
+    assert "scan for environments" in shown
 
 
 def test_slash_searches_the_facts_and_escape_goes_back_to_the_tree() -> None:
@@ -175,7 +175,7 @@ def test_e_writes_what_is_chosen_and_says_where(
         await pilot.press("enter")
         await until(pilot, lambda: list(tmp_path.iterdir()))
         await settled(pilot, 0.4)
-        assert "written:" in words(app)
+        assert "Written:" in words(app)
         assert "secret-host" in words(app)
 
     show(report, steps, size=LARGE)
@@ -201,8 +201,12 @@ def test_a_picture_of_a_report_that_came_meanwhile_is_not_written(
             return taken(**more)
 
         monkeypatch.setattr(app, "export_screenshot", and_another_comes)
-        await export(app, "svg")
-        await until(pilot, lambda: "another report came" in words(app))
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(app.screen, Choose))
+        for _ in range(list(choices()).index("svg")):
+            await pilot.press("j")
+        await pilot.press("enter")
+        await until(pilot, lambda: "A new report arrived" in words(app))
         assert app.report is report
 
     show(report, steps, size=LARGE)

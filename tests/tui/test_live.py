@@ -16,8 +16,7 @@ from envcheck.pipeline.request import Request
 from envcheck.snapshot import Measurement, ProbeRun, Snapshot
 from envcheck.tui.app import EnvcheckApp
 from envcheck.tui.worker.examination import examine
-from envcheck.tui.worker.parts import kept_of
-from envcheck.tui.worker.sessions import Session, Work
+from envcheck.tui.worker.sessions import Session, SessionProgress, kept_facts
 from tests.tui.showing import LARGE, Replay, recorded, settled, show, until, words
 
 H200 = recorded("h200")
@@ -33,11 +32,11 @@ def test_the_screen_fills_while_probes_run() -> None:
         assert "1 of 2 probes" in on_the_way
         assert "nvml" in on_the_way
         assert "GPU 1 of 1" in on_the_way
-        assert "looking" in on_the_way
+        assert "checking" in on_the_way
         assert "PASS" not in on_the_way
         machine.go_on.set()
         await until(pilot, lambda: "PASS" in words(app))
-        assert "looking" not in words(app)
+        assert "checking" not in words(app)
         assert "H200" in words(app)
 
     show(None, steps, gather=machine)
@@ -79,7 +78,7 @@ def test_x_cancels_and_what_came_in_is_shown_where_there_was_nothing() -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: machine.requests)
         await pilot.press("x")
-        await until(pilot, lambda: "cancelled" in words(app))
+        await until(pilot, lambda: "Cancelled" in words(app))
         assert machine.was_stopped
         assert app.report is not None
         assert app.report.verdict != "pass"
@@ -105,10 +104,10 @@ def test_deep_and_bench_run_only_when_asked_for_and_keep_what_the_other_told() -
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: app.report)
         for key, runs in (("d", 2), ("b", 3), ("r", 4)):
-            await until(pilot, lambda: app.runner.session is None)
+            await until(pilot, lambda: app.sessions.current is None)
             await pilot.press(key)
             await until(pilot, lambda runs=runs: len(machine.requests) == runs)  # type: ignore[misc]
-        await until(pilot, lambda: app.runner.session is None)
+        await until(pilot, lambda: app.sessions.current is None)
 
     show(None, steps, gather=machine, size=LARGE)
     first, deep, bench, again = machine.requests
@@ -137,7 +136,7 @@ def test_r_on_a_probe_in_the_facts_runs_that_probe_alone() -> None:
         assert name
         await pilot.press("r")
         await until(pilot, lambda: len(machine.requests) == 2)
-        await until(pilot, lambda: app.runner.session is None)
+        await until(pilot, lambda: app.sessions.current is None)
         assert machine.requests[1].probes == (name,)
 
     show(None, steps, gather=machine)
@@ -164,7 +163,7 @@ def test_a_session_that_breaks_leaves_the_screen_and_what_was_wrong_until_anothe
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await until(pilot, lambda: "NO VERDICT" in words(app))
         assert words(app).count("envcheck broke: ZeroDivisionError: by nothing") == 2  # for a while it is a toast too
-        assert "r examines again" in words(app)
+        assert "press r to try again" in words(app)
         assert "Examining" not in words(app)
         assert "by nothing" in app.problem
         broken.append(False)
@@ -197,24 +196,24 @@ def test_figures_of_an_earlier_session_are_kept_and_their_rows_too() -> None:
 
     first = finished(Session(Request, "Measuring", examine=partial(examine, gather=bench)))
     later = finished(
-        Session(Request, "Trying", examine=partial(examine, gather=plain), parts=first.parts, keep=("bench",))
+        Session(Request, "Trying", examine=partial(examine, gather=plain), facts=first.facts, keep=("bench",))
     )
     assert later.report is not None
     assert [found.name for found in later.report.measurements] == ["gemm"]
     assert [run.status for run in later.report.probes if run.name == "bench_gemm"] == ["ok"]
-    assert not kept_of(first.parts, ("deep",))
+    assert not kept_facts(first.facts, ("deep",))
 
 
 def test_work_counts_what_ended_and_what_runs() -> None:
     now = [0.0]
-    work = Work(clock=lambda: now[0])
+    progress = SessionProgress(clock=lambda: now[0])
     machine = Replay(H200, hold=True)
-    assert work.words() == "starting  0.0 s"
+    assert progress.summary() == "starting  0.0 s"
     now[0] = 1.26
-    machine(Request(), work.take, lambda: True)
-    assert work.words() == "1 of 2 probes  1.3 s  nvml (GPU 1 of 1)"
+    machine(Request(), progress.add, lambda: True)
+    assert progress.summary() == "1 of 2 probes  1.3 s  nvml (GPU 1 of 1)"
     now[0] = 3.26
-    assert round(work.running[0].seconds, 6) == 2.0
+    assert round(progress.running[0].seconds, 6) == 2.0
 
 
 class Grows(Replay):

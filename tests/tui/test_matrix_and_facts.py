@@ -9,7 +9,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable, Input, Tree
 
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.screens.builds import Builds
+from envcheck.tui.screens.builds import BuildTable
 from envcheck.tui.worker import grid, questions
 from tests.tui.showing import LARGE, SHOWN, SMALL, settled, show, until, words
 
@@ -47,7 +47,7 @@ def test_a_cell_of_the_grid_becomes_the_question() -> None:
         await pilot.press("3")
         table = app.query_one("#whatif-grid", DataTable)
         await until(pilot, lambda: table.row_count)
-        found = app.query_one(Builds).grid
+        found = app.query_one(BuildTable).grid
         assert found is not None
         stated = found.stated
         row = next(number for number, line in enumerate(stated) if any(line))
@@ -99,7 +99,7 @@ def test_a_driver_of_which_only_its_cuda_is_known_goes_by_its_branch() -> None:
     assert report.snapshot is not None
     assert report.snapshot.driver is not None
     assert report.snapshot.driver.release is None
-    assert questions.known_of(msgspec.json.encode(report))["driver"] == "470"
+    assert questions.machine_fields(msgspec.json.encode(report))["driver"] == "470"
 
 
 def test_other_frameworks_have_a_grid_and_what_is_no_framework_has_none() -> None:

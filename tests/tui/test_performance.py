@@ -73,7 +73,7 @@ def test_a_wrong_result_says_so() -> None:
 
 def test_gpus_are_compared() -> None:
     text = lines(measured(0.9, 0.81))
-    place = next(number for number, line in enumerate(text) if line.startswith("Among the GPUs"))
+    place = next(number for number, line in enumerate(text) if line.startswith("Across GPUs"))
     assert "(GPU 1)" in text[place + 1]
     assert text[place + 1].index("(GPU 1)") < text[place + 1].index("(GPU 0)")
     assert text[place + 1].endswith("10.0%")
@@ -111,16 +111,16 @@ def test_the_fields_choose_gpus_and_figures() -> None:
         app.query_one("#speed-only", Input).value = "gemm"
         await pilot.press("B")
         await until(pilot, lambda: len(replay.requests) == 2)
-        await until(pilot, lambda: app.runner.session is None)
+        await until(pilot, lambda: app.sessions.current is None)
         app.query_one("#speed-gpus", Input).value = "first"
         await pilot.press("b")
         await settled(pilot, 0.2)
-        assert "is no number of a GPU" in words(app)
+        assert "is not a GPU number" in words(app)
         app.query_one("#speed-gpus", Input).value = ""
         app.query_one("#speed-only", Input).value = "gem"
         await pilot.press("b")
         await settled(pilot, 0.2)
-        assert "there is no quantity 'gem'" in words(app)
+        assert "unknown figure 'gem'" in words(app)
 
     show(None, steps, gather=replay, size=LARGE)
     assert replay.requests[1].bench == Bench(full=True, gpus=(0, 2), only=("gemm",))
@@ -136,8 +136,8 @@ def test_progress_of_a_measurement_is_told() -> None:
         await until(pilot, lambda: "Measuring: 1 of 2 probes" in words(app) and "(x cancels)" in words(app))
         assert "GPU 1 of 1" in words(app)
         await pilot.press("x")
-        await until(pilot, lambda: app.runner.session is None)
-        assert "(x cancels)" not in words(app).partition("GPUs ")[2].partition("cancelled")[0]
+        await until(pilot, lambda: app.sessions.current is None)
+        assert "(x cancels)" not in words(app).partition("GPUs ")[2].partition("Cancelled")[0]
 
     show(None, steps, gather=replay, size=LARGE)
 
@@ -181,7 +181,7 @@ def test_gpus_are_watched_while_the_tab_is_open() -> None:
         assert "- W" in shown
         assert "56 C" in shown
         assert "97 %" in shown
-        assert "held: power cap" in shown
+        assert "throttled: power cap" in shown
         await pilot.press("1")
         await settled(pilot)
         assert telemetry._thread is None

@@ -100,7 +100,7 @@ def test_others_are_not_served(host: str, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("port", ["-1", "65536", "http", "08000000"])
 def test_what_is_no_port(port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", f"--port={port}"]) == 2
-    assert "is no port" in capsys.readouterr().err
+    assert "is not a port" in capsys.readouterr().err
 
 
 def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

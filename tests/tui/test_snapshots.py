@@ -20,7 +20,7 @@ from textual.pilot import Pilot
 
 from envcheck.checks import Report
 from envcheck.tui.app import EnvcheckApp
-from envcheck.tui.screens.builds import Builds
+from envcheck.tui.screens.builds import BuildTable
 from tests.rules.machines import eight
 from tests.tui.picture import rows_of, styles_of, words_of
 from tests.tui.showing import SHOWN, judged, settled, show, until
@@ -45,7 +45,7 @@ def _measured() -> Report:
     return judged(msgspec.structs.replace(machine, measurements=figures))
 
 
-def _is_whole(table: Builds) -> bool:
+def _is_whole(table: BuildTable) -> bool:
     return table.grid is not None and table.row_count == len(table.grid.rows)
 
 
@@ -67,7 +67,7 @@ def test_picture(name: str, size: str, tmp_path: Path) -> None:
     async def steps(app: EnvcheckApp, pilot: Pilot[Any]) -> None:
         await pilot.press(tab)
         if tab == "3":
-            await until(pilot, lambda: all(map(_is_whole, app.query(Builds))) and app.query(Builds), 60)
+            await until(pilot, lambda: all(map(_is_whole, app.query(BuildTable))) and app.query(BuildTable), 60)
         await settled(pilot, 0.3)
         for look in ("dark", "light"):
             rows = rows_of(app)

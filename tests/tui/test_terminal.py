@@ -81,8 +81,8 @@ def processes(*marks: str) -> list[int]:
     return found
 
 
-def is_aside(pid: int) -> bool:
-    """Whether it is a process beside the application, which it started to examine."""
+def is_worker(pid: int) -> bool:
+    """Whether the application started this process to examine the machine."""
     try:
         return b"envcheck.tui.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
@@ -109,9 +109,9 @@ def test_an_examination_that_dies_is_told_as_long_as_there_is_no_other_and_at_th
     marker = f"ENVCHECK_TEST={uuid.uuid4().hex}"
     terminal.start(f"{marker} {envcheck()}")
     deadline = time.monotonic() + 30
-    while not (asides := [pid for pid in processes(marker) if is_aside(pid)]) and time.monotonic() < deadline:
+    while not (workers := [pid for pid in processes(marker) if is_worker(pid)]) and time.monotonic() < deadline:
         time.sleep(0.01)  # it is still importing then
-    for pid in asides:
+    for pid in workers:
         os.kill(pid, signal.SIGKILL)
     shown = terminal.wait(lambda screen: "NO VERDICT" in screen)
     assert "the examination ended early (signal 9)" in shown

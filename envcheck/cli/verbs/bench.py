@@ -1,4 +1,4 @@
-"""``envcheck bench``: measure the GPUs and their links, and judge the figures."""
+"""``envcheck bench``: measure the GPUs and their links, and rate the figures."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from envcheck.cli.asking import baseline, overlays
 from envcheck.cli.deliver import deliver
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import quantities
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import FORMATS
-from envcheck.report.baseline import save
 from envcheck.report.progress import progress
+from envcheck.report.saved.baseline import save
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.text.output import parse_targets, writable
 from envcheck.text.streams import say
 
 
 def run(options: Namespace) -> int:
-    """Print the figures and keep them where that was asked for; the exit status is the report's."""
+    """Print the figures, and save them on request; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     if options.save_baseline:
         writable(options.save_baseline, "--save-baseline")
@@ -59,7 +59,7 @@ def _request(options: Namespace) -> Request:
 
 
 def _quantities(names: Sequence[str] | None) -> tuple[str, ...]:
-    known = quantities(tables())
+    known = quantities(load_matrix())
     for name in names or ():
         if name not in known:
             raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")

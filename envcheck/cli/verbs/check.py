@@ -27,13 +27,15 @@ def run(options: Namespace) -> int:
     request = judging_request(options)
     for wanted in ("verify", "deep", "bench"):
         if options.saved and getattr(options, wanted):
-            raise UsageError(f"--{wanted} examines what is here, and --from judges a saved report: give one of the two")
+            raise UsageError(f"--{wanted} examines this machine, and --from reads a saved report: use one of them")
     if options.saved and (options.python or options.all_envs):
-        raise UsageError("--python and --all-envs choose what is examined here, and --from judges a saved report")
+        raise UsageError(
+            "--python and --all-envs examine this machine, and --from reads a saved report: use one of them"
+        )
     if options.saved:
         saved = saved_report(options.saved)
         judged = session.judge(_snapshot_of(saved, options.saved), request)
-        report = msgspec.structs.replace(judged, created=saved.created)  # facts are as old as they are
+        report = msgspec.structs.replace(judged, created=saved.created)  # the age of its facts
     else:
         form = options.format or "text"
         lasting = bool(options.verify or options.deep or options.bench)
@@ -44,5 +46,5 @@ def run(options: Namespace) -> int:
 
 def _snapshot_of(report: Report, name: str) -> Snapshot:
     if report.snapshot is None:
-        raise UsageError(f"{name} holds no facts (it was written without its snapshot); save it with --format json")
+        raise UsageError(f"{name} contains no snapshot; save the report with --format json")
     return msgspec.structs.replace(report.snapshot, runs=report.probes, measurements=report.measurements)

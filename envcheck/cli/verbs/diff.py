@@ -10,7 +10,8 @@ from envcheck.diff import diff
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
 from envcheck.redact import redact
-from envcheck.report import diff_json, diff_text
+from envcheck.report import json
+from envcheck.report.answers.diff import render_diff
 from envcheck.text.streams import tell
 
 
@@ -23,7 +24,7 @@ def run(options: Namespace) -> int:
         reports = [(name, redact(report, homes())) for name, report in reports]
     found = diff(reports)
     if options.format == "json":
-        tell(diff_json.render_diff(found, page(options)), "json")
+        tell(json.render(found), "json")
     else:
-        tell(diff_text.render_diff(found, page(options)))
+        tell(render_diff(found, page(options)))
     return ExitCode.OK if found.result == "same" else ExitCode.FOUND

@@ -16,11 +16,13 @@ from envcheck.text.output import parse_targets
 
 
 def run(options: Namespace) -> int:
-    """Print the report on what the text tells; the exit status is the report's."""
+    """Print the report on the text; the exit status is the report's."""
     targets = parse_targets(options.output, FORMATS)
     request = judging_request(options)
     if options.file == "-" and sys.stdin.isatty():
-        raise UsageError("nothing to explain: name a file, or pipe the text in (envcheck explain < output.txt)")
+        raise UsageError(
+            "nothing to explain: name a file, or pipe the text to envcheck (envcheck explain < output.txt)"
+        )
     pasted = read_text(pasted_text(options.file))
     snapshot = merge([pasted, session.gather_here(request)]) if options.here else pasted
     return deliver(session.judge(snapshot, request), options, targets)

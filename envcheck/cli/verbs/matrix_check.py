@@ -1,6 +1,6 @@
 """``envcheck matrix check``: whether named components fit together, without a machine.
 
-It is called in loops, and should not cost more than it must: the renderer that is not wanted is not imported.
+Scripts call it in loops, so it imports only the renderer that it needs.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from argparse import Namespace
 
 from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
-from envcheck.compat.load import tables
-from envcheck.compat.question.asking import ask
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.answer import ask
 from envcheck.compat.relations.fit import FitVerdict
 from envcheck.components import parse_components
 from envcheck.exitcode import ExitCode
@@ -24,16 +24,16 @@ _STATUS: dict[FitVerdict, ExitCode] = {
 
 
 def run(options: Namespace) -> int:
-    """Print the answer; the exit status is its verdict. Raises UsageError for what is no question."""
+    """Print the answer; the exit status is its verdict. Raises UsageError for an invalid question."""
     folders = overlays(options)
     components = [component for text in options.components for component in parse_components(text)]
-    answer = ask(tables(folders), components)
+    answer = ask(load_matrix(folders), components)
     if options.format == "json":
-        from envcheck.report import fit_json
+        from envcheck.report import json
 
-        tell(fit_json.render(answer), syntax="json")
+        tell(json.render(answer), syntax="json")
     else:
-        from envcheck.report import fit_text
+        from envcheck.report.answers.matrix import render_answer
 
-        tell(fit_text.render(answer, page(options), folders))
+        tell(render_answer(answer, page(options), folders))
     return _STATUS[answer.verdict]

@@ -1,4 +1,4 @@
-"""``envcheck matrix refresh``: the rows that the wheels on a package index tell, made anew."""
+"""``envcheck matrix refresh``: regenerate rows from the wheels on a package index."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from envcheck.text.clean import clean
 
 
 def run(options: Namespace) -> int:
-    """Change the rows and print what changed; raise UsageError where that cannot be: then nothing changed."""
+    """Change the rows and print what changed; raise UsageError if that fails: then nothing changed."""
     try:
         from envcheck.refresh.index import Index, index_address
         from envcheck.refresh.run import refresh, report
     except ModuleNotFoundError as error:
-        needed = "matrix refresh needs what the extra 'refresh' installs: pip install 'gpu-envcheck[refresh]'"
+        needed = "matrix refresh needs the extra 'refresh': pip install 'gpu-envcheck[refresh]'"
         raise UsageError(f"{needed} ({error.name} is missing)") from None
 
     def say(step: str) -> None:

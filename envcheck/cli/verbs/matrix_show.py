@@ -6,7 +6,7 @@ from argparse import Namespace
 
 from envcheck.cli.asking import overlays
 from envcheck.cli.page import page
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.question.lookup import Page, look_up
 from envcheck.components import Component, parse_components
 from envcheck.errors import UsageError
@@ -15,20 +15,20 @@ from envcheck.text.streams import tell
 
 
 def run(options: Namespace) -> int:
-    """Print what is known; the exit status says whether anything is. Raises UsageError for what names none."""
+    """Print what is known; the exit status says whether anything is. Raises UsageError for what is no component."""
     folders = overlays(options)
     component = _one_component(options.component)
-    found = look_up(tables(folders), component)
+    found = look_up(load_matrix(folders), component)
     if options.format == "json":
-        from envcheck.report import fit_json
+        from envcheck.report import json
 
-        tell(fit_json.render(found or Page(component=str(component))), syntax="json")
+        tell(json.render(found or Page(component=str(component))), syntax="json")
     elif found is None:
-        tell(f"The matrix knows nothing of {component}.\n")
+        tell(f"The matrix knows nothing about {component}.\n")
     else:
-        from envcheck.report import matrix_page
+        from envcheck.report.answers.matrix import render_page
 
-        tell(matrix_page.render(found, page(options), folders))
+        tell(render_page(found, page(options), folders))
     return ExitCode.OK if found else ExitCode.UNKNOWN
 
 
@@ -39,5 +39,5 @@ def _one_component(text: str) -> Component:
         return named[0]._replace(bounds=())
     found = parse_components(text)
     if len(found) != 1:
-        raise UsageError(f"{text!r}: name one component")
+        raise UsageError(f"{text!r}: give one component")
     return found[0]

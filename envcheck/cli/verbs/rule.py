@@ -6,13 +6,13 @@ from argparse import Namespace
 
 from envcheck.errors import UsageError
 from envcheck.exitcode import ExitCode
-from envcheck.report.rule_page import rule_list, rule_page
+from envcheck.report.answers.rule import rule_list, rule_page
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.text.streams import tell
 
 
 def run(options: Namespace) -> int:
-    """Print what was asked for; raise UsageError where no rule has the name."""
+    """Print the page or the list; raise UsageError for an unknown rule."""
     if options.name is None:
         tell(rule_list(all_rules()))
         return ExitCode.OK

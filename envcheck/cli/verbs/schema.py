@@ -6,7 +6,7 @@ import json
 from argparse import Namespace
 
 from envcheck.exitcode import ExitCode
-from envcheck.report.schema import schema
+from envcheck.report.saved.schema import schema
 from envcheck.text.streams import tell
 
 

@@ -1,4 +1,4 @@
-"""``envcheck serve``: the terminal application in a browser, for this machine alone."""
+"""``envcheck serve``: the terminal application in a browser on this machine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def run(options: Namespace) -> int:
     """Serve until Ctrl+C; raise UsageError for a host that others could reach, or where the extra is missing."""
     host = _loopback(options.host)
     if options.saved == "-":
-        raise UsageError("each visit reads the report anew, and stdin can be read once: name a file")
+        raise UsageError("every visit reads the report again, and stdin can be read only once: name a file")
     try:
         from envcheck.tui.serve.server import Served
     except ModuleNotFoundError as error:
-        needed = "serve needs what the extra 'serve' installs: pip install 'gpu-envcheck[serve]'"
+        needed = "serve needs the extra 'serve': pip install 'gpu-envcheck[serve]'"
         raise UsageError(f"{needed} ({error.name} is missing)") from None
     asyncio.run(Served(_arguments(options), host, options.port).run(_tell))
     return ExitCode.OK
@@ -30,10 +30,10 @@ def _loopback(host: str) -> str:
     try:
         address = ipaddress.ip_address("127.0.0.1" if host == "localhost" else host.strip("[]"))
     except ValueError:
-        raise UsageError(f"--host {host}: write 127.0.0.1, ::1 or localhost") from None
+        raise UsageError(f"--host {host}: use 127.0.0.1, ::1 or localhost") from None
     if not address.is_loopback:
         raise UsageError(
-            f"--host {host}: the application may do what you may, so it is served to this machine only "
+            f"--host {host}: the application has your permissions, so it is served to this machine only "
             "(from elsewhere: ssh -L 8000:127.0.0.1:8000 HOST)"
         )
     return str(address)
@@ -49,6 +49,6 @@ def _arguments(options: Namespace) -> list[str]:
 
 def _tell(address: str) -> None:
     streams.tell(
-        f"envcheck is at {address} for the browsers of this machine; Ctrl+C ends it\n"
-        "Whoever has this address can use the application: keep it to yourself.\n"
+        f"envcheck is at {address}, for browsers on this machine; Ctrl+C stops it\n"
+        "Anyone on this machine with this address can use the application: keep it secret.\n"
     )

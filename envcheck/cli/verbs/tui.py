@@ -1,4 +1,4 @@
-"""``envcheck tui``: the terminal application, and the page that it leaves behind."""
+"""``envcheck tui``: the terminal application, and the report that it prints when it ends."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from envcheck.text.streams import say, tell
 
 
 def why_not() -> str:
-    """Why there is no application here; empty where there is one."""
+    """Why the application cannot be loaded; empty if it can."""
     try:
-        import envcheck.tui.app  # noqa: F401 - only whether it can be had is asked
+        import envcheck.tui.app  # noqa: F401 - only to see whether it can be imported
     except ImportError as error:
         return str(error)
     return ""
 
 
 def run(options: Namespace) -> int:
-    """Show the application until it is left; raise UsageError where there is none."""
+    """Show the application until the user quits; raise UsageError if it cannot be loaded."""
     if reason := why_not():
-        raise UsageError(f"the terminal application cannot be loaded ({reason}); envcheck check needs none")
+        raise UsageError(f"the terminal application cannot be loaded ({reason}); use envcheck check")
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not os.environ.get("TEXTUAL_DRIVER"):
-        raise UsageError("envcheck tui needs a terminal; envcheck check needs none")
+        raise UsageError("envcheck tui needs a terminal; use envcheck check")
     from envcheck.tui.app import EnvcheckApp
 
     shown = Options(
@@ -57,14 +57,14 @@ def run(options: Namespace) -> int:
 
 
 def _end_with_the_terminal() -> None:
-    """Without a terminal nothing is left to restore or to wait for, and its input never runs dry: end at once.
+    """End at once when the terminal is gone: there is nothing to restore, and its input never ends.
 
-    The processes beside the application end when their pipes do.
+    The worker processes end when their pipes close.
     """
 
     def end(_number: int, _frame: FrameType | None) -> None:
         if os.isatty(0):
-            signal.raise_signal(signal.SIGTERM)  # somebody's wish, and not the end of the terminal
+            signal.raise_signal(signal.SIGTERM)  # a request to stop, and the terminal is still there
         else:
             os._exit(ExitCode.INTERRUPTED)
 

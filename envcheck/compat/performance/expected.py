@@ -15,10 +15,10 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from envcheck.compat.figures import Precision
-from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.peaks import bandwidth, operations_per_clock
 from envcheck.compat.relations.gpu_driver import architecture_of
-from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow, Row, Tables
+from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow, Row
 from envcheck.snapshot import Gpu, Measurement
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability
@@ -85,28 +85,28 @@ _WITHOUT_CEILING = frozenset(
 """Quantities that are measured, and have no row of efficiencies."""
 
 
-def quantities(tables: Tables) -> frozenset[str]:
+def quantities(matrix: Matrix) -> frozenset[str]:
     """The names of what can be measured."""
-    return frozenset(row.quantity for row in tables.efficiencies) | _WITHOUT_CEILING
+    return frozenset(row.quantity for row in matrix.efficiencies) | _WITHOUT_CEILING
 
 
-def expectation(tables: Tables, gpu: Gpu, measured: Measurement) -> Expectation | str:
+def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation | str:
     """What was to be expected, or why nobody can say."""
     capability = ComputeCapability.parse(gpu.compute_capability)
     if capability is None:
         return "the compute capability of the GPU is not known"
     if measured.value is None:
         return measured.missing or "it has no value"
-    model = (find_gpu_by_pci_id(tables, gpu.pci_device_id) if gpu.pci_device_id else None) or (
-        find_gpu(tables, gpu.name) if gpu.name else None
+    model = (matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None) or (
+        matrix.find_gpu(gpu.name) if gpu.name else None
     )
-    architecture = architecture_of(tables, capability)
-    band = _band(tables, measured, architecture.name if architecture else "")
+    architecture = architecture_of(matrix, capability)
+    band = _band(matrix, measured, architecture.name if architecture else "")
     if band is None:
         return "no band is known for it: compare it with a baseline"
     if len(set(measured.shape)) > 1:
         return "bands are known for square products only: compare it with a baseline"
-    found = _ceiling(tables, gpu, model, capability, measured)
+    found = _ceiling(matrix, gpu, model, capability, measured)
     if isinstance(found, str):
         return found
     ceiling, basis, cited = found
@@ -125,7 +125,7 @@ def expectation(tables: Tables, gpu: Gpu, measured: Measurement) -> Expectation 
         clock_share=clock.median / sheet_clock if clock and sheet_clock else None,
         at_clock=at_clock,
         rows=tuple(row.id for row in (band, *cited)),
-        sources=tables.cite(band, *cited),
+        sources=matrix.cite(band, *cited),
     )
 
 
@@ -136,25 +136,25 @@ Ceiling: TypeAlias = tuple[float, str, tuple[Row, ...]]
 
 
 def _ceiling(
-    tables: Tables, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+    matrix: Matrix, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
 ) -> Ceiling | str:
     if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
         return "the matrix has no rate of the vector units for it: compare it with a baseline"
     if measured.precision is not None:
-        return _of_multiprocessors(tables, gpu, model, capability, measured)
+        return _of_multiprocessors(matrix, gpu, model, capability, measured)
     if measured.name.startswith("device-memory-"):
-        return _of_memory(tables, gpu, model)
+        return _of_memory(matrix, gpu, model)
     if measured.name in ("host-to-device", "device-to-host"):
-        return _of_pcie(tables, measured)
+        return _of_pcie(matrix, measured)
     if measured.name == "peer-to-peer":
         return _of_peer_link(model, measured)
     return "it has no ceiling: compare it with a baseline"
 
 
 def _of_multiprocessors(
-    tables: Tables, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+    matrix: Matrix, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
 ) -> Ceiling | str:
-    rate, row = _rate(tables, model, capability, measured)
+    rate, row = _rate(matrix, model, capability, measured)
     sms = gpu.sm_count or (model.sms if model else None)
     clock = _clock(measured)
     if rate is None or row is None:
@@ -165,7 +165,7 @@ def _of_multiprocessors(
 
 
 def _rate(
-    tables: Tables, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+    matrix: Matrix, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
 ) -> tuple[float | None, RateRow | None]:
     """Operations per clock; cuBLAS multiplies FP64 on tensor cores where there are such."""
     try:
@@ -173,10 +173,10 @@ def _rate(
     except msgspec.ValidationError:  # one that a newer envcheck measured
         return None, None
     if precision == "fp64" and measured.name != "fma":
-        rate, row = operations_per_clock(tables, model, capability, "fp64_tensor")
+        rate, row = operations_per_clock(matrix, model, capability, "fp64_tensor")
         if rate is not None:
             return rate, row
-    return operations_per_clock(tables, model, capability, precision)
+    return operations_per_clock(matrix, model, capability, precision)
 
 
 def _clock(measured: Measurement) -> float | None:
@@ -186,17 +186,17 @@ def _clock(measured: Measurement) -> float | None:
     return clock.median if measured.burst is False else clock.high
 
 
-def _of_memory(tables: Tables, gpu: Gpu, model: GpuRow | None) -> Ceiling | str:
-    top = bandwidth(tables, model)
+def _of_memory(matrix: Matrix, gpu: Gpu, model: GpuRow | None) -> Ceiling | str:
+    top = bandwidth(matrix, model)
     if top is None or model is None:
         return f"the memory bandwidth of {gpu.name or 'this GPU'} is not listed"
     return top.value, f"{top.value / 1e9:.0f} GB/s by the data sheet", (model,)
 
 
-def _of_pcie(tables: Tables, measured: Measurement) -> Ceiling | str:
+def _of_pcie(matrix: Matrix, measured: Measurement) -> Ceiling | str:
     conditions = measured.conditions
     generation, width = (conditions.pcie_generation, conditions.pcie_width) if conditions else (None, None)
-    row: LinkRow | None = next((link for link in tables.links if link.generation == generation), None)
+    row: LinkRow | None = next((link for link in matrix.links if link.generation == generation), None)
     if row is None or not width:
         return "the generation or width of the PCI Express link is not known"
     return row.lane * width, f"PCI Express {generation} x{width}", (row,)
@@ -211,12 +211,12 @@ def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
     return ways * model.nvlink.bandwidth, f"NVLink {model.nvlink.version}, {model.nvlink.links} links", (model,)
 
 
-def _band(tables: Tables, measured: Measurement, architecture: str) -> EfficiencyRow | None:
+def _band(matrix: Matrix, measured: Measurement, architecture: str) -> EfficiencyRow | None:
     """The row of this architecture, precision and kind of run, else the one for any."""
     run = "sustained" if measured.burst is False else "burst"
     rows = [
         row
-        for row in tables.efficiencies
+        for row in matrix.efficiencies
         if (row.quantity, row.method) == (measured.name, measured.method)
         and row.architecture in ("", architecture)
         and row.precision in ("", measured.precision)

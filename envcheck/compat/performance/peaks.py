@@ -15,8 +15,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from envcheck.compat.figures import ByPrecision, Precision
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST
-from envcheck.compat.tables import GpuRow, RateRow, Row, Tables
+from envcheck.compat.tables import GpuRow, RateRow, Row
 from envcheck.sources import Confidence, Source
 from envcheck.versions import ComputeCapability
 
@@ -43,7 +44,7 @@ class Peak(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def peak(
-    tables: Tables,
+    matrix: Matrix,
     gpu: GpuRow | None,
     capability: ComputeCapability,
     precision: Precision,
@@ -59,25 +60,25 @@ def peak(
     multiprocessors of the model, and a part of them (a MIG device) has that part of it. ``geforce`` says whether an
     unlisted model is a GeForce: some of these accumulate in FP32 at half the rate.
     """
-    rate = _rate(tables, gpu, capability, geforce=geforce)
+    rate = _rate(matrix, gpu, capability, geforce=geforce)
     if gpu is not None and gpu.peaks is not None:
-        of_sheet = _of_sheet(tables, gpu, gpu.peaks, rate, precision)
+        of_sheet = _of_sheet(matrix, gpu, gpu.peaks, rate, precision)
         if of_sheet is not None:
             return of_sheet if sms in (None, gpu.sms) or gpu.sms is None else _part(of_sheet, sms / gpu.sms)
-    return _by_rate(tables, gpu, rate, precision, sms=sms, clock=clock)
+    return _by_rate(matrix, gpu, rate, precision, sms=sms, clock=clock)
 
 
 def operations_per_clock(
-    tables: Tables, gpu: GpuRow | None, capability: ComputeCapability, precision: Precision
+    matrix: Matrix, gpu: GpuRow | None, capability: ComputeCapability, precision: Precision
 ) -> tuple[float | None, RateRow | None]:
     """What one multiprocessor does in a clock, and the row that says so; None where nothing tells."""
     geforce = gpu is not None and gpu.kind == "geforce"
-    rate = _rate(tables, gpu, capability, geforce=geforce)
+    rate = _rate(matrix, gpu, capability, geforce=geforce)
     return (rate.operations.of(precision) if rate is not None else None), rate
 
 
 def bandwidth(
-    tables: Tables, gpu: GpuRow | None, *, memory_clock: float | None = None, bus_width: int | None = None
+    matrix: Matrix, gpu: GpuRow | None, *, memory_clock: float | None = None, bus_width: int | None = None
 ) -> Peak | None:
     """The bandwidth of a GPU's memory in bytes per second; None where nothing tells.
 
@@ -85,14 +86,14 @@ def bandwidth(
     whatever the kind of memory. ``bus_width`` is in bits.
     """
     if gpu is not None and gpu.bandwidth is not None:
-        return _conclude(tables, gpu.bandwidth, "sheet", gpu.sheet_confidence, gpu)
+        return _conclude(matrix, gpu.bandwidth, "sheet", gpu.sheet_confidence, gpu)
     if not memory_clock or not bus_width:
         return None
-    return _conclude(tables, 2 * memory_clock * bus_width / 8, "formula", "high")
+    return _conclude(matrix, 2 * memory_clock * bus_width / 8, "formula", "high")
 
 
-def _rate(tables: Tables, gpu: GpuRow | None, capability: ComputeCapability, *, geforce: bool) -> RateRow | None:
-    variants = {row.variant: row for row in tables.rates if row.compute_capability == str(capability)}
+def _rate(matrix: Matrix, gpu: GpuRow | None, capability: ComputeCapability, *, geforce: bool) -> RateRow | None:
+    variants = {row.variant: row for row in matrix.rates if row.compute_capability == str(capability)}
     if gpu is not None and not gpu.tensor_cores:
         return variants.get("no-tensor-cores")
     half = geforce or (gpu is not None and gpu.name.startswith("GeForce"))
@@ -100,19 +101,19 @@ def _rate(tables: Tables, gpu: GpuRow | None, capability: ComputeCapability, *, 
 
 
 def _of_sheet(
-    tables: Tables, gpu: GpuRow, peaks: ByPrecision, rate: RateRow | None, precision: Precision
+    matrix: Matrix, gpu: GpuRow, peaks: ByPrecision, rate: RateRow | None, precision: Precision
 ) -> Peak | None:
     """What the sheet says; or what follows from another of its peaks by the proportion of their rates."""
     stated = peaks.of(precision)
     if stated is not None:
-        return _conclude(tables, stated, "sheet", gpu.sheet_confidence, gpu)
+        return _conclude(matrix, stated, "sheet", gpu.sheet_confidence, gpu)
     own = rate.operations.of(precision) if rate is not None else None
     if rate is None or own is None:
         return None
     for other in _SAME_CLOCK["fp32" if precision in _FULL_CLOCK else "fp16"]:
         reference, others = peaks.of(other), rate.operations.of(other)
         if reference is not None and others is not None:
-            return _conclude(tables, reference * own / others, "formula", gpu.sheet_confidence, gpu, rate)
+            return _conclude(matrix, reference * own / others, "formula", gpu.sheet_confidence, gpu, rate)
     return None
 
 
@@ -122,7 +123,7 @@ def _part(whole: Peak, share: float) -> Peak:
 
 
 def _by_rate(
-    tables: Tables,
+    matrix: Matrix,
     gpu: GpuRow | None,
     rate: RateRow | None,
     precision: Precision,
@@ -137,7 +138,7 @@ def _by_rate(
         return None
     used = gpu if gpu is not None and gpu.sheet_confidence != "high" else None
     least = used.sheet_confidence if used is not None else "high"
-    return _conclude(tables, sms * hertz * operations, "formula", least, rate, used)
+    return _conclude(matrix, sms * hertz * operations, "formula", least, rate, used)
 
 
 def _clock(gpu: GpuRow | None, precision: Precision, clock: float | None) -> float | None:
@@ -149,7 +150,7 @@ def _clock(gpu: GpuRow | None, precision: Precision, clock: float | None) -> flo
     return min(known, limit) if known and limit else known or limit
 
 
-def _conclude(tables: Tables, value: float, basis: Basis, sheet: Confidence, *rows: Row | None) -> Peak:
+def _conclude(matrix: Matrix, value: float, basis: Basis, sheet: Confidence, *rows: Row | None) -> Peak:
     cited = [row for row in rows if row is not None]
     least: list[Confidence] = [sheet, *(row.confidence for row in cited)]
     if basis == "formula":
@@ -158,6 +159,6 @@ def _conclude(tables: Tables, value: float, basis: Basis, sheet: Confidence, *ro
         value=value,
         basis=basis,
         rows=tuple(row.id for row in cited),
-        sources=tables.cite(*cited),
+        sources=matrix.cite(*cited),
         confidence=min(least, key=WEAKEST_FIRST.index),
     )

@@ -8,13 +8,14 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from envcheck.compat.names import SYSTEMS, canonical, rows_of, scheme
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import SYSTEMS, canonical, scheme
 from envcheck.compat.question.question import Implied, Question, unknown_release
 from envcheck.compat.relations.driver_cuda import may_exist
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import builds, newest_python, tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import Os, ReleaseRow, Tables, TorchBuild, TorchRow
+from envcheck.compat.tables import Os, ReleaseRow, TorchBuild, TorchRow
 from envcheck.versions import CudaVersion
 
 
@@ -37,13 +38,13 @@ class Candidate(NamedTuple):
         return str(self.cuda) if self.cuda else next((row.cuda for row in self.rows if row.cuda), "")
 
 
-def release_candidates(tables: Tables, question: Question, name: str, version: Version) -> list[Candidate]:
+def release_candidates(question: Question, name: str, version: Version) -> list[Candidate]:
     """The candidates of a component with rows of releases; none when no row covers the version.
 
     A version without local tag means the build without one, which is the one on PyPI; where CUDA is named beside it,
     or there is no such build, any build is meant.
     """
-    covering = _covering(tables, name, version)
+    covering = _covering(question.matrix, name, version)
     by_build: dict[str, list[ReleaseRow]] = defaultdict(list)
     for row in covering:
         by_build[row.build].append(row)
@@ -52,7 +53,7 @@ def release_candidates(tables: Tables, question: Question, name: str, version: V
         rows = by_build.get(version.local)
         if rows:
             return [_candidate(name, version, version.local, rows, question)]
-        return _by_tag(tables, name, version, shared, question)
+        return _by_tag(question.matrix, name, version, shared, question)
     tags = [tag for tag in by_build if tag]
     if shared and not question.cuda:
         tags = []
@@ -60,8 +61,8 @@ def release_candidates(tables: Tables, question: Question, name: str, version: V
     return found + [_candidate(name, version, tag, by_build[tag], question) for tag in sorted(tags, reverse=True)]
 
 
-def _covering(tables: Tables, name: str, version: Version) -> list[ReleaseRow]:
-    found = [row for row in rows_of(tables, name) if parse_specifier(row.versions).cover(version) != "none"]
+def _covering(matrix: Matrix, name: str, version: Version) -> list[ReleaseRow]:
+    found = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
     exact = [row for row in found if parse_specifier(row.versions).names_post]
     return exact if exact and version.post is not None else found
 
@@ -75,11 +76,11 @@ def _candidate(name: str, version: Version, tag: str, rows: Sequence[ReleaseRow]
 
 
 def _by_tag(
-    tables: Tables, name: str, version: Version, rows: Sequence[ReleaseRow], question: Question
+    matrix: Matrix, name: str, version: Version, rows: Sequence[ReleaseRow], question: Question
 ) -> list[Candidate]:
     """A build that no row knows: what holds for the release holds for it, but not what holds for the build on PyPI."""
     cuda = CudaVersion.from_tag(version.local) if version.local.startswith("cu") else None
-    if cuda is None or not may_exist(tables, cuda) or not rows:
+    if cuda is None or not may_exist(matrix, cuda) or not rows:
         return []
     plain = _candidate(name, version, version.local, rows, question)
     return [plain._replace(cuda=cuda)]
@@ -129,7 +130,7 @@ class Reading(NamedTuple):
     """What else the problem is about."""
 
 
-def torch_readings(tables: Tables, question: Question, version: Version) -> list[Reading]:
+def torch_readings(question: Question, version: Version) -> list[Reading]:
     """The releases that ``version`` stands for, each with the builds that are meant.
 
     That is the build of its local tag, those for the CUDA that is named, or the one on PyPI. A pre-release, or somebody
@@ -137,8 +138,8 @@ def torch_readings(tables: Tables, question: Question, version: Version) -> list
     """
     start = [str(number) for number in version.numbers]
     released = not version.pre and version.post is None
-    rows = [row for row in tables.torch if released and row.version.split(".")[: len(start)] == start]
-    return [_reading(tables, question, row, version) for row in rows] or [_stranger(question, version)]
+    rows = [row for row in question.matrix.torch if released and row.version.split(".")[: len(start)] == start]
+    return [_reading(question, row, version) for row in rows] or [_stranger(question, version)]
 
 
 def _stranger(question: Question, version: Version) -> Reading:
@@ -148,23 +149,23 @@ def _stranger(question: Question, version: Version) -> Reading:
     return Reading(label, candidates, problem=Fit(verdict="unknown", reason=unknown_release(question, TORCH, version)))
 
 
-def _reading(tables: Tables, question: Question, row: TorchRow, version: Version) -> Reading:
+def _reading(question: Question, row: TorchRow, version: Version) -> Reading:
     exact = parse_version(row.version)
-    plain = release_candidates(tables, question, TORCH, exact) if exact else []
+    plain = release_candidates(question, TORCH, exact) if exact else []
     further = plain[0].rows if plain else ()
     if version.local:
-        candidates, problem, about = _tagged(tables, question, row, version.local)
+        candidates, problem, about = _tagged(question, row, version.local)
     elif question.cuda:
-        candidates, problem, about = _for_cuda(tables, question, row)
+        candidates, problem, about = _for_cuda(question, row)
     else:
-        candidates, problem, about = _default(tables, question, row)
+        candidates, problem, about = _default(question, row)
     return Reading(f"torch {row.version}", candidates, further, problem, about)
 
 
 _Found: TypeAlias = tuple[list[Candidate], Fit | None, tuple[str, ...]]
 
 
-def _tagged(tables: Tables, question: Question, row: TorchRow, tag: str) -> _Found:
+def _tagged(question: Question, row: TorchRow, tag: str) -> _Found:
     """The build of a tag. Where all builds are known, another one is somebody's own, of which nothing is known."""
     if tag == "cpu":
         return [_without_cuda(row, question, tag)], None, ()
@@ -177,11 +178,13 @@ def _tagged(tables: Tables, question: Question, row: TorchRow, tag: str) -> _Fou
     label = f"torch {row.version}"
     reason = f"{label} has no build +{tag}" if listed else f"the matrix knows no build +{tag} of {label}"
     change = f"{label}+{tag_of(known[0].cuda)}" if listed else ""
-    problem = conclude(tables, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change)
+    problem = conclude(
+        question.matrix, "unknown", f"{reason} for {_where(question)}{_there_are(known)}", row, change=change
+    )
     if tag.startswith(_OTHER_MAKERS):
         unlisted = _without_cuda(row, question, tag)
     else:
-        own = cuda if cuda and not listed and may_exist(tables, cuda) else None
+        own = cuda if cuda and not listed and may_exist(question.matrix, cuda) else None
         unlisted = Candidate(TORCH, f"{label}+{tag}", (_release(row, question),), cuda=own)
     return [unlisted], problem, ()
 
@@ -190,7 +193,7 @@ def _tagged_cuda(tag: str) -> CudaVersion | None:
     return CudaVersion.from_tag(tag) if tag.startswith("cu") else None
 
 
-def _for_cuda(tables: Tables, question: Question, row: TorchRow) -> _Found:
+def _for_cuda(question: Question, row: TorchRow) -> _Found:
     known = builds(row, question.os, question.machine)
     wanted = {str(cuda) for cuda in question.cuda}
     found = [_of_build(row, build, question) for build in known if build.cuda in wanted]
@@ -199,15 +202,15 @@ def _for_cuda(tables: Tables, question: Question, row: TorchRow) -> _Found:
     reason = f"torch {row.version} has no build for {question.labels['cuda']} on {_where(question)}{_there_are(known)}"
     verdict: FitVerdict = "incompatible" if known and row.all_builds else "unknown"
     nearest = f"CUDA {known[0].cuda}" if known else ""
-    return [], conclude(tables, verdict, reason, row, change=nearest), ("cuda",)
+    return [], conclude(question.matrix, verdict, reason, row, change=nearest), ("cuda",)
 
 
-def build_on_pypi(tables: Tables, question: Question) -> str | None:
+def build_on_pypi(question: Question) -> str | None:
     """The build that a version without local tag was taken for, where it is one."""
     versions = question.versions.get(TORCH, ())
     if len(versions) != 1 or versions[0].local or question.cuda:
         return None
-    readings = torch_readings(tables, question, versions[0])
+    readings = torch_readings(question, versions[0])
     labels = [candidate.label for reading in readings for candidate in reading.candidates]
     return f"{labels[0].partition(' ')[2]}, the wheel on PyPI" if len(labels) == 1 else None
 
@@ -221,11 +224,11 @@ def default_cuda(row: TorchRow, question: Question) -> str | None:
     return row.default_cuda if question.machine == "x86_64" else row.default_cuda_aarch64
 
 
-def _default(tables: Tables, question: Question, row: TorchRow) -> _Found:
+def _default(question: Question, row: TorchRow) -> _Found:
     cuda = default_cuda(row, question)
     if cuda is None:
         reason = f"the matrix does not know what the wheel of torch {row.version} on PyPI for {_where(question)} holds"
-        return [], conclude(tables, "unknown", reason, row), ()
+        return [], conclude(question.matrix, "unknown", reason, row), ()
     if not cuda:
         return [_without_cuda(row, question, "cpu")], None, ()
     found = [build for build in builds(row, question.os, question.machine) if build.cuda == cuda]
@@ -306,36 +309,36 @@ def _bundles(row: TorchRow) -> dict[str, str]:
 # What comes with what was named: JetPack's CUDA, cuDNN and TensorRT; the CUDA of a PyTorch build.
 
 
-def with_implied(tables: Tables, question: Question) -> Question:
+def with_implied(question: Question) -> Question:
     """The question with what its system software brings, where that is not named itself."""
     found: dict[str, Implied] = {}
-    systems = tuple(_systems(tables, question))
+    systems = tuple(_systems(question))
     for system in systems:
         for key, text in system.row.bundles.items():
             brought = canonical(key)
             version = parse_version(text, scheme(brought))
             if version and brought not in question.labels:
                 found.setdefault(brought, system._replace(version=version))
-    cuda = _of_torch(tables, question)
+    cuda = _of_torch(question)
     if cuda and "cuda" not in question.labels:
         found.setdefault("cuda", cuda)
     return question._replace(implied=found, systems=systems, torch_cuda=cuda)
 
 
-def _systems(tables: Tables, question: Question) -> Iterator[Implied]:
+def _systems(question: Question) -> Iterator[Implied]:
     for name in sorted(SYSTEMS):
         for version in question.versions.get(name, ())[:1]:
-            for candidate in release_candidates(tables, question, name, version)[:1]:
+            for candidate in release_candidates(question, name, version)[:1]:
                 yield from (Implied(name, candidate.label, version, row) for row in candidate.rows)
 
 
-def _of_torch(tables: Tables, question: Question) -> Implied | None:
+def _of_torch(question: Question) -> Implied | None:
     """The CUDA of PyTorch's build, where one is meant."""
     versions = question.versions.get(TORCH, ())
     builds = [
         candidate
         for version in versions
-        for reading in torch_readings(tables, question, version)
+        for reading in torch_readings(question, version)
         for candidate in reading.candidates
     ]
     if len({candidate.built_with for candidate in builds}) != 1:

@@ -6,36 +6,35 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from envcheck.compat.names import rows_of
-from envcheck.compat.question.question import AskedGpu, BranchHead, Judgement, Question, agree, retell
-from envcheck.compat.relations.driver_cuda import cuda_row, driver_runs_cuda, minor_compatible, speaks_at_least
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.question.question import AskedGpu, BranchHead, Question, agree, retell
+from envcheck.compat.relations.driver_cuda import driver_runs_cuda, minor_compatible, speaks_at_least
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.relations.gpu_code import capability_row
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.relations.gpu_driver import driver_drives, module_drives
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, Row, Tables
+from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 
-def tegra_serves(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
+def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
     """Whether any JetPack for a Jetson's GPU takes ``cuda``; None where its rows do not tell.
 
     A JetPack that is yet to come may take another CUDA, unless JetPack has left the GPU behind.
     """
-    every = sorted(rows_of(tables, "jetpack"), key=_age)
+    every = sorted(matrix.rows_of("jetpack"), key=_age)
     own = [row for row in every if str(gpu) in row.capabilities and "cuda" in row.needs]
     taking = [row for row in own if parse_specifier(row.needs["cuda"]).cover(Version(tuple(cuda))) != "none"]
     if taking:
         reason = f"JetPack {taking[-1].versions.removeprefix('==')} for {gpu.sm} takes CUDA {cuda}"
-        return conclude(tables, "compatible", reason, taking[-1])
+        return conclude(matrix, "compatible", reason, taking[-1])
     if not own or cuda < _oldest(own[0]):
         return None
     if own[-1] is every[-1]:
-        return conclude(tables, "unknown", f"no JetPack in the matrix takes CUDA {cuda} for {gpu.sm}", own[-1])
+        return conclude(matrix, "unknown", f"no JetPack in the matrix takes CUDA {cuda} for {gpu.sm}", own[-1])
     last = own[-1].versions.removeprefix("==")
     reason = f"no JetPack for {gpu.sm} takes CUDA {cuda}; JetPack {last} is the last for it"
-    return conclude(tables, "incompatible", reason, own[-1], every[-1])
+    return conclude(matrix, "incompatible", reason, own[-1], every[-1])
 
 
 def _age(row: ReleaseRow) -> tuple[int, ...]:
@@ -58,43 +57,46 @@ def _oldest(row: ReleaseRow) -> CudaVersion:
 NAME = "cuda-compat"
 
 
-def compat_fits(tables: Tables, question: Question, package: CudaVersion) -> Iterator[Judgement]:
+def compat_fits(question: Question, package: CudaVersion) -> Iterator[Fit]:
     """The package beside the system, the GPUs and the driver that were named. (What it needs, its rows say.)"""
     if question.os != "linux":
         verdict: FitVerdict = "unknown" if question.os == "wsl" else "incompatible"
-        reason = f"the package of forward compatibility is for Linux, not for {question.os}"
-        yield Judgement((NAME, "os"), conclude(tables, verdict, reason, *_citable(tables), change="os linux"))
+        reason = f"the forward-compatibility package is for Linux, not for {question.os}"
+        yield conclude(question.matrix, verdict, reason, *_citable(question.matrix), change="os linux").concerning(
+            NAME, "os"
+        )
     for gpu in question.gpus:
-        yield Judgement((NAME, "gpu"), _on_gpu(tables, package, gpu))
+        yield _on_gpu(question.matrix, package, gpu).concerning(NAME, "gpu")
     if question.drivers:
-        fits = [(str(driver), _over(tables, package, driver)) for driver in question.drivers]
-        yield Judgement((NAME, "driver"), agree(fits, question.labels["driver"]))
+        fits = [(str(driver), _over(question.matrix, package, driver)) for driver in question.drivers]
+        yield agree(fits, question.labels["driver"]).concerning(NAME, "driver")
 
 
-def replaces_driver(tables: Tables, question: Question, package: CudaVersion) -> bool:
+def replaces_driver(question: Question, package: CudaVersion) -> bool:
     """Whether programs find the package's libcuda in place of the driver's."""
-    return all(not judgement.fit.bad for judgement in compat_fits(tables, question, package)) or not question.drivers
+    return all(not fit.bad for fit in compat_fits(question, package)) or not question.drivers
 
 
-def compat_runs(tables: Tables, package: CudaVersion, cuda: CudaVersion) -> Fit:
+def compat_runs(matrix: Matrix, package: CudaVersion, cuda: CudaVersion) -> Fit:
     """Whether the package's libcuda runs what was built with ``cuda``."""
-    row = cuda_row(tables, package)
+    row = matrix.cuda_rows.get(package)
     if package >= cuda:
-        return conclude(tables, "compatible", f"cuda-compat {package} speaks CUDA {package}, as new as {cuda}", row)
+        return conclude(matrix, "compatible", f"cuda-compat {package} speaks CUDA {package}, as new as {cuda}", row)
     if package.major == cuda.major and minor_compatible(cuda):
         reason = f"cuda-compat {package} runs every minor of CUDA {cuda.major}, so CUDA {cuda} too"
-        return conclude(tables, "compatible", reason, row, cuda_row(tables, cuda))
+        return conclude(matrix, "compatible", reason, row, matrix.cuda_rows.get(cuda))
     reason = f"cuda-compat {package} speaks CUDA {package}, which does not run CUDA {cuda}"
-    return conclude(tables, "incompatible", reason, row, cuda_row(tables, cuda), change=f"cuda-compat >= {cuda.major}")
+    newer = f"cuda-compat >= {cuda.major}"
+    return conclude(matrix, "incompatible", reason, row, matrix.cuda_rows.get(cuda), change=newer)
 
 
-def _on_gpu(tables: Tables, package: CudaVersion, gpu: AskedGpu) -> Fit:
-    answer = partial(conclude, tables)
-    rows = _citable(tables)
-    dropped = _dropped(tables, package, gpu, rows)
+def _on_gpu(matrix: Matrix, package: CudaVersion, gpu: AskedGpu) -> Fit:
+    answer = partial(conclude, matrix)
+    rows = _citable(matrix)
+    dropped = _dropped(matrix, package, gpu, rows)
     if dropped is not None:
         return dropped
-    kinds = _kinds(tables, gpu)
+    kinds = _kinds(matrix, gpu)
     if kinds == {"data-center"}:
         return answer("compatible", f"forward compatibility is for data center GPUs, as {gpu.label} is", *rows)
     if kinds == {"geforce"}:
@@ -108,39 +110,39 @@ def _on_gpu(tables: Tables, package: CudaVersion, gpu: AskedGpu) -> Fit:
     return answer("unknown", f"whether {gpu.label} is a data center GPU is not known", *rows)
 
 
-def _dropped(tables: Tables, package: CudaVersion, gpu: AskedGpu, rows: list[Row]) -> Fit | None:
+def _dropped(matrix: Matrix, package: CudaVersion, gpu: AskedGpu, rows: list[Row]) -> Fit | None:
     """A package is made from the driver branch that speaks its CUDA, and drives what that branch drives."""
-    branch = next((row.branch for row in tables.drivers if row.os == "linux" and row.cuda == str(package)), None)
+    branch = next((row.branch for row in matrix.drivers if row.os == "linux" and row.cuda == str(package)), None)
     if branch is None:
         return None
-    fit = driver_drives(tables, gpu.capability, BranchHead.of(branch), model=gpu.model)
+    fit = driver_drives(matrix, gpu.capability, BranchHead.of(branch), model=gpu.model)
     if not fit.bad:
         return None
-    return retell(tables, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
+    return retell(matrix, fit, f"cuda-compat {package} is made from R{branch}: {fit.reason}", *rows)
 
 
-def _kinds(tables: Tables, gpu: AskedGpu) -> set[str | None]:
+def _kinds(matrix: Matrix, gpu: AskedGpu) -> set[str | None]:
     """The kind of the model, or of all models that have the named compute capability."""
     if gpu.model:
         return {gpu.model.kind}
-    return {row.kind for row in tables.gpus if row.compute_capability == str(gpu.capability)}
+    return {row.kind for row in matrix.gpus if row.compute_capability == str(gpu.capability)}
 
 
-def _over(tables: Tables, package: CudaVersion, driver: DriverRelease) -> Fit:
-    own = speaks_at_least(tables, driver)
-    rows = _citable(tables)
+def _over(matrix: Matrix, package: CudaVersion, driver: DriverRelease) -> Fit:
+    own = speaks_at_least(matrix, driver)
+    rows = _citable(matrix)
     if own is None:
-        reason = f"the CUDA that driver {driver} speaks is not known; an older cuda-compat must not be laid over it"
-        return conclude(tables, "unknown", reason, *rows)
+        reason = f"the CUDA that driver {driver} speaks is not known; an older cuda-compat must not replace its libcuda"
+        return conclude(matrix, "unknown", reason, *rows)
     if own > package:
-        reason = f"driver {driver} speaks CUDA {own}; cuda-compat {package} is older, and must not take its place"
-        return conclude(tables, "incompatible", reason, *rows, change="no cuda-compat")
-    return conclude(tables, "compatible", f"cuda-compat {package} is no older than driver {driver}", *rows)
+        reason = f"driver {driver} speaks CUDA {own}; cuda-compat {package} is older, and must not replace it"
+        return conclude(matrix, "incompatible", reason, *rows, change="no cuda-compat")
+    return conclude(matrix, "compatible", f"cuda-compat {package} is no older than driver {driver}", *rows)
 
 
-def _citable(tables: Tables) -> list[Row]:
+def _citable(matrix: Matrix) -> list[Row]:
     """One row of the package, for its source."""
-    rows: list[ReleaseRow] = rows_of(tables, NAME)
+    rows: list[ReleaseRow] = matrix.rows_of(NAME)
     return list(rows[:1])
 
 
@@ -150,46 +152,46 @@ def _citable(tables: Tables) -> list[Row]:
 T = TypeVar("T")
 
 
-def judge_hardware(tables: Tables, question: Question) -> Iterator[Judgement]:
+def hardware_fits(question: Question) -> Iterator[Fit]:
     """Every relation among the hardware, the driver and CUDA that were named."""
     for gpu in question.gpus:
-        yield from _judge_gpu(tables, question, gpu)
+        yield from _gpu_fits(question, gpu)
     if question.compat:
-        yield from compat_fits(tables, question, question.compat)
+        yield from compat_fits(question, question.compat)
     for name, members in (("cuda", question.cuda), ("nvcc", question.nvcc)):
         runner = runner_of(question)
         if members and runner:
             versions = question.versions[name] if len(members) == 1 else ()
             release = versions[0].numbers if versions else ()
-            fits = [(str(cuda), runs(tables, question, cuda, release)) for cuda in members]
-            yield Judgement((runner, name), agree(fits, question.labels[name]))
+            fits = [(str(cuda), runs(question, cuda, release)) for cuda in members]
+            yield agree(fits, question.labels[name]).concerning(runner, name)
 
 
-def _judge_gpu(tables: Tables, question: Question, gpu: AskedGpu) -> Iterator[Judgement]:
-    labels = question.labels
+def _gpu_fits(question: Question, gpu: AskedGpu) -> Iterator[Fit]:
+    matrix, labels = question.matrix, question.labels
     if question.drivers:
         fit = _each(
             question.drivers,
-            lambda driver: driver_drives(tables, gpu.capability, driver, question.os, model=gpu.model),
+            lambda driver: driver_drives(matrix, gpu.capability, driver, question.os, model=gpu.model),
             labels["driver"],
         )
-        yield Judgement(("driver", "gpu"), fit)
+        yield fit.concerning("driver", "gpu")
     if question.flavour:
-        module = module_drives(tables, gpu.capability, question.flavour, model=gpu.model)
-        yield Judgement(("kernel-module", "gpu"), module)
+        module = module_drives(matrix, gpu.capability, question.flavour, model=gpu.model)
+        yield module.concerning("kernel-module", "gpu")
     if question.cuda:
-        serves = _each(question.cuda, lambda cuda: _served(tables, gpu.capability, cuda), labels["cuda"])
-        yield Judgement(("cuda", "gpu"), serves)
+        serves = _each(question.cuda, lambda cuda: _served(matrix, gpu.capability, cuda), labels["cuda"])
+        yield serves.concerning("cuda", "gpu")
     if question.nvcc:
-        compiles = _each(question.nvcc, lambda cuda: cuda_targets(tables, gpu.capability, cuda), labels["nvcc"])
-        yield Judgement(("nvcc", "gpu"), compiles)
+        compiles = _each(question.nvcc, lambda cuda: cuda_targets(matrix, gpu.capability, cuda), labels["nvcc"])
+        yield compiles.concerning("nvcc", "gpu")
 
 
-def _served(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
+def _served(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
     """Whether software built with ``cuda`` runs on a GPU; that of a Jetson has the CUDA of its system software."""
-    fit = cuda_serves(tables, gpu, cuda)
-    row = capability_row(tables, gpu)
-    return tegra_serves(tables, gpu, cuda) or fit if fit.ok and row and row.tegra else fit
+    fit = cuda_serves(matrix, gpu, cuda)
+    row = matrix.capability_rows.get(gpu)
+    return tegra_serves(matrix, gpu, cuda) or fit if fit.ok and row and row.tegra else fit
 
 
 def runner_of(question: Question) -> str | None:
@@ -199,22 +201,22 @@ def runner_of(question: Question) -> str | None:
     return "driver" if question.drivers else None
 
 
-def runs(tables: Tables, question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> Fit:
+def runs(question: Question, cuda: CudaVersion, release: Sequence[int] = ()) -> Fit:
     """Whether what was named runs programs built with ``cuda`` (with this release of it); it must be named."""
-    if question.compat and replaces_driver(tables, question, question.compat):
-        return compat_runs(tables, question.compat, cuda)
+    if question.compat and replaces_driver(question, question.compat):
+        return compat_runs(question.matrix, question.compat, cuda)
     return _each(
         question.drivers,
-        lambda driver: driver_runs_cuda(tables, driver, cuda, question.os, release=release),
+        lambda driver: driver_runs_cuda(question.matrix, driver, cuda, question.os, release=release),
         question.labels.get("driver", ""),
     )
 
 
-def speaks(tables: Tables, question: Question) -> tuple[CudaVersion | None, ...]:
+def speaks(question: Question) -> tuple[CudaVersion | None, ...]:
     """The CUDA that each named driver, or the package, speaks: whose PTX it compiles."""
-    if question.compat and replaces_driver(tables, question, question.compat):
+    if question.compat and replaces_driver(question, question.compat):
         return (question.compat,)
-    return tuple(speaks_at_least(tables, driver, question.os) for driver in question.drivers)
+    return tuple(speaks_at_least(question.matrix, driver, question.os) for driver in question.drivers)
 
 
 def _each(members: Sequence[T], ask: Callable[[T], Fit], what: str) -> Fit:

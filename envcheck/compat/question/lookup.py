@@ -8,16 +8,16 @@ from typing import Any, get_args
 import msgspec
 
 from envcheck.compat.figures import Precision
-from envcheck.compat.names import COMPILERS, canonical, rows_of, scheme
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import COMPILERS, canonical, scheme
 from envcheck.compat.performance.peaks import peak
 from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.reading import gpu_of, spelled
-from envcheck.compat.relations.driver_cuda import branch_of, toolkits
-from envcheck.compat.relations.gpu_code import capability_row
+from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.gpu_driver import Flavour, architecture_of, module_drives
 from envcheck.compat.relations.torch import tag_of
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, Tables, TorchBuild
+from envcheck.compat.tables import ArchitectureRow, Os, ReleaseRow, Row, TorchBuild
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.sources import Source
@@ -38,7 +38,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Source, ...] = ()
 
 
-def look_up(tables: Tables, component: Component) -> Page | None:
+def look_up(matrix: Matrix, component: Component) -> Page | None:
     """What is known of a component, with an exact version or without one; None when that is nothing."""
     name = canonical(component.name)
     if component.bounds and component.exact is None:
@@ -46,18 +46,18 @@ def look_up(tables: Tables, component: Component) -> Page | None:
             f"{str(component)!r}: write {component.name}==VERSION, or {component.name} alone for the known ones"
         )
     if not component.bounds:
-        known = _known(tables, name)
+        known = _known(matrix, name)
         return Page(component=name, known=tuple(known)) if known else None
     finder = _FINDERS.get(name)
     text = spelled(name, component).exact or ""
-    records = list(finder(tables, text)) if finder else []
+    records = list(finder(matrix, text)) if finder else []
     if finder and not records:
         return None
-    records += _releases(tables, name, text)
+    records += _releases(matrix, name, text)
     if not records:
         return None
     rows = [row for row, _ in records]
-    return Page(component=str(component), facts=tuple(facts for _, facts in records), sources=tables.cite(*rows))
+    return Page(component=str(component), facts=tuple(facts for _, facts in records), sources=matrix.cite(*rows))
 
 
 _Record = tuple[Row, dict[str, Any]]
@@ -71,12 +71,12 @@ def _facts(row: Row, **more: Any) -> _Record:
     return row, own | {key: value for key, value in more.items() if value not in (None, [], {}, "")} | told | doubt
 
 
-def _torch(tables: Tables, text: str) -> Iterable[_Record]:
+def _torch(matrix: Matrix, text: str) -> Iterable[_Record]:
     version = parse_version(text)
     start = list(map(str, version.numbers)) if version else []
-    for row in tables.torch:
+    for row in matrix.torch:
         if version and row.version.split(".")[: len(start)] == start and not version.pre:
-            record, facts = _facts(row, pairs=_pairs(tables, row.version))
+            record, facts = _facts(row, pairs=_pairs(matrix, row.version))
             tag = version.local
             facts["builds"] = [_build(build) for build in row.builds if not tag or tag == tag_of(build.cuda)]
             yield record, facts
@@ -87,12 +87,12 @@ def _build(build: TorchBuild) -> dict[str, Any]:
     return held if build.confidence == "high" else held | {"confidence": build.confidence}
 
 
-def _pairs(tables: Tables, torch: str) -> dict[str, str]:
+def _pairs(matrix: Matrix, torch: str) -> dict[str, str]:
     """The packages that name just this release, as torchvision does, and their versions."""
     version = parse_version(torch)
     if version is None:
         return {}
-    tied = [row for row in tables.releases if row.needs.get("torch", "").startswith("==")]
+    tied = [row for row in matrix.releases if row.needs.get("torch", "").startswith("==")]
     found: dict[str, list[str]] = {}
     for row in tied:
         if parse_specifier(row.needs["torch"]).cover(version) == "all":
@@ -100,54 +100,54 @@ def _pairs(tables: Tables, torch: str) -> dict[str, str]:
     return {name: "|".join(dict.fromkeys(specs)) for name, specs in found.items()}
 
 
-def _gpu(tables: Tables, text: str) -> Iterable[_Record]:
-    gpu = gpu_of(tables, Component("gpu", (Bound("==", text),)))
+def _gpu(matrix: Matrix, text: str) -> Iterable[_Record]:
+    gpu = gpu_of(matrix, Component("gpu", (Bound("==", text),)))
     if gpu is None:
         return
-    capability, architecture = capability_row(tables, gpu.capability), architecture_of(tables, gpu.capability)
-    having = [row.version for row in tables.cuda if gpu.capability.sm in row.targets]
+    capability, architecture = matrix.capability_rows.get(gpu.capability), architecture_of(matrix, gpu.capability)
+    having = [row.version for row in matrix.cuda if gpu.capability.sm in row.targets]
     row = gpu.model or capability
     if row is None:
         return
     own = capability.first_branch if capability else None
     yield _facts(
         row,
-        **_peaks(tables, gpu),
+        **_peaks(matrix, gpu),
         architecture=architecture.name if architecture else None,
         first_driver_branch=own or (architecture.first_branch if architecture else None),
         last_driver_branch=architecture.last_branch if architecture else None,
-        kernel_modules=_modules(tables, gpu),
+        kernel_modules=_modules(matrix, gpu),
         first_cuda=having[0] if having else None,
-        last_cuda=having[-1] if having and having[-1] != tables.cuda[-1].version else None,
+        last_cuda=having[-1] if having and having[-1] != matrix.cuda[-1].version else None,
     )
 
 
-def _peaks(tables: Tables, gpu: AskedGpu) -> dict[str, Any]:
+def _peaks(matrix: Matrix, gpu: AskedGpu) -> dict[str, Any]:
     """The dense peak of each precision, and those of them that a formula gave where the data sheet is silent."""
     precisions: tuple[Precision, ...] = get_args(Precision)
-    found = {one: top for one in precisions if (top := peak(tables, gpu.model, gpu.capability, one))}
+    found = {one: top for one in precisions if (top := peak(matrix, gpu.model, gpu.capability, one))}
     computed = [one for one, top in found.items() if top.basis == "formula"]
     return {"peaks": {one: top.value for one, top in found.items()}, "peaks_by_formula": computed}
 
 
-def _modules(tables: Tables, gpu: AskedGpu) -> list[str]:
+def _modules(matrix: Matrix, gpu: AskedGpu) -> list[str]:
     """The flavours of the kernel module that drive a GPU."""
     flavours: tuple[Flavour, ...] = get_args(Flavour)
-    return [one for one in flavours if module_drives(tables, gpu.capability, one, model=gpu.model).ok]
+    return [one for one in flavours if module_drives(matrix, gpu.capability, one, model=gpu.model).ok]
 
 
-def _cuda(tables: Tables, text: str) -> Iterable[_Record]:
+def _cuda(matrix: Matrix, text: str) -> Iterable[_Record]:
     version = parse_version(text, scheme("cuda"))
-    for row in tables.cuda:
+    for row in matrix.cuda:
         if version and _same(version, row.version):
-            speaking = [str(one.branch) for one in tables.drivers if one.cuda == row.version and one.os == "linux"]
-            yield _facts(row, spoken_by_driver_branches=speaking, host_compilers=_compilers(tables, row.version))
+            speaking = [str(one.branch) for one in matrix.drivers if one.cuda == row.version and one.os == "linux"]
+            yield _facts(row, spoken_by_driver_branches=speaking, host_compilers=_compilers(matrix, row.version))
 
 
-def _compilers(tables: Tables, cuda: str) -> dict[str, str]:
+def _compilers(matrix: Matrix, cuda: str) -> dict[str, str]:
     """The host compilers that the toolkit's nvcc accepts."""
     return {
-        key: spec for row, _ in _releases(tables, "nvcc", cuda) for key, spec in _needs(row).items() if key in COMPILERS
+        key: spec for row, _ in _releases(matrix, "nvcc", cuda) for key, spec in _needs(row).items() if key in COMPILERS
     }
 
 
@@ -162,13 +162,13 @@ def _same(version: Version, text: str) -> bool:
     return own is not None and version.numbers[:shortest] == own.numbers[:shortest]
 
 
-def _driver(tables: Tables, text: str) -> Iterable[_Record]:
+def _driver(matrix: Matrix, text: str) -> Iterable[_Record]:
     release = DriverRelease.parse(text)
     systems: tuple[Os, ...] = ("linux", "windows")
     for os in systems:
-        row = branch_of(tables, release, os) if release else None
+        row = branch_of(matrix, release, os) if release else None
         if row is not None:
-            drives = [one.name for one in tables.architectures if _drives(one, row.branch)] if os == "linux" else []
+            drives = [one.name for one in matrix.architectures if _drives(one, row.branch)] if os == "linux" else []
             yield _facts(row, os=os, generations=drives)
 
 
@@ -176,29 +176,29 @@ def _drives(row: ArchitectureRow, branch: int) -> bool:
     return (row.first_branch or 0) <= branch <= (row.last_branch or branch)
 
 
-def _releases(tables: Tables, name: str, text: str) -> list[_Record]:
+def _releases(matrix: Matrix, name: str, text: str) -> list[_Record]:
     version = parse_version(text, scheme(name))
     if version is None:
         return []
-    rows = [row for row in rows_of(tables, name) if parse_specifier(row.versions).cover(version) != "none"]
+    rows = [row for row in matrix.rows_of(name) if parse_specifier(row.versions).cover(version) != "none"]
     if version.local:
         rows = [row for row in rows if row.build in ("", version.local)]
     return [_facts(row) for row in rows]
 
 
-def _known(tables: Tables, name: str) -> list[str]:
+def _known(matrix: Matrix, name: str) -> list[str]:
     listed: dict[str, list[str]] = {
-        "torch": [row.version for row in tables.torch],
-        "gpu": [row.name for row in tables.gpus],
-        "cuda": [row.version for row in tables.cuda],
-        "nvcc": [str(version) for version in toolkits(tables)],
-        "driver": [str(row.branch) for row in tables.drivers if row.os == "linux"],
+        "torch": [row.version for row in matrix.torch],
+        "gpu": [row.name for row in matrix.gpus],
+        "cuda": [row.version for row in matrix.cuda],
+        "nvcc": [str(version) for version in matrix.toolkits],
+        "driver": [str(row.branch) for row in matrix.drivers if row.os == "linux"],
     }
-    further = [f"{row.versions}+{row.build}" if row.build else row.versions for row in rows_of(tables, name)]
+    further = [f"{row.versions}+{row.build}" if row.build else row.versions for row in matrix.rows_of(name)]
     return listed.get(name) or list(dict.fromkeys(further))
 
 
-_FINDERS: dict[str, Callable[[Tables, str], Iterable[_Record]]] = {
+_FINDERS: dict[str, Callable[[Matrix, str], Iterable[_Record]]] = {
     "torch": _torch,
     "gpu": _gpu,
     "cuda": _cuda,

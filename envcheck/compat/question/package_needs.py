@@ -7,13 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from envcheck.compat.names import canonical, rows_of, scheme
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.candidates import release_candidates
 from envcheck.compat.question.question import Question
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.torch import torch_row
 from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
-from envcheck.compat.tables import Machine, Os, ReleaseRow, Tables
+from envcheck.compat.tables import Machine, Os, ReleaseRow
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -33,38 +34,38 @@ _NO_PACKAGES = frozenset(
 
 
 def release_rows(
-    tables: Tables, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+    matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> tuple[ReleaseRow, ...]:
     """The rows that hold for this release of a package (for its build, where the version has a local tag)."""
     parsed = parse_version(version, scheme(canonical(name)))
     if parsed is None:
         return ()
-    question = Question({}, os=os, machine=machine)
-    found = release_candidates(tables, question, canonical(name), parsed)
+    question = Question(matrix, {}, os=os, machine=machine)
+    found = release_candidates(question, canonical(name), parsed)
     if not found and parsed.local:
-        found = release_candidates(tables, question, canonical(name), parsed._replace(local=""))
+        found = release_candidates(question, canonical(name), parsed._replace(local=""))
     return found[0].rows if found else ()
 
 
 def release_fits(
-    tables: Tables, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
+    matrix: Matrix, name: str, version: str, other: str, there: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> Fit | None:
     """Whether a release of ``name`` works with release ``there`` of ``other``; None where no row speaks of the two.
 
     A pre-release is taken for the release that it leads to: builds of a vendor are numbered so. Rows that contradict
     each other (two documents) leave it open.
     """
-    if not any(_asks(row, other) for row in rows_of(tables, canonical(name))):
+    if not any(_asks(row, other) for row in matrix.rows_of(canonical(name))):
         return None  # as for nearly all that are installed: no version need be read
     met = parse_version(there, scheme(canonical(other)))
-    rows = [row for row in release_rows(tables, name, version, os, machine) if _asks(row, other)]
+    rows = [row for row in release_rows(matrix, name, version, os, machine) if _asks(row, other)]
     if met is None or not rows:
         return None
     covers = {_cover(_need(row, other), met) for row in rows}
     cover: Cover = covers.pop() if len(covers) == 1 else "some"
     wanted = " or ".join(dict.fromkeys(_need(row, other) for row in rows))
     reason = f"{name} {version} needs {other}{wanted}, and this is {there}"
-    return conclude(tables, _VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
+    return conclude(matrix, _VERDICTS[cover], reason, *rows, change=f"{other}{wanted}")
 
 
 def _asks(row: ReleaseRow, other: str) -> bool:
@@ -247,7 +248,7 @@ def marks_of(python: str | None, os: str, machine: str | None) -> Mapping[str, s
 
 
 def release_for(
-    tables: Tables,
+    matrix: Matrix,
     name: str,
     other: str,
     there: str,
@@ -265,7 +266,7 @@ def release_for(
         return None
     found = [
         row.versions
-        for row in rows_of(tables, canonical(name))
+        for row in matrix.rows_of(canonical(name))
         if not row.build
         and other in map(canonical, row.needs)
         and _cover(_need(row, other), met) == "all"
@@ -284,13 +285,13 @@ def runs_on(row: ReleaseRow, python: str | None) -> bool:
 
 
 def needed_of(
-    tables: Tables, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
+    matrix: Matrix, name: str, version: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> tuple[str, ...]:
     """What a release requires by the matrix, as requirement lines; empty where no row tells."""
     if name == "torch":
-        return _pins_of_torch(tables, version)
+        return _pins_of_torch(matrix, version)
     lines: dict[str, None] = {}
-    for row in release_rows(tables, name, version, os, machine):
+    for row in release_rows(matrix, name, version, os, machine):
         major = (row.cuda or "").partition(".")[0]
         for component, spec in row.needs.items():
             wheel = _WHEELS.get(component)
@@ -307,9 +308,9 @@ def _bound(text: str) -> str:
     return f"{bare}.*" if bare.startswith("==") and bare.count(".") < 2 and not bare.endswith(".*") else bare
 
 
-def _pins_of_torch(tables: Tables, version: str) -> tuple[str, ...]:
+def _pins_of_torch(matrix: Matrix, version: str) -> tuple[str, ...]:
     """The pins of the default build, which are the matrix's; other builds pin the wheels of another CUDA major."""
-    row, local = torch_row(tables, version), version.partition("+")[2]
+    row, local = torch_row(matrix, version), version.partition("+")[2]
     cuda = (row.default_cuda or "") if row else ""
     if row is None or not cuda or (local and local != f"cu{cuda.replace('.', '')}"):
         return ()

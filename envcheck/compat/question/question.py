@@ -10,22 +10,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import WEAKEST_FIRST, Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Version
-from envcheck.compat.tables import GpuRow, Machine, Os, ReleaseRow, Row, Tables
+from envcheck.compat.tables import GpuRow, Machine, Os, ReleaseRow, Row
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
 
 _FEW = 2
-
-
-class Judgement(NamedTuple):
-    """A Fit, and the names of the components that it is about."""
-
-    about: tuple[str, ...]
-    """Two or more for a relation; one where a component itself is not known."""
-    fit: Fit
 
 
 def overall(fits: Iterable[Fit]) -> FitVerdict:
@@ -47,7 +40,7 @@ def agree(members: Sequence[tuple[str, Fit]], what: str) -> Fit:
         return fits[-1]
     groups = (("yes for", "compatible"), ("no for", "incompatible"), ("not known for", "unknown"))
     parts = [f"{word} {_listed(members, verdict)}" for word, verdict in groups if verdict in verdicts]
-    return summary("unknown", f"{what} leaves it open: {'; '.join(parts)}", fits)
+    return summary("unknown", f"{what} is ambiguous: {'; '.join(parts)}", fits)
 
 
 def summary(verdict: FitVerdict, reason: str, fits: Iterable[Fit]) -> Fit:
@@ -77,9 +70,9 @@ def soften(fit: Fit) -> Fit:
     return msgspec.structs.replace(fit, verdict="unknown", reason=reason)
 
 
-def retell(tables: Tables, fit: Fit, reason: str, *rows: Row | None) -> Fit:
+def retell(matrix: Matrix, fit: Fit, reason: str, *rows: Row | None) -> Fit:
     """``fit`` in other words: as sure as it and as ``rows``, and citing both."""
-    own = conclude(tables, fit.verdict, reason, *rows, change=fit.nearest_change)
+    own = conclude(matrix, fit.verdict, reason, *rows, change=fit.nearest_change)
     return msgspec.structs.replace(
         own,
         rows=tuple(dict.fromkeys((*own.rows, *fit.rows))),
@@ -137,6 +130,7 @@ class Implied(NamedTuple):
 class Question(NamedTuple):
     """Everything that was named. A component that stands for several versions has several members, ascending."""
 
+    matrix: Matrix
     labels: Mapping[str, str]
     """By canonical name, the component as it was written; in the order of writing."""
     os: Os = "linux"
@@ -158,7 +152,7 @@ class Question(NamedTuple):
     """What comes with what was named, where it is not named itself."""
     torch_cuda: Implied | None = None
     """The CUDA of PyTorch's build, where PyTorch is named and only one is meant."""
-    problems: tuple[Judgement, ...] = ()
+    problems: tuple[Fit, ...] = ()
     """What was named and is not known."""
     assumed: Mapping[str, str] = MappingProxyType({})
 
@@ -168,7 +162,7 @@ class Question(NamedTuple):
         return self.os in ("windows", "wsl")
 
 
-# How versions and specifiers are told to people.
+# Versions and specifiers in words.
 
 
 _BRANCH = re.compile(r">=([0-9]+),<([0-9]+)")
@@ -182,9 +176,7 @@ def readable(name: str, spec: str) -> str:
 def unknown_release(question: Question, name: str, version: Version) -> str:
     """That the matrix does not know a release, as it was written."""
     written = question.labels[name] if len(question.versions[name]) == 1 else f"{name} {version}"
-    return f"the matrix does not know {written}" + (
-        "; it knows releases, not what precedes them" if version.pre else ""
-    )
+    return f"the matrix does not know {written}" + ("; it knows releases, no pre-releases" if version.pre else "")
 
 
 def listed(words: Sequence[str], last: str = "and") -> str:
@@ -220,8 +212,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     verdict: FitVerdict
     reasons: tuple[Reason, ...] = ()
-    """Everything that was judged; what decided comes first."""
+    """What each relation says; what decided comes first."""
     suggestions: tuple[str, ...] = ()
     """Changes of one component with which the answer is ``compatible``, and what is known to work instead."""
     assumed: dict[str, str] = {}
-    """What was taken for granted because nobody said: ``{"os": "linux"}``."""
+    """What was assumed because it was not named: ``{"os": "linux"}``."""

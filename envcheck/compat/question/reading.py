@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, get_args
 
-from envcheck.compat.gpu_names import find_gpu
-from envcheck.compat.names import SYSTEMS, canonical, is_known, known_versions, like, scheme
-from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, Judgement, Question
-from envcheck.compat.relations.driver_cuda import admitted_toolkits, toolkits
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import SYSTEMS, canonical, scheme
+from envcheck.compat.question.question import AnyPatch, AskedGpu, BranchHead, Question
 from envcheck.compat.relations.fit import Fit
-from envcheck.compat.relations.gpu_code import capability_row
 from envcheck.compat.relations.gpu_driver import Flavour
 from envcheck.compat.specifier import Specifier, Version, parse_specifier, parse_version
-from envcheck.compat.tables import Machine, Os, Tables
+from envcheck.compat.tables import Machine, Os
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
@@ -86,10 +84,10 @@ _CAPABILITY = re.compile(r"(?:sm|compute)[_ ]?[0-9]{2,3}[af]?|[0-9]{1,2}\.[0-9]"
 _TWO_NUMBERS = 2
 
 
-def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
+def driver_members(matrix: Matrix, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
     """The releases that are meant, ascending, and what was assumed. A branch alone is its newest release."""
     if component.exact is None:
-        return _drivers_within(tables, component, os)
+        return _drivers_within(matrix, component, os)
     release = DriverRelease.parse(component.exact)
     if release is None:
         return (), ""
@@ -101,13 +99,13 @@ def driver_members(tables: Tables, component: Component, os: Os) -> tuple[tuple[
     return (release,), ""
 
 
-def _drivers_within(tables: Tables, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
+def _drivers_within(matrix: Matrix, component: Component, os: Os) -> tuple[tuple[DriverRelease, ...], str]:
     """Both ends of each known branch, and the bounds themselves: between them nothing changes."""
     spec = _specifier(component)
     if spec is None:
         return (), ""
     kind = "linux" if os == "linux" else "windows"
-    branches = [number for row in tables.drivers if row.os == kind for number in {row.branch, row.until or row.branch}]
+    branches = [number for row in matrix.drivers if row.os == kind for number in {row.branch, row.until or row.branch}]
     ends = [release for branch in branches for release in (DriverRelease(branch, 0), BranchHead.of(branch))]
     named = [DriverRelease(*(*bound.numbers, 0, 0)[:3]) for bound in spec.bounds]
     lowest = {bound.numbers[0] for bound in spec.bounds if bound.operator == ">=" and len(bound.numbers) == 1}
@@ -119,30 +117,30 @@ def _drivers_within(tables: Tables, component: Component, os: Os) -> tuple[tuple
     )
 
 
-def cuda_members(tables: Tables, component: Component) -> tuple[CudaVersion, ...]:
+def cuda_members(matrix: Matrix, component: Component) -> tuple[CudaVersion, ...]:
     """The CUDA versions that are meant: one, or the known toolkits of a family or within bounds."""
     text = component.exact
     if text is None:
         spec = _specifier(component)
-        return tuple(admitted_toolkits(tables, spec)) if spec else ()
+        return tuple(matrix.admitted_toolkits(spec)) if spec else ()
     version = CudaVersion.parse(text)
     if version is None or "." in text:
         return (version,) if version else ()
-    return tuple(member for member in toolkits(tables) if member.major == version.major)
+    return tuple(member for member in matrix.toolkits if member.major == version.major)
 
 
-def gpu_of(tables: Tables, component: Component) -> AskedGpu | None:
+def gpu_of(matrix: Matrix, component: Component) -> AskedGpu | None:
     """The GPU that is meant, by marketing name or compute capability."""
     text = component.exact or ""
     if _CAPABILITY.fullmatch(text):
         capability = ComputeCapability.parse(text.lower().replace(" ", "_"))
         return AskedGpu(capability.sm, capability, None) if capability else None
-    model = find_gpu(tables, text)
+    model = matrix.find_gpu(text)
     capability = ComputeCapability.parse(model.compute_capability) if model else None
     return AskedGpu(model.name, capability, model) if model and capability else None
 
 
-def version_members(tables: Tables, name: str, component: Component) -> tuple[Version, ...]:
+def version_members(matrix: Matrix, name: str, component: Component) -> tuple[Version, ...]:
     """The version that is meant, or the known ones within bounds."""
     numbering = scheme(name)
     if component.exact is not None:
@@ -150,7 +148,7 @@ def version_members(tables: Tables, name: str, component: Component) -> tuple[Ve
         return (version,) if version else ()
     spec = _specifier(component)
     single = numbering._replace(numbers=1)
-    known = [version._replace(scheme=single) for version in known_versions(tables, name)]
+    known = [version._replace(scheme=single) for version in matrix.known_versions(name)]
     return tuple(version for version in known if spec and spec.cover(version) == "all")
 
 
@@ -186,11 +184,11 @@ _SUPERCHIP = re.compile(r"G[BH][0-9]")
 """Superchips with an Arm processor: GH200, GB200, GB10."""
 
 
-def read_question(tables: Tables, components: Sequence[Component]) -> Question:
+def read_question(matrix: Matrix, components: Sequence[Component]) -> Question:
     """Read ``components``; raise UsageError for what no question can be made of."""
     named = [(canonical(component.name), component) for component in components]
     _check(named)
-    draft = _Draft(tables)
+    draft = _Draft(matrix)
     for name, component in sorted(named, key=lambda item: item[0] != "os"):
         _READERS.get(name, _read_version)(draft, name, spelled(name, component))
     labels: dict[str, str] = {}
@@ -203,21 +201,21 @@ def _check(named: Sequence[tuple[str, Component]]) -> None:
     seen: set[str] = set()
     for name, component in named:
         if any(bound.operator == "!=" for bound in component.bounds):
-            raise UsageError(f"{str(component)!r}: write what is there, {component.name}==VERSION; != says what is not")
+            raise UsageError(f"{str(component)!r}: name a version with {component.name}==VERSION; != names none")
         if name in seen and name != "gpu":
-            raise UsageError(f"{str(component)!r}: {name} is named twice; ask two questions")
+            raise UsageError(f"{str(component)!r}: {name} is named twice; ask two separate questions")
         seen.add(name)
 
 
 class _Draft:
     """A Question in the making."""
 
-    def __init__(self, tables: Tables) -> None:
-        self.tables = tables
+    def __init__(self, matrix: Matrix) -> None:
+        self.matrix = matrix
         self.fields: dict[str, Any] = {}
         self.versions: dict[str, Any] = {}
         self.gpus: list[AskedGpu] = []
-        self.problems: list[Judgement] = []
+        self.problems: list[Fit] = []
         self.assumed: dict[str, str] = {}
 
     @property
@@ -226,7 +224,7 @@ class _Draft:
         return found
 
     def unknown(self, name: str, reason: str) -> None:
-        self.problems.append(Judgement((name,), Fit(verdict="unknown", reason=reason)))
+        self.problems.append(Fit(verdict="unknown", reason=reason).concerning(name))
 
     def finish(self, labels: dict[str, str]) -> Question:
         if "os" not in self.fields:
@@ -234,6 +232,7 @@ class _Draft:
         if "machine" not in self.fields:
             self.fields["machine"] = self.assumed["machine"] = self._machine(labels)
         return Question(
+            matrix=self.matrix,
             labels=labels,
             gpus=tuple(self.gpus),
             versions=self.versions,
@@ -247,7 +246,7 @@ class _Draft:
         if SYSTEMS & labels.keys():
             return "aarch64"
         for gpu in self.gpus:
-            row = capability_row(self.tables, gpu.capability)
+            row = self.matrix.capability_rows.get(gpu.capability)
             if (row and row.tegra) or (gpu.model and _SUPERCHIP.match(gpu.model.name)):
                 return "aarch64"
         return "x86_64"
@@ -259,18 +258,18 @@ def _read_os(draft: _Draft, name: str, component: Component) -> None:
     base = release[1] if release else text
     os = _OS.get(base) or ("linux" if release or base == "ubuntu" else None)
     if os is None:
-        draft.unknown(name, f"{component}: the systems are {', '.join(get_args(Os))}")
+        draft.unknown(name, f"{component}: known systems are {', '.join(get_args(Os))}")
         return
     draft.fields["os"] = os
     version = parse_version(release[2], scheme(base)) if release else None
-    if version and is_known(draft.tables, base):
+    if version and base in draft.matrix.component_names:
         draft.versions[base] = (version,)
 
 
 def _read_machine(draft: _Draft, name: str, component: Component) -> None:
     machine = _MACHINES.get((component.exact or "").lower().replace("x86-64", "x86_64"))
     if machine is None:
-        draft.unknown(name, f"{component}: the machines are {', '.join(get_args(Machine))}")
+        draft.unknown(name, f"{component}: known machines are {', '.join(get_args(Machine))}")
         return
     draft.fields["machine"] = machine
 
@@ -284,9 +283,9 @@ def _read_flavour(draft: _Draft, name: str, component: Component) -> None:
 
 
 def _read_driver(draft: _Draft, name: str, component: Component) -> None:
-    members, assumed = driver_members(draft.tables, component, draft.os)
+    members, assumed = driver_members(draft.matrix, component, draft.os)
     if not members:
-        draft.unknown(name, f"{component} names no driver release such as 550.54.14")
+        draft.unknown(name, f"{component} is no driver release such as 550.54.14")
         return
     draft.fields["drivers"] = members
     if assumed:
@@ -294,40 +293,40 @@ def _read_driver(draft: _Draft, name: str, component: Component) -> None:
 
 
 def _read_cuda(draft: _Draft, name: str, component: Component) -> None:
-    members = cuda_members(draft.tables, component)
+    members = cuda_members(draft.matrix, component)
     if not members:
         draft.unknown(name, f"{component}: the matrix has no such CUDA version")
         return
     draft.fields[name] = members
-    draft.versions[name] = version_members(draft.tables, name, component)
+    draft.versions[name] = version_members(draft.matrix, name, component)
 
 
 def _read_compat(draft: _Draft, name: str, component: Component) -> None:
-    members = cuda_members(draft.tables, component)
+    members = cuda_members(draft.matrix, component)
     if len(members) != 1:
         draft.unknown(name, f"{component}: write the CUDA version of the package, as in cuda-compat==12.4")
         return
     draft.fields["compat"] = members[0]
-    draft.versions[name] = version_members(draft.tables, name, component)
+    draft.versions[name] = version_members(draft.matrix, name, component)
 
 
 def _read_gpu(draft: _Draft, name: str, component: Component) -> None:
-    gpu = gpu_of(draft.tables, component)
+    gpu = gpu_of(draft.matrix, component)
     if gpu is None:
-        draft.unknown(name, f"{component}: the matrix knows no such GPU; write its marketing name or sm_NN")
+        draft.unknown(name, f"{component}: this GPU is not in the matrix; write its marketing name or sm_NN")
         return
     draft.gpus.append(gpu)
 
 
 def _read_version(draft: _Draft, name: str, component: Component) -> None:
-    if not is_known(draft.tables, name):
-        near = like(draft.tables, name)
+    if name not in draft.matrix.component_names:
+        near = draft.matrix.similar_name(name)
         hint = f"; did you mean {near}?" if near else ""
         draft.unknown(name, f"the matrix has no component called {component.name}{hint}")
         return
-    members = version_members(draft.tables, name, component)
+    members = version_members(draft.matrix, name, component)
     if not members:
-        draft.unknown(name, f"{component} names no version that the matrix could know")
+        draft.unknown(name, f"{component} is no version that the matrix could know")
         return
     draft.versions[name] = members
 

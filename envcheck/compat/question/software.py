@@ -7,17 +7,18 @@ from functools import cache
 
 import msgspec
 
-from envcheck.compat.names import HARDWARE, SYSTEMS, canonical, rows_of
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import HARDWARE, SYSTEMS, canonical
 from envcheck.compat.question.candidates import TORCH, Candidate, of_machine, of_os
 from envcheck.compat.question.hardware import NAME as FORWARD
 from envcheck.compat.question.hardware import replaces_driver, runner_of, runs, speaks
-from envcheck.compat.question.question import AskedGpu, Judgement, Question, agree, listed, readable, retell
-from envcheck.compat.relations.driver_cuda import admitted_toolkits, minor_compatible
+from envcheck.compat.question.question import AskedGpu, Question, agree, listed, readable, retell
+from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
 from envcheck.compat.relations.gpu_code import code_runs_on, read_targets, runs_natively
 from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
-from envcheck.compat.tables import ReleaseRow, Tables
+from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 _FOR_A_PART = ("triton",)
@@ -25,12 +26,12 @@ _FOR_A_PART = ("triton",)
 _YET_TO_COME = Version((10**6,))
 
 
-def stack_refuses(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+def stack_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """Why no version of a library that the build needs runs on ``gpu``; None when one does, or nobody can tell."""
     if candidate.cuda:
         return None
-    by_cuda = _cuda_refuses(tables, candidate, row, gpu)
-    return by_cuda or next(_libraries_refuse(tables, candidate, row, gpu), None)
+    by_cuda = _cuda_refuses(matrix, candidate, row, gpu)
+    return by_cuda or next(_libraries_refuse(matrix, candidate, row, gpu), None)
 
 
 def refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
@@ -46,22 +47,22 @@ def refused(row: ReleaseRow, gpu: AskedGpu) -> tuple[str, str] | None:
     return None
 
 
-def _cuda_refuses(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+def _cuda_refuses(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """The toolkits that may be used; or the one it was built with, which can have left no code for what it dropped."""
     if "cuda" in row.needs:
         spec = parse_specifier(row.needs["cuda"])
-        admitted = admitted_toolkits(tables, spec)
-        fits = [cuda_serves(tables, gpu.capability, version) for version in admitted]
+        admitted = matrix.admitted_toolkits(spec)
+        fits = [cuda_serves(matrix, gpu.capability, version) for version in admitted]
         if not fits or not all(fit.bad for fit in fits) or _open(spec, admitted[-1]):
             return None
-        return retell(tables, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
+        return retell(matrix, fits[-1], f"{candidate.label} on {gpu.label}: {fits[-1].reason}", row)
     built = CudaVersion.parse(row.cuda)
-    fit = cuda_targets(tables, gpu.capability, built) if built else None
+    fit = cuda_targets(matrix, gpu.capability, built) if built else None
     if fit is None or not fit.bad:
         return None
     dropped = fit.nearest_change.startswith("CUDA <=")
     told = msgspec.structs.replace(fit, verdict="incompatible" if dropped else "unknown")
-    return retell(tables, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
+    return retell(matrix, told, f"{candidate.label} on {gpu.label}: {fit.reason}", row) if not row.targets else None
 
 
 def _open(spec: Specifier, newest: CudaVersion) -> bool:
@@ -69,17 +70,17 @@ def _open(spec: Specifier, newest: CudaVersion) -> bool:
     return spec.cover(Version((newest.major, newest.minor + 1))) != "none" and spec.cover(_YET_TO_COME) != "none"
 
 
-def _libraries_refuse(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
+def _libraries_refuse(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Iterator[Fit]:
     for key, text in row.needs.items():
         if key in _FOR_A_PART:
             continue
         spec = parse_specifier(text)
-        rows = [other for other in rows_of(tables, canonical(key)) if _overlap(text, other.versions)]
+        rows = [other for other in matrix.rows_of(canonical(key)) if _overlap(text, other.versions)]
         refusals = [refused(other, gpu) for other in rows]
         if rows and None not in refusals and spec.cover(_YET_TO_COME) == "none":
             what, _ = refusals[-1] or ("", "")
             reason = f"{candidate.label} needs {readable(key, text)}, which {what}; {gpu.label} has {gpu.capability}"
-            yield conclude(tables, "incompatible", reason, row, *rows)
+            yield conclude(matrix, "incompatible", reason, row, *rows)
 
 
 @cache
@@ -93,49 +94,51 @@ def _overlap(text: str, other_text: str) -> bool:
 # One build of a component against the GPUs that were named: by its documents, and by the code that it holds.
 
 
-def judge_device(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def device_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Whether the build runs on each GPU; nothing where its row says nothing of GPUs."""
     for gpu in question.gpus:
-        fit = _documented(tables, candidate, row, gpu)
+        fit = _documented(question.matrix, candidate, row, gpu)
         if fit is None or (fit.ok and not _bounded(row)):
-            fit = _by_code(tables, question, candidate, row, gpu) or fit
-            fit = (fit if fit and fit.bad else None) or stack_refuses(tables, candidate, row, gpu) or fit
+            fit = _by_code(question, candidate, row, gpu) or fit
+            fit = (fit if fit and fit.bad else None) or stack_refuses(question.matrix, candidate, row, gpu) or fit
         if fit is not None:
-            yield Judgement((candidate.name, "gpu"), fit)
+            yield fit.concerning(candidate.name, "gpu")
 
 
-def judge_system(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def system_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Whether the build runs on a Jetson that was named by its system software alone."""
     targets = read_targets(row.targets)
     for system in question.systems:
         capabilities = [one for text in system.row.capabilities if (one := ComputeCapability.parse(text))]
         if question.gpus or candidate.name in SYSTEMS or not targets or not capabilities:
             continue
-        serving = [one for one in capabilities if any(runs_natively(tables, target, one) for target in targets)]
+        serving = [
+            one for one in capabilities if any(runs_natively(question.matrix, target, one) for target in targets)
+        ]
         listing = listed([one.sm for one in serving or capabilities])
         verdict: FitVerdict = "compatible" if serving else "incompatible"
         reason = f"{candidate.label} holds {'' if serving else 'no '}native code for {listing} of {system.label}"
-        yield Judgement((candidate.name, system.by), conclude(tables, verdict, reason, row, system.row))
+        yield conclude(question.matrix, verdict, reason, row, system.row).concerning(candidate.name, system.by)
 
 
-def _documented(tables: Tables, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+def _documented(matrix: Matrix, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the documents say of compute capabilities."""
     refusal = refused(row, gpu)
     if refusal is not None:
         what, change = refusal
         reason = f"{candidate.label} {what}; {gpu.label} has {gpu.capability}"
-        return conclude(tables, "incompatible", reason, row, change=change)
+        return conclude(matrix, "incompatible", reason, row, change=change)
     if row.capability_min is None and not row.capabilities:
         return None
     known = ComputeCapability.parse(row.capability_known)
     if known is not None and gpu.capability > known:
         reason = f"{candidate.label} knows compute capabilities up to {known}; {gpu.label} has {gpu.capability}"
-        return conclude(tables, "unknown", f"{reason}, on which it may run code for an older one", row)
-    if not _bounded(row) and _newer_than_toolkit(tables, row, gpu):
+        return conclude(matrix, "unknown", f"{reason}, on which it may run code for an older one", row)
+    if not _bounded(row) and _newer_than_toolkit(matrix, row, gpu):
         reason = f"{candidate.label} was built with CUDA {row.cuda}, which is older than {gpu.capability.sm}"
-        return conclude(tables, "unknown", reason, row)
+        return conclude(matrix, "unknown", reason, row)
     reason = f"{candidate.label} supports compute capability {gpu.capability} of {gpu.label}"
-    return conclude(tables, "compatible", reason, row)
+    return conclude(matrix, "compatible", reason, row)
 
 
 def _bounded(row: ReleaseRow) -> bool:
@@ -143,36 +146,36 @@ def _bounded(row: ReleaseRow) -> bool:
     return bool(row.capabilities) or row.capability_max is not None
 
 
-def _newer_than_toolkit(tables: Tables, row: ReleaseRow, gpu: AskedGpu) -> bool:
+def _newer_than_toolkit(matrix: Matrix, row: ReleaseRow, gpu: AskedGpu) -> bool:
     cuda = CudaVersion.parse(row.cuda)
-    return cuda is not None and cuda_targets(tables, gpu.capability, cuda).nearest_change.startswith("CUDA >=")
+    return cuda is not None and cuda_targets(matrix, gpu.capability, cuda).nearest_change.startswith("CUDA >=")
 
 
-def _by_code(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
+def _by_code(question: Question, candidate: Candidate, row: ReleaseRow, gpu: AskedGpu) -> Fit | None:
     """What the GPU code that it holds says. Where no driver is named, one that compiles its PTX is no constraint."""
     targets = read_targets(row.targets)
     if not targets or candidate.cuda:
         return None
     cuda = CudaVersion.parse(row.cuda)
-    spoken: Sequence[CudaVersion | None] = speaks(tables, question) or (cuda,)
+    spoken: Sequence[CudaVersion | None] = speaks(question) or (cuda,)
     fits = [
-        (str(version), code_runs_on(tables, targets, gpu.capability, driver_speaks=version, built_with=cuda))
+        (str(version), code_runs_on(question.matrix, targets, gpu.capability, driver_speaks=version, built_with=cuda))
         for version in spoken
     ]
     fit = agree(fits, question.labels.get("driver", ""))
     if fit.bad and _supported_below(row, gpu, targets):
         return None
-    if fit.ok and not question.drivers and not question.compat and not _native(tables, targets, gpu):
+    if fit.ok and not question.drivers and not question.compat and not _native(question.matrix, targets, gpu):
         reason = (
             f"{candidate.label} has only PTX for {gpu.label}, for a driver that speaks CUDA {cuda} or newer to compile"
         )
     else:
         reason = f"{candidate.label} on {gpu.label}: {fit.reason}"
-    return retell(tables, fit, reason, row)
+    return retell(question.matrix, fit, reason, row)
 
 
-def _native(tables: Tables, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
-    return any(runs_natively(tables, target, gpu.capability) for target in targets)
+def _native(matrix: Matrix, targets: Sequence[CodeTarget], gpu: AskedGpu) -> bool:
+    return any(runs_natively(matrix, target, gpu.capability) for target in targets)
 
 
 def _supported_below(row: ReleaseRow, gpu: AskedGpu, targets: Sequence[CodeTarget]) -> bool:
@@ -190,127 +193,126 @@ _SETS = SYSTEMS | {"cuda", "deepstream"}
 """Software that is one set of versions: another version of what it brings is not known to work."""
 
 
-def judge_needs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def need_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """Every need whose component is named (or comes with one that is), and everything brought that is named too."""
     for key, spec in row.needs.items():
         if candidate.cuda and (key == "cuda" or key in _DRIVERS):
             continue  # the row speaks of a build for another CUDA
         if key in _DRIVERS:
-            yield from _driver(tables, question, candidate, row, key)
+            yield from _driver(question, candidate, row, key)
         elif key == "cuda":
-            yield from _cuda(tables, question, candidate, row)
+            yield from _cuda(question, candidate, row)
         else:
-            yield from _version(tables, question, candidate, row, canonical(key), spec)
+            yield from _version(question, candidate, row, canonical(key), spec)
     for key, version in row.bundles.items():
         name = canonical(key)
         if name in question.versions and name not in map(canonical, row.needs):
-            yield Judgement((candidate.name, name), _brought(tables, question, candidate, row, name, version))
+            yield _brought(question, candidate, row, name, version).concerning(candidate.name, name)
 
 
-def _version(
-    tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str
-) -> Iterator[Judgement]:
+def _version(question: Question, candidate: Candidate, row: ReleaseRow, name: str, spec: str) -> Iterator[Fit]:
     if name in question.versions:
         fits = [
-            (str(version), _need(tables, candidate, row, name, spec, version)) for version in question.versions[name]
+            (str(version), _need(question.matrix, candidate, row, name, spec, version))
+            for version in question.versions[name]
         ]
-        yield Judgement((candidate.name, name), agree(fits, question.labels.get(name, name)))
+        yield agree(fits, question.labels.get(name, name)).concerning(candidate.name, name)
     elif name in question.implied:
         implied = question.implied[name]
         if not {implied.by, candidate.name} <= SYSTEMS:
-            fit = _need(tables, candidate, row, name, spec, implied.version)
+            fit = _need(question.matrix, candidate, row, name, spec, implied.version)
             reason = f"{fit.reason} (it comes with {implied.label})"
-            yield Judgement((candidate.name, implied.by), retell(tables, fit, reason, row, implied.row))
+            yield retell(question.matrix, fit, reason, row, implied.row).concerning(candidate.name, implied.by)
 
 
-def _need(tables: Tables, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
+def _need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, name: str, spec: str, version: Version) -> Fit:
     verdict = _VERDICTS[parse_specifier(spec).cover(version)]
     wanted = readable(name, spec)
     if verdict == "compatible":
-        return conclude(tables, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
-    which = f"some {name} {version} are, others are not" if verdict == "unknown" else f"this is {version}"
-    return conclude(tables, verdict, f"{candidate.label} needs {wanted}; {which}", row, change=wanted)
+        return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {version}", row)
+    which = f"some releases of {name} {version} match, others do not" if verdict == "unknown" else f"this is {version}"
+    return conclude(matrix, verdict, f"{candidate.label} needs {wanted}; {which}", row, change=wanted)
 
 
-def _driver(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, key: str) -> Iterator[Judgement]:
+def _driver(question: Question, candidate: Candidate, row: ReleaseRow, key: str) -> Iterator[Fit]:
     windows = _DRIVERS[key]
     if not question.drivers or windows not in (None, question.windows_driver):
         return
-    fits = [(str(driver), _driver_need(tables, candidate, row, key, driver)) for driver in question.drivers]
+    fits = [(str(driver), _driver_need(question.matrix, candidate, row, key, driver)) for driver in question.drivers]
     fit = agree(fits, question.labels["driver"])
-    replaced = question.compat is not None and replaces_driver(tables, question, question.compat)
+    replaced = question.compat is not None and replaces_driver(question, question.compat)
     if fit.bad and candidate.name != FORWARD and replaced:
-        reason = f"{fit.reason}; whether cuda-compat makes up for it is not documented"
-        fit = conclude(tables, "unknown", reason, row)
-    yield Judgement((candidate.name, "driver"), fit)
+        reason = f"{fit.reason}; whether cuda-compat compensates for it is not documented"
+        fit = conclude(question.matrix, "unknown", reason, row)
+    yield fit.concerning(candidate.name, "driver")
 
 
-def _driver_need(tables: Tables, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
+def _driver_need(matrix: Matrix, candidate: Candidate, row: ReleaseRow, key: str, driver: DriverRelease) -> Fit:
     spec = row.needs[key]
     verdict = _VERDICTS[parse_specifier(spec).cover(Version(tuple(driver)))]
     wanted = readable("driver", spec)
     if verdict == "compatible":
-        return conclude(tables, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)
-    return conclude(tables, verdict, f"{candidate.label} needs {wanted}; this is {driver}", row, change=wanted)
+        return conclude(matrix, verdict, f"{candidate.label} needs {wanted}, and this is {driver}", row)
+    return conclude(matrix, verdict, f"{candidate.label} needs {wanted}; this is {driver}", row, change=wanted)
 
 
-def _cuda(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _cuda(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """CUDA is the one that is named, else nvcc's, else PyTorch's for what runs within it, else any that is admitted."""
     spec = row.needs["cuda"]
     if "cuda" in question.versions:
-        yield from _version(tables, question, candidate, row, "cuda", spec)
+        yield from _version(question, candidate, row, "cuda", spec)
     elif "nvcc" in question.versions:
-        yield from _version(tables, question, candidate, row, "nvcc", spec)
+        yield from _version(question, candidate, row, "nvcc", spec)
     elif "cuda" in question.implied and (question.implied["cuda"].by != "torch" or "torch" in row.needs):
-        yield from _version(tables, question, candidate, row, "cuda", spec)
+        yield from _version(question, candidate, row, "cuda", spec)
     runner = runner_of(question)
     if runner and row.cuda is None and "cuda" not in question.versions:
-        fit = _any_runs(tables, question, candidate, row)
+        fit = _any_runs(question, candidate, row)
         if fit:
-            yield Judgement((candidate.name, runner), fit)
+            yield fit.concerning(candidate.name, runner)
 
 
-def _any_runs(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
+def _any_runs(question: Question, candidate: Candidate, row: ReleaseRow) -> Fit | None:
     """Whether the driver runs any CUDA that the row admits; None when the matrix knows none of them."""
-    admitted = admitted_toolkits(tables, parse_specifier(row.needs["cuda"]))
+    admitted = question.matrix.admitted_toolkits(parse_specifier(row.needs["cuda"]))
     fits: list[Fit] = []
     for cuda in admitted:
-        fits.append(runs(tables, question, cuda))
+        fits.append(runs(question, cuda))
         if fits[-1].ok:
             break
     if not fits:
         return None
     best = min(fits, key=lambda fit: ("compatible", "unknown", "incompatible").index(fit.verdict))
     reason = f"{candidate.label} needs {readable('CUDA', row.needs['cuda'])}: {best.reason}"
-    return retell(tables, best, reason, row)
+    return retell(question.matrix, best, reason, row)
 
 
-def _brought(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
+def _brought(question: Question, candidate: Candidate, row: ReleaseRow, name: str, version: str) -> Fit:
     """A copy of its own does no harm to another one; system software is not known to work with another one."""
     label = question.labels.get(name, name)
     spec = parse_specifier(version)
     covers = {spec.cover(member) for member in question.versions[name]}
     if covers & {"all", "some"}:
-        return conclude(tables, "compatible", f"{candidate.label} comes with {name} {version}", row)
+        return conclude(question.matrix, "compatible", f"{candidate.label} comes with {name} {version}", row)
     reason = f"{candidate.label} comes with {name} {version} of its own"
     if candidate.name in _SETS:
-        return conclude(tables, "unknown", f"{reason}; whether {label} works there is not documented", row)
-    return conclude(tables, "compatible", f"{reason}; {label} beside it does no harm", row)
+        return conclude(question.matrix, "unknown", f"{reason}; whether {label} works there is not documented", row)
+    return conclude(question.matrix, "compatible", f"{reason}; {label} beside it does not conflict", row)
 
 
 # One build of a component against everything else that was named.
 
 
-def judge_candidate(tables: Tables, question: Question, candidate: Candidate) -> list[Judgement]:
+def candidate_fits(question: Question, candidate: Candidate) -> list[Fit]:
     """Everything that the rows of a candidate say about what was named."""
-    found = [judgement for row in candidate.rows for judgement in _judge_row(tables, question, candidate, row)]
+    found = [fit for row in candidate.rows for fit in _row_fits(question, candidate, row)]
     runner = runner_of(question)
     if candidate.cuda and runner:
-        found.append(Judgement((candidate.name, runner), _run(tables, question, candidate, candidate.cuda)))
-    return found + _beside_torch(tables, question, candidate)
+        found.append(_run(question, candidate, candidate.cuda).concerning(candidate.name, runner))
+    return found + _beside_torch(question, candidate)
 
 
-def _beside_torch(tables: Tables, question: Question, candidate: Candidate) -> list[Judgement]:
+def _beside_torch(question: Question, candidate: Candidate) -> list[Fit]:
     """A build by its tag and PyTorch's, which it is loaded into: code for two majors of CUDA does not mix."""
     torch = question.torch_cuda
     rows = [row for row in candidate.rows if TORCH in row.needs]
@@ -318,22 +320,23 @@ def _beside_torch(tables: Tables, question: Question, candidate: Candidate) -> l
         return []
     same = candidate.cuda.major == torch.version.numbers[0]
     verdict: FitVerdict = "compatible" if same else "incompatible"
-    reason = f"{candidate.label} and {torch.label} are built with {'one major' if same else 'different majors'} of CUDA"
-    return [Judgement((candidate.name, TORCH), conclude(tables, verdict, reason, *rows, torch.row))]
+    majors = "the same major version" if same else "different major versions"
+    reason = f"{candidate.label} and {torch.label} are built with {majors} of CUDA"
+    return [conclude(question.matrix, verdict, reason, *rows, torch.row).concerning(candidate.name, TORCH)]
 
 
-def _judge_row(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
-    yield from _on_system(tables, question, candidate, row)
+def _row_fits(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
+    yield from _on_system(question, candidate, row)
     if row.cuda == "":
-        yield from _without_gpu(tables, question, candidate, row)
+        yield from _without_gpu(question, candidate, row)
     else:
-        yield from _built_with(tables, question, candidate, row)
-        yield from judge_device(tables, question, candidate, row)
-        yield from judge_system(tables, question, candidate, row)
-    yield from judge_needs(tables, question, candidate, row)
+        yield from _built_with(question, candidate, row)
+        yield from device_fits(question, candidate, row)
+        yield from system_fits(question, candidate, row)
+    yield from need_fits(question, candidate, row)
 
 
-def _on_system(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _on_system(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     """The system, where a row says which; one that is right and was not named goes without saying."""
     parts = (
         ("os", question.os, row.os, of_os(row, question)),
@@ -342,50 +345,48 @@ def _on_system(tables: Tables, question: Question, candidate: Candidate, row: Re
     for name, here, there, right in parts:
         only = listed(there)
         if right and there and name in question.labels:
-            fit = conclude(tables, "compatible", f"{candidate.label} is for {only}", row)
-            yield Judgement((candidate.name, name), fit)
+            fit = conclude(question.matrix, "compatible", f"{candidate.label} is for {only}", row)
+            yield fit.concerning(candidate.name, name)
         if not right:
             reason = f"{candidate.label} is for {only}, not for {here}"
-            fit = conclude(tables, "incompatible", reason, row, change=f"{name} {only}")
-            yield Judgement((candidate.name, name), fit)
+            fit = conclude(question.matrix, "incompatible", reason, row, change=f"{name} {only}")
+            yield fit.concerning(candidate.name, name)
 
 
-def _without_gpu(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _without_gpu(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     for name in question.labels:
         if name in HARDWARE or name == "cuda":
             reason = f"{candidate.label} is built without support for NVIDIA GPUs{f' ({row.note})' if row.note else ''}"
-            yield Judgement((candidate.name, name), conclude(tables, "incompatible", reason, row))
+            yield conclude(question.matrix, "incompatible", reason, row).concerning(candidate.name, name)
 
 
-def _built_with(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Judgement]:
+def _built_with(question: Question, candidate: Candidate, row: ReleaseRow) -> Iterator[Fit]:
     cuda = None if candidate.cuda else CudaVersion.parse(row.cuda)
     if cuda is None:
         return
     runner = runner_of(question)
     if runner:
-        yield Judgement((candidate.name, runner), _run(tables, question, candidate, cuda, row))
+        yield _run(question, candidate, cuda, row).concerning(candidate.name, runner)
     if question.cuda and "cuda" not in row.needs:
-        yield Judgement((candidate.name, "cuda"), _named_cuda(tables, question, candidate, row, cuda))
+        yield _named_cuda(question, candidate, row, cuda).concerning(candidate.name, "cuda")
 
 
-def _run(
-    tables: Tables, question: Question, candidate: Candidate, cuda: CudaVersion, row: ReleaseRow | None = None
-) -> Fit:
+def _run(question: Question, candidate: Candidate, cuda: CudaVersion, row: ReleaseRow | None = None) -> Fit:
     """Whether what runs CUDA programs here runs this build."""
-    fit = runs(tables, question, cuda)
+    fit = runs(question, cuda)
     reason = f"{candidate.label} is built with CUDA {cuda}: {fit.reason}"
-    return retell(tables, fit, reason, row)
+    return retell(question.matrix, fit, reason, row)
 
 
-def _named_cuda(tables: Tables, question: Question, candidate: Candidate, row: ReleaseRow, cuda: CudaVersion) -> Fit:
+def _named_cuda(question: Question, candidate: Candidate, row: ReleaseRow, cuda: CudaVersion) -> Fit:
     """The CUDA that was named and the one that a build was made with, where the row does not say what may be beside."""
     if cuda in question.cuda:
-        return conclude(tables, "compatible", f"{candidate.label} is built with CUDA {cuda}", row)
+        return conclude(question.matrix, "compatible", f"{candidate.label} is built with CUDA {cuda}", row)
     majors = {member.major for member in question.cuda}
     label = question.labels["cuda"]
     if majors == {cuda.major} and minor_compatible(cuda):
-        reason = f"{candidate.label} is built with CUDA {cuda}, of the same major as {label}"
-        return conclude(tables, "compatible", reason, row)
+        reason = f"{candidate.label} is built with CUDA {cuda}, which has the same major version as {label}"
+        return conclude(question.matrix, "compatible", reason, row)
     reason = f"{candidate.label} is built with CUDA {cuda}, not for {label}"
     verdict: FitVerdict = "incompatible" if row.build else "unknown"
-    return conclude(tables, verdict, reason, row, change=f"CUDA {cuda}")
+    return conclude(question.matrix, verdict, reason, row, change=f"CUDA {cuda}")

@@ -5,42 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import Fit, conclude
-from envcheck.compat.specifier import Specifier, Version, parse_version
-from envcheck.compat.tables import CudaRow, DriverBranchRow, Os, Tables
+from envcheck.compat.specifier import parse_version
+from envcheck.compat.tables import CudaRow, DriverBranchRow, Os
 from envcheck.versions import CudaVersion, DriverRelease
 
 _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
-
-
-class _Index(NamedTuple):
-    tables: Tables
-    rows: dict[CudaVersion, CudaRow]
-    toolkits: list[CudaVersion]
-
-
-_latest: list[_Index] = []
-"""The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
-
-
-def cuda_row(tables: Tables, cuda: CudaVersion) -> CudaRow | None:
-    """The row of a version."""
-    return _index(tables).rows.get(cuda)
-
-
-def known_cuda(tables: Tables) -> dict[CudaVersion, CudaRow]:
-    """The rows of all versions, ascending."""
-    return _index(tables).rows
-
-
-def toolkits(tables: Tables) -> list[CudaVersion]:
-    """The versions that toolkits were published of, ascending; drivers report others besides."""
-    return _index(tables).toolkits
-
-
-def admitted_toolkits(tables: Tables, spec: Specifier) -> list[CudaVersion]:
-    """The published versions of which a specifier admits any release, ascending."""
-    return [version for version in toolkits(tables) if spec.cover(Version(tuple(version))) != "none"]
 
 
 def minor_compatible(cuda: CudaVersion) -> bool:
@@ -48,26 +19,18 @@ def minor_compatible(cuda: CudaVersion) -> bool:
     return cuda.major >= _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY
 
 
-def may_exist(tables: Tables, cuda: CudaVersion) -> bool:
+def may_exist(matrix: Matrix, cuda: CudaVersion) -> bool:
     """Whether there is, or may come to be, a toolkit of this version: a tag such as cu999 names none."""
-    known = toolkits(tables)
+    known = matrix.toolkits
     return cuda in known or (bool(known) and cuda > known[-1] and cuda.major <= known[-1].major + 1)
 
 
-def around(tables: Tables, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion] | None:
+def around(matrix: Matrix, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion] | None:
     """The toolkits before and after a version that only drivers report; None for any other version."""
-    row = cuda_row(tables, cuda)
-    known = toolkits(tables)
+    row = matrix.cuda_rows.get(cuda)
+    known = matrix.toolkits
     before, after = [one for one in known if one < cuda], [one for one in known if one > cuda]
     return (before[-1], after[0]) if row and not row.toolkit and before and after else None
-
-
-def _index(tables: Tables) -> _Index:
-    if not _latest or _latest[0].tables is not tables:
-        read = ((CudaVersion.parse(row.version), row) for row in tables.cuda)
-        rows = {version: row for version, row in read if version}
-        _latest[:] = [_Index(tables, rows, [version for version, row in rows.items() if row.toolkit])]
-    return _latest[0]
 
 
 # Driver and CUDA: which programs, by the CUDA they were built with, a driver release runs.
@@ -88,7 +51,7 @@ class Minimum(NamedTuple):
 
 
 def driver_runs_cuda(
-    tables: Tables,
+    matrix: Matrix,
     driver: DriverRelease,
     cuda: CudaVersion,
     os: Os = "linux",
@@ -103,31 +66,31 @@ def driver_runs_cuda(
     the numbers of the toolkit's release, as in 9.2.148, where more than its minor is known.
     """
     if speaks is not None and speaks >= cuda:
-        return conclude(tables, "compatible", f"driver {driver} speaks CUDA {speaks}, as new as CUDA {cuda}")
-    least = minimum_driver(tables, cuda, os, release)
+        return conclude(matrix, "compatible", f"driver {driver} speaks CUDA {speaks}, as new as CUDA {cuda}")
+    least = minimum_driver(matrix, cuda, os, release)
     cuda_told = ".".join(map(str, release)) if least and least.release else str(cuda)
     if least is None:
-        return _beyond_the_data(tables, driver, cuda, os)
+        return _beyond_the_data(matrix, driver, cuda, os)
     needed = DriverRelease.parse(least.driver)
     if needed is None or driver >= needed:
         return conclude(
-            tables, "compatible", f"CUDA {cuda_told} needs driver {least.driver}, this is {driver}", least.row
+            matrix, "compatible", f"CUDA {cuda_told} needs driver {least.driver}, this is {driver}", least.row
         )
     disputed = DriverRelease.parse(least.disputed)
     change = f"driver >= {least.driver}"
     if disputed is not None and driver >= disputed:
         reason = f"NVIDIA's documents give both {least.disputed} and {least.driver} as minimum for CUDA {cuda}"
-        return conclude(tables, "unknown", f"{reason}; this is {driver}", least.row, change=change)
+        return conclude(matrix, "unknown", f"{reason}; this is {driver}", least.row, change=change)
     reason = f"CUDA {cuda_told} needs driver {least.driver} or newer, this is {driver}"
-    return conclude(tables, "incompatible", reason, least.row, change=change)
+    return conclude(matrix, "incompatible", reason, least.row, change=change)
 
 
-def minimum_driver(tables: Tables, cuda: CudaVersion, os: Os = "linux", release: Sequence[int] = ()) -> Minimum | None:
+def minimum_driver(matrix: Matrix, cuda: CudaVersion, os: Os = "linux", release: Sequence[int] = ()) -> Minimum | None:
     """The least driver for ``cuda``; a minor newer than the data has its major's; None where the data has none.
 
     ``release`` are the numbers of its release, where more than the minor is known.
     """
-    rows = known_cuda(tables)
+    rows = matrix.cuda_rows
     row = rows.get(cuda)
     newest = max(rows, default=cuda)
     if row is None and cuda > newest and cuda.major == newest.major and minor_compatible(cuda):
@@ -156,47 +119,47 @@ def _of_release(row: CudaRow, release: Sequence[int], os: Os) -> str | None:
     return found[-1].driver_windows if os in _WINDOWS_DRIVERS else found[-1].driver_linux
 
 
-def driver_speaks(tables: Tables, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+def driver_speaks(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
     """The newest CUDA that the driver's own libcuda speaks, by its branch: up to it, programs run natively."""
-    row = branch_of(tables, driver, os)
+    row = branch_of(matrix, driver, os)
     return CudaVersion.parse(row.cuda) if row else None
 
 
-def speaks_at_least(tables: Tables, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
+def speaks_at_least(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> CudaVersion | None:
     """The CUDA that a driver speaks; of one newer than the data, what the newest known branch speaks."""
-    spoken = driver_speaks(tables, driver, os)
+    spoken = driver_speaks(matrix, driver, os)
     if spoken is not None:
         return spoken
     kind = "windows" if os in _WINDOWS_DRIVERS else os
-    rows = [row for row in tables.drivers if row.os == kind and row.cuda]
+    rows = [row for row in matrix.drivers if row.os == kind and row.cuda]
     newest = max(rows, key=lambda row: row.branch, default=None)
     if newest is None or driver.branch <= (newest.until or newest.branch):
         return None
     return CudaVersion.parse(newest.cuda)
 
 
-def branch_of(tables: Tables, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
+def branch_of(matrix: Matrix, driver: DriverRelease, os: Os = "linux") -> DriverBranchRow | None:
     """The row of the driver's branch."""
     kind = "windows" if os in _WINDOWS_DRIVERS else os
-    rows = (row for row in tables.drivers if row.os == kind)
+    rows = (row for row in matrix.drivers if row.os == kind)
     return next((row for row in rows if row.branch <= driver.branch <= (row.until or row.branch)), None)
 
 
-def branch_that_speaks(tables: Tables, cuda: str, os: Os = "linux") -> DriverBranchRow | None:
+def branch_that_speaks(matrix: Matrix, cuda: str, os: Os = "linux") -> DriverBranchRow | None:
     """The only branch whose own libcuda speaks just this CUDA; None where several do, or none."""
     kind = "windows" if os in _WINDOWS_DRIVERS else os
-    found = [row for row in tables.drivers if row.os == kind and row.cuda == cuda]
+    found = [row for row in matrix.drivers if row.os == kind and row.cuda == cuda]
     return found[0] if len(found) == 1 else None
 
 
-def _beyond_the_data(tables: Tables, driver: DriverRelease, cuda: CudaVersion, os: Os) -> Fit:
+def _beyond_the_data(matrix: Matrix, driver: DriverRelease, cuda: CudaVersion, os: Os) -> Fit:
     """Minimums only grow: a driver below the newest known one cannot run a CUDA that is newer still."""
-    newest = max(known_cuda(tables), default=None)
+    newest = max(matrix.cuda_rows, default=None)
     if newest is not None and cuda > newest:
-        least = minimum_driver(tables, newest, os)
+        least = minimum_driver(matrix, newest, os)
         needed = DriverRelease.parse(least.driver) if least else None
         if least and needed and driver < (DriverRelease.parse(least.disputed) or needed):
             reason = f"CUDA {newest} already needs driver {least.driver}, CUDA {cuda} no less; this is {driver}"
-            return conclude(tables, "incompatible", reason, least.row, change=f"driver > {least.driver}")
+            return conclude(matrix, "incompatible", reason, least.row, change=f"driver > {least.driver}")
     reason = f"the matrix has no minimum driver of CUDA {cuda} for {os}; what the driver speaks would tell"
-    return conclude(tables, "unknown", reason)
+    return conclude(matrix, "unknown", reason)

@@ -6,7 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from envcheck.compat.tables import Row, Tables
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import Row
 from envcheck.sources import Confidence, Source
 
 FitVerdict: TypeAlias = Literal["compatible", "incompatible", "unknown"]
@@ -27,6 +28,8 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest change that would make them fit: ``driver >= 525.60.13``."""
     confidence: Confidence = "high"
     """The weakest of the rows that decided; a weak one never makes a fail."""
+    about: tuple[str, ...] = ()
+    """In a question, the components concerned: two or more for a relation, one for an unknown component."""
 
     @property
     def ok(self) -> bool:
@@ -36,15 +39,18 @@ class Fit(msgspec.Struct, frozen=True, kw_only=True):
     def bad(self) -> bool:
         return self.verdict == "incompatible"
 
+    def concerning(self, *names: str) -> Fit:
+        return msgspec.structs.replace(self, about=names)
 
-def conclude(tables: Tables, verdict: FitVerdict, reason: str, *rows: Row | None, change: str = "") -> Fit:
+
+def conclude(matrix: Matrix, verdict: FitVerdict, reason: str, *rows: Row | None, change: str = "") -> Fit:
     """A Fit that cites the rows that decided, and is as trustworthy as the weakest of them."""
     cited = [row for row in rows if row is not None]
     return Fit(
         verdict=verdict,
         reason=reason,
         rows=tuple(dict.fromkeys(row.id for row in cited)),
-        sources=tables.cite(*cited),
+        sources=matrix.cite(*cited),
         nearest_change=change,
         confidence=min((row.confidence for row in cited), key=WEAKEST_FIRST.index, default="high"),
     )

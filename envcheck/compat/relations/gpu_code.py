@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
 
-from envcheck.compat.relations.driver_cuda import cuda_row
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.fit import Fit, conclude
-from envcheck.compat.tables import CapabilityRow, CudaRow, Tables
+from envcheck.compat.tables import CudaRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, PtxVersion
 
 
 def code_runs_on(
-    tables: Tables,
+    matrix: Matrix,
     targets: Sequence[CodeTarget],
     gpu: ComputeCapability,
     *,
@@ -25,35 +24,35 @@ def code_runs_on(
     A cubin runs as it is; PTX is compiled by the driver, which must speak a PTX as new as the one written by the
     toolkit that it was ``built_with``.
     """
-    row = capability_row(tables, gpu)
+    row = matrix.capability_rows.get(gpu)
     if not targets:
-        return conclude(tables, "unknown", f"what GPU code it holds is not known, so {gpu.sm} cannot be judged")
-    native = [target for target in targets if runs_natively(tables, target, gpu)]
+        return conclude(matrix, "unknown", f"what GPU code it holds is not known, so {gpu.sm} cannot be judged")
+    native = [target for target in targets if runs_natively(matrix, target, gpu)]
     if native:
-        return conclude(tables, "compatible", f"it holds native code for {gpu.sm} ({max(native)})", row)
-    ptx = [target for target in targets if target.ptx and _ptx_serves(tables, target, gpu)]
+        return conclude(matrix, "compatible", f"it holds native code for {gpu.sm} ({max(native)})", row)
+    ptx = [target for target in targets if target.ptx and _ptx_serves(matrix, target, gpu)]
     if ptx:
-        return _compiled_by_driver(tables, max(ptx), gpu, driver_speaks, built_with)
-    renamed = [target for target in targets if _same_under_new_name(tables, target, gpu)]
+        return _compiled_by_driver(matrix, max(ptx), gpu, driver_speaks, built_with)
+    renamed = [target for target in targets if _same_under_new_name(matrix, target, gpu)]
     if renamed:
         reason = f"{renamed[0]} is the former name of {gpu.sm}; whether such code still runs is not documented"
-        return conclude(tables, "unknown", reason, row)
+        return conclude(matrix, "unknown", reason, row)
     held = " ".join(str(target) for target in targets)
     reason = f"it holds GPU code for {held}, none of which runs on {gpu.sm}"
-    if any(_lost_to_tegra(tables, target, gpu) for target in targets):
+    if any(_lost_to_tegra(matrix, target, gpu) for target in targets):
         reason += "; cubins of discrete GPUs and of Tegra systems do not serve each other"
-    return conclude(tables, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
+    return conclude(matrix, "incompatible", reason, row, change=f"a build with code for {gpu.sm}")
 
 
-def runs_natively(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+def runs_natively(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
     """Whether a cubin runs on ``gpu`` without being compiled anew."""
     if target.ptx:
         return False
     if target.capability == gpu:
         return True
     if target.suffix == "f":
-        return _in_family(tables, target, gpu)
-    if target.suffix == "a" or _is_tegra(tables, gpu) or _is_tegra(tables, target.capability):
+        return _in_family(matrix, target, gpu)
+    if target.suffix == "a" or _is_tegra(matrix, gpu) or _is_tegra(matrix, target.capability):
         return False
     return _no_newer_minor(target, gpu)
 
@@ -62,9 +61,9 @@ def _no_newer_minor(target: CodeTarget, gpu: ComputeCapability) -> bool:
     return target.capability.major == gpu.major and target.capability.minor <= gpu.minor
 
 
-def _lost_to_tegra(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+def _lost_to_tegra(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
     """Whether a cubin would run if both capabilities were discrete GPUs'."""
-    crossed = _is_tegra(tables, gpu) or _is_tegra(tables, target.capability)
+    crossed = _is_tegra(matrix, gpu) or _is_tegra(matrix, target.capability)
     return crossed and not target.ptx and not target.suffix and _no_newer_minor(target, gpu)
 
 
@@ -76,48 +75,32 @@ def read_targets(texts: Iterable[str]) -> tuple[CodeTarget, ...]:
 _target = cache(CodeTarget.parse)
 
 
-class _Index(NamedTuple):
-    tables: Tables
-    rows: dict[ComputeCapability, CapabilityRow]
-
-
-_latest: list[_Index] = []
-"""The index of the Tables that were asked last: rows do not change, and nearly every caller has the same Tables."""
-
-
-def capability_row(tables: Tables, capability: ComputeCapability) -> CapabilityRow | None:
-    if not _latest or _latest[0].tables is not tables:
-        read = ((ComputeCapability.parse(row.capability), row) for row in tables.capabilities)
-        _latest[:] = [_Index(tables, {parsed: row for parsed, row in read if parsed})]
-    return _latest[0].rows.get(capability)
-
-
-def _ptx_serves(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
+def _ptx_serves(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
     if target.suffix == "a":
         return target.capability == gpu
     if target.suffix == "f":
-        return target.capability == gpu or _in_family(tables, target, gpu)
+        return target.capability == gpu or _in_family(matrix, target, gpu)
     return target.capability <= gpu
 
 
 def _compiled_by_driver(
-    tables: Tables,
+    matrix: Matrix,
     target: CodeTarget,
     gpu: ComputeCapability,
     driver_speaks: CudaVersion | None,
     built_with: CudaVersion | None,
 ) -> Fit:
-    row = capability_row(tables, gpu)
+    row = matrix.capability_rows.get(gpu)
     jit = f"it holds no native code for {gpu.sm}, only PTX ({target}) for the driver to compile"
     if driver_speaks is None or built_with is None:
         missing = "the CUDA that the driver speaks" if driver_speaks is None else "the CUDA it was built with"
-        return conclude(tables, "unknown", f"{jit}; {missing} is not known", row)
-    speaks, built = cuda_row(tables, driver_speaks), cuda_row(tables, built_with)
+        return conclude(matrix, "unknown", f"{jit}; {missing} is not known", row)
+    speaks, built = matrix.cuda_rows.get(driver_speaks), matrix.cuda_rows.get(built_with)
     if driver_speaks >= built_with or _ptx_as_new(speaks, built):
-        return conclude(tables, "compatible", f"{jit}, which speaks CUDA {driver_speaks}", row)
+        return conclude(matrix, "compatible", f"{jit}, which speaks CUDA {driver_speaks}", row)
     reason = f"{jit}, which speaks CUDA {driver_speaks} and cannot read the PTX of CUDA {built_with}"
     change = f"a driver that speaks CUDA {built_with}, or a build with code for {gpu.sm}"
-    return conclude(tables, "incompatible", reason, row, speaks, built, change=change)
+    return conclude(matrix, "incompatible", reason, row, speaks, built, change=change)
 
 
 def _ptx_as_new(speaks: CudaRow | None, built: CudaRow | None) -> bool:
@@ -126,16 +109,16 @@ def _ptx_as_new(speaks: CudaRow | None, built: CudaRow | None) -> bool:
     return known is not None and needed is not None and known >= needed
 
 
-def _in_family(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
-    row = capability_row(tables, target.capability)
+def _in_family(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
+    row = matrix.capability_rows.get(target.capability)
     return row is not None and str(gpu) in row.family
 
 
-def _is_tegra(tables: Tables, capability: ComputeCapability) -> bool:
-    row = capability_row(tables, capability)
+def _is_tegra(matrix: Matrix, capability: ComputeCapability) -> bool:
+    row = matrix.capability_rows.get(capability)
     return row is not None and row.tegra
 
 
-def _same_under_new_name(tables: Tables, target: CodeTarget, gpu: ComputeCapability) -> bool:
-    row = capability_row(tables, target.capability)
+def _same_under_new_name(matrix: Matrix, target: CodeTarget, gpu: ComputeCapability) -> bool:
+    row = matrix.capability_rows.get(target.capability)
     return row is not None and row.renamed_to == str(gpu)

@@ -4,52 +4,53 @@ from __future__ import annotations
 
 import msgspec
 
-from envcheck.compat.relations.driver_cuda import around, cuda_row
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.relations.driver_cuda import around
 from envcheck.compat.relations.fit import Fit, conclude
-from envcheck.compat.relations.gpu_code import capability_row, read_targets, runs_natively
-from envcheck.compat.tables import CudaRow, Tables
+from envcheck.compat.relations.gpu_code import read_targets, runs_natively
+from envcheck.compat.tables import CudaRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion
 
 
-def cuda_targets(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
+def cuda_targets(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
     """Whether nvcc of ``cuda`` accepts the GPU's own target; code for another one may still run on it."""
-    row = cuda_row(tables, cuda)
+    row = matrix.cuda_rows.get(cuda)
     if row is None or not row.targets:
-        return _before_any(tables, gpu, cuda) or conclude(
-            tables, "unknown", f"the matrix does not know what CUDA {cuda} compiles for"
+        return _before_any(matrix, gpu, cuda) or conclude(
+            matrix, "unknown", f"the matrix does not know what CUDA {cuda} compiles for"
         )
     if gpu.sm in row.targets:
-        return conclude(tables, "compatible", f"CUDA {cuda} compiles for {gpu.sm}", row)
-    former = next((other for other in tables.capabilities if other.renamed_to == str(gpu)), None)
+        return conclude(matrix, "compatible", f"CUDA {cuda} compiles for {gpu.sm}", row)
+    former = next((other for other in matrix.capabilities if other.renamed_to == str(gpu)), None)
     if former is not None and f"sm_{former.capability.replace('.', '')}" in row.targets:
         reason = f"CUDA {cuda} calls {gpu.sm} by its former compute capability {former.capability}"
-        return conclude(tables, "unknown", reason, row, former)
-    own = capability_row(tables, gpu)
+        return conclude(matrix, "unknown", reason, row, former)
+    own = matrix.capability_rows.get(gpu)
     if own is not None and own.renamed_to and f"sm_{own.renamed_to.replace('.', '')}" in row.targets:
         reason = f"CUDA {cuda} calls {gpu.sm} by its new compute capability {own.renamed_to}"
-        return conclude(tables, "unknown", reason, row, own)
-    having = [other for other in tables.cuda if gpu.sm in other.targets]
+        return conclude(matrix, "unknown", reason, row, own)
+    having = [other for other in matrix.cuda if gpu.sm in other.targets]
     if not having:
         reason = f"no CUDA toolkit in the matrix compiles for {gpu.sm}"
-        return conclude(tables, "unknown", reason, capability_row(tables, gpu))
-    return _no_target(tables, gpu, row, having)
+        return conclude(matrix, "unknown", reason, matrix.capability_rows.get(gpu))
+    return _no_target(matrix, gpu, row, having)
 
 
-def _no_target(tables: Tables, gpu: ComputeCapability, row: CudaRow, having: list[CudaRow]) -> Fit:
+def _no_target(matrix: Matrix, gpu: ComputeCapability, row: CudaRow, having: list[CudaRow]) -> Fit:
     first = min(having, key=_version)
     last = max(having, key=_version)
     if _version(row) < _version(first):
         reason = f"CUDA {row.version} is older than {gpu.sm}; CUDA {first.version} is the first that compiles for it"
-        return conclude(tables, "incompatible", reason, row, first, change=f"CUDA >= {first.version}")
+        return conclude(matrix, "incompatible", reason, row, first, change=f"CUDA >= {first.version}")
     if _version(row) > _version(last):
         reason = f"CUDA {row.version} has dropped {gpu.sm}; CUDA {last.version} is the last that compiles for it"
-        return conclude(tables, "incompatible", reason, row, last, change=f"CUDA <= {last.version}")
-    return conclude(tables, "incompatible", f"CUDA {row.version} does not compile for {gpu.sm}", row)
+        return conclude(matrix, "incompatible", reason, row, last, change=f"CUDA <= {last.version}")
+    return conclude(matrix, "incompatible", f"CUDA {row.version} does not compile for {gpu.sm}", row)
 
 
-def targets_of(tables: Tables, cuda: CudaVersion) -> tuple[CodeTarget, ...]:
+def targets_of(matrix: Matrix, cuda: CudaVersion) -> tuple[CodeTarget, ...]:
     """The targets that the toolkit compiles for; empty when the matrix does not know."""
-    row = cuda_row(tables, cuda)
+    row = matrix.cuda_rows.get(cuda)
     return read_targets(row.targets) if row else ()
 
 
@@ -57,42 +58,42 @@ def _version(row: CudaRow) -> CudaVersion:
     return CudaVersion.parse(row.version) or CudaVersion(0, 0)
 
 
-def cuda_serves(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
+def cuda_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit:
     """Whether software built with ``cuda`` can hold native code for the GPU, if only for an older one of its major.
 
     A toolkit older than the GPU's major leaves PTX alone, which a newer driver may compile; its own libraries hold no
     code for the GPU, so that this counts as incompatible.
     """
-    fit = cuda_targets(tables, gpu, cuda)
-    beside = around(tables, cuda)
+    fit = cuda_targets(matrix, gpu, cuda)
+    beside = around(matrix, cuda)
     if beside and fit.verdict == "unknown":
-        return _between(tables, gpu, cuda, beside) or fit
+        return _between(matrix, gpu, cuda, beside) or fit
     if not fit.bad:
         return fit
-    serving = [target for target in targets_of(tables, cuda) if runs_natively(tables, target, gpu)]
+    serving = [target for target in targets_of(matrix, cuda) if runs_natively(matrix, target, gpu)]
     if serving:
         reason = f"CUDA {cuda} has no target {gpu.sm}, but its code for {max(serving)} runs on it"
-        return conclude(tables, "compatible", reason, cuda_row(tables, cuda), capability_row(tables, gpu))
+        return conclude(matrix, "compatible", reason, matrix.cuda_rows.get(cuda), matrix.capability_rows.get(gpu))
     if fit.nearest_change.startswith("CUDA >="):
         reason = f"{fit.reason}; of what is built with {cuda} only PTX could run there, and its libraries hold no code"
         return msgspec.structs.replace(fit, reason=reason)
     return fit
 
 
-def _before_any(tables: Tables, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
+def _before_any(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:
     """A version that only drivers report knows no GPU that later toolkits brought."""
-    row = cuda_row(tables, cuda)
-    having = [other for other in tables.cuda if gpu.sm in other.targets]
+    row = matrix.cuda_rows.get(cuda)
+    having = [other for other in matrix.cuda if gpu.sm in other.targets]
     if row is None or row.toolkit or not having or cuda >= min(map(_version, having)):
         return None
-    return _no_target(tables, gpu, row, having)
+    return _no_target(matrix, gpu, row, having)
 
 
 def _between(
-    tables: Tables, gpu: ComputeCapability, cuda: CudaVersion, beside: tuple[CudaVersion, CudaVersion]
+    matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion, beside: tuple[CudaVersion, CudaVersion]
 ) -> Fit | None:
     """What holds for the toolkits on both sides of a version holds for it."""
-    before, after = (cuda_serves(tables, gpu, one) for one in beside)
+    before, after = (cuda_serves(matrix, gpu, one) for one in beside)
     if before.verdict != after.verdict or before.verdict == "unknown":
         return None
     reason = f"no toolkit is called CUDA {cuda}, it is what drivers report; {before.reason}, and so with {beside[1]}"

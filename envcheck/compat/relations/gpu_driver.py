@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import branch_of
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.relations.gpu_code import capability_row
 from envcheck.compat.specifier import Version, parse_specifier
-from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row, Tables
+from envcheck.compat.tables import ArchitectureRow, CapabilityRow, GpuRow, Os, Row
 from envcheck.versions import ComputeCapability, DriverRelease
 
 Flavour: TypeAlias = Literal["open", "proprietary"]
 
 
 def driver_drives(
-    tables: Tables,
+    matrix: Matrix,
     gpu: ComputeCapability,
     driver: DriverRelease,
     os: Os = "linux",
@@ -28,67 +28,67 @@ def driver_drives(
     ``flavour`` is that of the kernel module; None leaves it out of the question. A driver newer than the data drives
     every generation that no row says was dropped.
     """
-    capability = capability_row(tables, gpu)
-    architecture = architecture_of(tables, gpu)
+    capability = matrix.capability_rows.get(gpu)
+    architecture = architecture_of(matrix, gpu)
     if capability is None or architecture is None:
-        return conclude(tables, "unknown", f"the matrix does not know which drivers drive {gpu.sm}")
+        return conclude(matrix, "unknown", f"the matrix does not know which drivers drive {gpu.sm}")
     if capability.tegra:
         reason = f"{gpu.sm} is integrated in a Tegra system, whose driver comes with its system software"
-        return conclude(tables, "unknown", reason, capability)
+        return conclude(matrix, "unknown", reason, capability)
     drives = f"driver {driver} drives {_named(gpu, architecture)}"
     return (
-        _dropped(tables, gpu, driver, architecture)
-        or _not_yet(tables, gpu, driver, os, capability, architecture)
-        or _before_the_data(tables, gpu, driver, os)
-        or _before_the_model(tables, driver, os, model)
-        or _wrong_flavour(tables, gpu, flavour, capability, architecture, model)
-        or conclude(tables, "compatible", drives, capability, architecture)
+        _dropped(matrix, gpu, driver, architecture)
+        or _not_yet(matrix, gpu, driver, os, capability, architecture)
+        or _before_the_data(matrix, gpu, driver, os)
+        or _before_the_model(matrix, driver, os, model)
+        or _wrong_flavour(matrix, gpu, flavour, capability, architecture, model)
+        or conclude(matrix, "compatible", drives, capability, architecture)
     )
 
 
-def module_drives(tables: Tables, gpu: ComputeCapability, flavour: Flavour, *, model: GpuRow | None = None) -> Fit:
+def module_drives(matrix: Matrix, gpu: ComputeCapability, flavour: Flavour, *, model: GpuRow | None = None) -> Fit:
     """Whether a flavour of the kernel module drives a GPU, by a driver release that drives it at all."""
-    capability, architecture = capability_row(tables, gpu), architecture_of(tables, gpu)
+    capability, architecture = matrix.capability_rows.get(gpu), architecture_of(matrix, gpu)
     if capability is None or architecture is None:
-        return conclude(tables, "unknown", f"the matrix does not know which kernel modules drive {gpu.sm}")
-    wrong = _wrong_flavour(tables, gpu, flavour, capability, architecture, model)
+        return conclude(matrix, "unknown", f"the matrix does not know which kernel modules drive {gpu.sm}")
+    wrong = _wrong_flavour(matrix, gpu, flavour, capability, architecture, model)
     if wrong is not None:
         return wrong
     if architecture.kernel_module is None:
         reason = f"the matrix does not know which kernel modules drive {_named(gpu, architecture)}"
-        return conclude(tables, "unknown", reason, capability)
+        return conclude(matrix, "unknown", reason, capability)
     reason = f"the {flavour} kernel module drives {_named(gpu, architecture)}"
-    return conclude(tables, "compatible", reason, capability, architecture)
+    return conclude(matrix, "compatible", reason, capability, architecture)
 
 
-def architecture_of(tables: Tables, gpu: ComputeCapability) -> ArchitectureRow | None:
+def architecture_of(matrix: Matrix, gpu: ComputeCapability) -> ArchitectureRow | None:
     name = str(gpu)
-    return next((row for row in tables.architectures if name in row.capabilities), None)
+    return next((row for row in matrix.architectures if name in row.capabilities), None)
 
 
-def _dropped(tables: Tables, gpu: ComputeCapability, driver: DriverRelease, row: ArchitectureRow) -> Fit | None:
-    if row.last_branch is None or driver.branch < _next_branch(tables, row.last_branch):
+def _dropped(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, row: ArchitectureRow) -> Fit | None:
+    if row.last_branch is None or driver.branch < _next_branch(matrix, row.last_branch):
         return None
     reason = f"driver {driver} has dropped {_named(gpu, row)}; R{row.last_branch} is its last branch"
-    return conclude(tables, "incompatible", reason, row, change=f"driver R{row.last_branch}")
+    return conclude(matrix, "incompatible", reason, row, change=f"driver R{row.last_branch}")
 
 
-def _next_branch(tables: Tables, last: int) -> int:
+def _next_branch(matrix: Matrix, last: int) -> int:
     """The branch after ``last``: releases of a branch on Windows have numbers above its name, but below this."""
-    return min((row.branch for row in tables.drivers if row.branch > last), default=last + 1)
+    return min((row.branch for row in matrix.drivers if row.branch > last), default=last + 1)
 
 
-def _before_the_data(tables: Tables, gpu: ComputeCapability, driver: DriverRelease, os: Os) -> Fit | None:
+def _before_the_data(matrix: Matrix, gpu: ComputeCapability, driver: DriverRelease, os: Os) -> Fit | None:
     kind = "linux" if os == "linux" else "windows"
-    oldest = min((row.branch for row in tables.drivers if row.os == kind), default=0)
+    oldest = min((row.branch for row in matrix.drivers if row.os == kind), default=0)
     if driver.branch >= oldest:
         return None
     reason = f"driver {driver} is older than the matrix, which does not say whether it drives {gpu.sm}"
-    return conclude(tables, "unknown", reason)
+    return conclude(matrix, "unknown", reason)
 
 
 def _not_yet(
-    tables: Tables,
+    matrix: Matrix,
     gpu: ComputeCapability,
     driver: DriverRelease,
     os: Os,
@@ -100,12 +100,12 @@ def _not_yet(
     if first is None or driver.branch >= first:
         return None
     reason = f"driver {driver} is older than {_named(gpu, architecture)}; R{first} is the first branch that drives it"
-    known = os == "linux" or branch_of(tables, driver, os) is not None
+    known = os == "linux" or branch_of(matrix, driver, os) is not None
     verdict: FitVerdict = "incompatible" if known else "unknown"
-    return conclude(tables, verdict, reason, capability, architecture, change=f"driver >= {first}")
+    return conclude(matrix, verdict, reason, capability, architecture, change=f"driver >= {first}")
 
 
-def _before_the_model(tables: Tables, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
+def _before_the_model(matrix: Matrix, driver: DriverRelease, os: Os, model: GpuRow | None) -> Fit | None:
     """Releases that know other GPUs of the generation, but not yet this model.
 
     Branches are kept up side by side: one with a higher number than the first release may still be older.
@@ -115,22 +115,22 @@ def _before_the_model(tables: Tables, driver: DriverRelease, os: Os, model: GpuR
     least = own[0] if own else min(firsts, default=driver)
     if model is None or os != "linux" or driver >= least:
         return None
-    branch = branch_of(tables, driver, os)
+    branch = branch_of(matrix, driver, os)
     reason = f"driver {driver} is older than {model.name}; {firsts[0]} is the first that drives it"
     change = f"driver >= {least}"
     if driver > firsts[0]:
         reason = (
             f"driver {driver} is older than {least}, the first of R{least.branch} that is known to drive {model.name}"
         )
-        return conclude(tables, "unknown", reason, model, change=change)
+        return conclude(matrix, "unknown", reason, model, change=change)
     if branch and branch.developer and parse_specifier(branch.developer).cover(Version(tuple(driver))) == "all":
         reason = f"driver {driver} is a release for developers, which may drive {model.name} before {least} does"
-        return conclude(tables, "unknown", reason, model, branch, change=change)
-    return conclude(tables, "incompatible", reason, model, change=change)
+        return conclude(matrix, "unknown", reason, model, branch, change=change)
+    return conclude(matrix, "incompatible", reason, model, change=change)
 
 
 def _wrong_flavour(
-    tables: Tables,
+    matrix: Matrix,
     gpu: ComputeCapability,
     flavour: Flavour | None,
     capability: CapabilityRow,
@@ -139,17 +139,17 @@ def _wrong_flavour(
 ) -> Fit | None:
     if flavour == "open" and architecture.kernel_module == "proprietary":
         reason = f"the open kernel module does not drive {_named(gpu, architecture)}"
-        return conclude(tables, "incompatible", reason, architecture, change="the proprietary kernel module")
+        return conclude(matrix, "incompatible", reason, architecture, change="the proprietary kernel module")
     if flavour == "proprietary" and capability.open_module_only:
-        return _needs_open_module(tables, _named(gpu, architecture), capability)
+        return _needs_open_module(matrix, _named(gpu, architecture), capability)
     if flavour == "proprietary" and model is not None and model.open_module_only:
-        return _needs_open_module(tables, model.name, model)
+        return _needs_open_module(matrix, model.name, model)
     return None
 
 
-def _needs_open_module(tables: Tables, what: str, row: Row) -> Fit:
+def _needs_open_module(matrix: Matrix, what: str, row: Row) -> Fit:
     reason = f"only the open kernel module drives {what}"
-    return conclude(tables, "incompatible", reason, row, change="the open kernel module")
+    return conclude(matrix, "incompatible", reason, row, change="the open kernel module")
 
 
 def _named(gpu: ComputeCapability, architecture: ArchitectureRow) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from envcheck.compat.families import row_of
-from envcheck.compat.names import canonical, rows_of
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import canonical
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
-from envcheck.compat.tables import ReleaseRow, Tables
+from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CudaVersion
 
 _TOOLKIT = "cuda-toolkit"
@@ -14,7 +15,7 @@ _REFUSES = ("torch", "tensorflow", "tf-nightly", "intel-tensorflow", "jax")
 """How the names of frameworks begin that stop at a cuDNN older than the one that they were built with."""
 
 
-def cuda_majors(tables: Tables, family: str, number: str) -> frozenset[int]:
+def cuda_majors(matrix: Matrix, family: str, number: str) -> frozenset[int]:
     """The CUDA majors that a library of this family belongs to, by the number in its name; empty where unknown."""
     version = parse_version(number)
     if version is None:
@@ -22,26 +23,26 @@ def cuda_majors(tables: Tables, family: str, number: str) -> frozenset[int]:
     plain, known = family.lower(), row_of(family)
     if known is not None and known.numbered == "cuda":
         return frozenset(version.numbers[:1])
-    own = [(row, parse_version(row.bundles[plain])) for row in _toolkits(tables) if plain in row.bundles]
+    own = [(row, parse_version(row.bundles[plain])) for row in _toolkits(matrix) if plain in row.bundles]
     having = [row for row, bundled in own if bundled and bundled.numbers[0] == version.numbers[0]]
     return frozenset(cuda.major for row in having if (cuda := _cuda_of(row)))
 
 
-def cuda_release(tables: Tables, family: str, version: str | None) -> CudaVersion | None:
+def cuda_release(matrix: Matrix, family: str, version: str | None) -> CudaVersion | None:
     """The CUDA release that a version of a library came with; None where not just one row has it."""
     found, plain = parse_version(version or ""), family.lower()
     if found is None:
         return None
-    same = [row for row in _toolkits(tables) if row.bundles.get(plain) and _is_older(found, row.bundles[plain]) is False
+    same = [row for row in _toolkits(matrix) if row.bundles.get(plain) and _is_older(found, row.bundles[plain]) is False
             and _is_older(found, row.bundles[plain], reverse=True) is False]  # fmt: skip
     return _cuda_of(same[0]) if len(same) == 1 else None
 
 
-def toolkit_wheels(tables: Tables, cuda: CudaVersion, *, minor: bool) -> str | None:
+def toolkit_wheels(matrix: Matrix, cuda: CudaVersion, *, minor: bool) -> str | None:
     """The release of the distribution ``cuda-toolkit`` for a CUDA, of that very minor or the major's newest: a
     specifier; None where there is none.
     """
-    releases = [release for row in _toolkits(tables) if (release := _cuda_of(row))]
+    releases = [release for row in _toolkits(matrix) if (release := _cuda_of(row))]
     if minor and cuda in releases:
         return f"=={cuda}.*"
     return f"=={cuda.major}.*" if any(release.major == cuda.major for release in releases) else None
@@ -68,80 +69,80 @@ def same_version(one: str | None, other: str | None, numbers: int = 3) -> bool |
     return first.numbers[:shortest] == second.numbers[:shortest]
 
 
-def cudnn_serves(tables: Tables, framework: str, found: str, built_with: str) -> Fit:
+def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) -> Fit:
     """Whether cuDNN ``found`` serves a framework that was built with another: XLA, TensorFlow and PyTorch ask for the
     same major and no older minor; others run, or only warn.
     """
     here, built = parse_version(found), parse_version(built_with)
     if here is None or built is None:
-        return conclude(tables, "unknown", f"one of cuDNN {found} and {built_with} is no version")
+        return conclude(matrix, "unknown", f"one of cuDNN {found} and {built_with} is no version")
     reason = f"{framework} was built with cuDNN {built_with}, this is {found}"
     if here.numbers[0] != built.numbers[0]:
         change = f"cuDNN {built.numbers[0]}"
-        return conclude(tables, "incompatible", f"{reason}, of another major", change=change)
+        return conclude(matrix, "incompatible", f"{reason}, which has another major version", change=change)
     if here.numbers[:2] >= built.numbers[:2] or len(here.numbers) < 2:
-        return conclude(tables, "compatible", reason)
+        return conclude(matrix, "compatible", reason)
     if framework.startswith(_REFUSES):
-        return conclude(tables, "incompatible", f"{reason}, which is older", change=f"cuDNN >= {built_with}")
-    return conclude(tables, "compatible", f"{reason}, which is older, and it does not insist")
+        return conclude(matrix, "incompatible", f"{reason}, which is older", change=f"cuDNN >= {built_with}")
+    return conclude(matrix, "compatible", f"{reason}, which is older, and it does not insist")
 
 
-def release_admits(tables: Tables, name: str, version: str | None, component: str, found: str) -> Fit:
+def release_admits(matrix: Matrix, name: str, version: str | None, component: str, found: str) -> Fit:
     """Whether a release, by the row of the matrix that speaks of it, goes with this version of a component."""
-    row = _row_of(tables, name, version)
+    row = _row_of(matrix, name, version)
     here = parse_version(found)
     spec = row.needs.get(component) if row else None
     if row is None or here is None or spec is None:
-        return conclude(tables, "unknown", f"the matrix does not know which {component} {name} {version or ''} needs")
+        return conclude(matrix, "unknown", f"the matrix does not know which {component} {name} {version or ''} needs")
     cover = parse_specifier(spec).cover(here)
     reason = f"{name} {version} needs {component} {spec}, this is {found}"
     if cover == "all":
-        return conclude(tables, "compatible", reason, row)
+        return conclude(matrix, "compatible", reason, row)
     if cover == "some":
-        return conclude(tables, "unknown", reason, row)
-    return conclude(tables, "incompatible", reason, row, change=f"{component} {spec}")
+        return conclude(matrix, "unknown", reason, row)
+    return conclude(matrix, "incompatible", reason, row, change=f"{component} {spec}")
 
 
-def needed_spec(tables: Tables, name: str, version: str | None, component: str) -> str | None:
+def needed_spec(matrix: Matrix, name: str, version: str | None, component: str) -> str | None:
     """What a release needs of a component, as its row writes it."""
-    row = _row_of(tables, name, version)
+    row = _row_of(matrix, name, version)
     return row.needs.get(component) if row else None
 
 
-def nvjitlink_serves(tables: Tables, jitlink: str, asker: str, asker_version: str) -> Fit:
+def nvjitlink_serves(matrix: Matrix, jitlink: str, asker: str, asker_version: str) -> Fit:
     """Whether libnvJitLink is as new as the CUDA release of the library that links with it.
 
     Its functions carry the release's number in their names, so that an older one lacks those that a newer library asks
     for.
     """
-    wanted, here = cuda_release(tables, asker, asker_version), CudaVersion.parse(jitlink)
+    wanted, here = cuda_release(matrix, asker, asker_version), CudaVersion.parse(jitlink)
     if wanted is None or here is None:
         reason = f"the matrix does not know which CUDA {asker} {asker_version} came with"
-        return conclude(tables, "unknown", reason)
-    row = next((row for row in _toolkits(tables) if _cuda_of(row) == wanted), None)
+        return conclude(matrix, "unknown", reason)
+    row = next((row for row in _toolkits(matrix) if _cuda_of(row) == wanted), None)
     reason = f"lib{asker} {asker_version} is of CUDA {wanted}, libnvJitLink is of {here}"
     if here.major != wanted.major or here >= wanted:
-        return conclude(tables, "compatible" if here.major == wanted.major else "incompatible", reason, row)
-    return conclude(tables, "incompatible", f"{reason}, which is older", row, change=f"libnvJitLink >= {wanted}")
+        return conclude(matrix, "compatible" if here.major == wanted.major else "incompatible", reason, row)
+    return conclude(matrix, "incompatible", f"{reason}, which is older", row, change=f"libnvJitLink >= {wanted}")
 
 
-def _row_of(tables: Tables, name: str, version: str | None) -> ReleaseRow | None:
+def _row_of(matrix: Matrix, name: str, version: str | None) -> ReleaseRow | None:
     asked = parse_version(version or "")
     if asked is None:
         return None
-    rows = [row for row in _named(tables, name) if parse_specifier(row.versions).cover(asked) == "all"]
+    rows = [row for row in _named(matrix, name) if parse_specifier(row.versions).cover(asked) == "all"]
     return next((row for row in rows if row.build == asked.local), None) or next(
         (row for row in rows if not row.build), None
     )
 
 
-def _toolkits(tables: Tables) -> list[ReleaseRow]:
-    return _named(tables, _TOOLKIT)
+def _toolkits(matrix: Matrix) -> list[ReleaseRow]:
+    return _named(matrix, _TOOLKIT)
 
 
-def _named(tables: Tables, name: str) -> list[ReleaseRow]:
+def _named(matrix: Matrix, name: str) -> list[ReleaseRow]:
     """The rows of that very name; others may stand for the same component."""
-    return [row for row in rows_of(tables, canonical(name)) if row.name == name]
+    return [row for row in matrix.rows_of(canonical(name)) if row.name == name]
 
 
 def _cuda_of(row: ReleaseRow) -> CudaVersion | None:

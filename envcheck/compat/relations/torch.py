@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import driver_runs_cuda
 from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.relations.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_version
-from envcheck.compat.tables import Machine, Os, Tables, TorchBuild, TorchRow
+from envcheck.compat.tables import Machine, Os, TorchBuild, TorchRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
 
 
-def torch_row(tables: Tables, version: str) -> TorchRow | None:
+def torch_row(matrix: Matrix, version: str) -> TorchRow | None:
     """The row of a release; a local version (``2.5.1+cu124``) does not matter. A pre-release or nightly has none."""
     wanted = _release(version)
-    return next((row for row in tables.torch if row.version == wanted), None)
+    return next((row for row in matrix.torch if row.version == wanted), None)
 
 
 def python_runs_torch(
-    tables: Tables, torch_version: str, python: str, os: Os = "linux", machine: Machine = "x86_64"
+    matrix: Matrix, torch_version: str, python: str, os: Os = "linux", machine: Machine = "x86_64"
 ) -> Fit:
     """Whether PyPI has a wheel of this release for ``python`` (``3.12`` or ``3.12.4``) on this system."""
-    row = torch_row(tables, torch_version)
+    row = torch_row(matrix, torch_version)
     asked, low = _minor(python), _minor(row.python_min) if row else None
     newest = newest_python(row, os, machine) if row else None
     high = _minor(newest)
     if row is None or asked is None or low is None or high is None:
         reason = f"the matrix does not know which Pythons torch {torch_version} has wheels for"
-        return conclude(tables, "unknown", reason, row)
+        return conclude(matrix, "unknown", reason, row)
     span = f"torch {row.version} has wheels for CPython {row.python_min} to {newest}"
     if low <= asked <= high or ".".join(map(str, asked)) in row.python_also:
-        return conclude(tables, "compatible", span, row)
+        return conclude(matrix, "compatible", span, row)
     change = f"Python {newest}" if asked > high else f"Python {row.python_min}"
-    return conclude(tables, "incompatible", f"{span}, not for {python}", row, change=change)
+    return conclude(matrix, "incompatible", f"{span}, not for {python}", row, change=change)
 
 
 def newest_python(row: TorchRow, os: Os, machine: Machine) -> str | None:
@@ -61,10 +62,10 @@ def _minor(python: str | None) -> tuple[int, ...] | None:
 
 
 def build_of(
-    tables: Tables, version: str, cuda: CudaVersion, os: Os = "linux", machine: Machine = "x86_64"
+    matrix: Matrix, version: str, cuda: CudaVersion, os: Os = "linux", machine: Machine = "x86_64"
 ) -> TorchBuild | None:
     """The build of a release for ``cuda`` on this system."""
-    row = torch_row(tables, version)
+    row = torch_row(matrix, version)
     return next((build for build in builds(row, os, machine) if build.cuda == str(cuda)), None) if row else None
 
 
@@ -86,7 +87,7 @@ def tag_of(cuda: str) -> str:
 
 
 def builds_that_fit(
-    tables: Tables,
+    matrix: Matrix,
     version: str | None,
     gpus: Sequence[ComputeCapability],
     driver: DriverRelease | None,
@@ -100,29 +101,29 @@ def builds_that_fit(
     release, ``python`` to releases with a wheel for it; no ``driver`` leaves the driver out of the question, as no
     ``gpus`` does the GPUs.
     """
-    rows = tables.torch if version is None else [row for row in (torch_row(tables, version),) if row]
+    rows = matrix.torch if version is None else [row for row in (torch_row(matrix, version),) if row]
     newest_first = sorted(rows, key=_age, reverse=True)
     installable = [
-        row for row in newest_first if python is None or python_runs_torch(tables, row.version, python, os, machine).ok
+        row for row in newest_first if python is None or python_runs_torch(matrix, row.version, python, os, machine).ok
     ]
     return [
         (row, build)
         for row in installable
         for build in builds(row, os, machine)
-        if _driver_fits(tables, build, driver, os) and _code_fits(tables, build, gpus)
+        if _driver_fits(matrix, build, driver, os) and _code_fits(matrix, build, gpus)
     ]
 
 
-def _driver_fits(tables: Tables, build: TorchBuild, driver: DriverRelease | None, os: Os) -> bool:
+def _driver_fits(matrix: Matrix, build: TorchBuild, driver: DriverRelease | None, os: Os) -> bool:
     cuda = CudaVersion.parse(build.cuda)
     if cuda is None:
         return False
-    return driver is None or driver_runs_cuda(tables, driver, cuda, os).ok
+    return driver is None or driver_runs_cuda(matrix, driver, cuda, os).ok
 
 
-def _code_fits(tables: Tables, build: TorchBuild, gpus: Sequence[ComputeCapability]) -> bool:
+def _code_fits(matrix: Matrix, build: TorchBuild, gpus: Sequence[ComputeCapability]) -> bool:
     targets = targets_of(build)
-    return all(any(runs_natively(tables, target, gpu) for target in targets) for gpu in gpus)
+    return all(any(runs_natively(matrix, target, gpu) for target in targets) for gpu in gpus)
 
 
 def _age(row: TorchRow) -> tuple[int, ...]:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Check, Fix
-from envcheck.compat.names import rows_of
 from envcheck.compat.question.package_needs import runs_on
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.driver import runs
-from envcheck.rules.facts.frameworks import leads, of
+from envcheck.rules.facts.frameworks import frameworks_in, leads
 from envcheck.rules.fixes.commands import create_command, fill_command, uvs_prefix
 from envcheck.rules.fixes.frameworks import same_version
 from envcheck.rules.fixes.install import How, in_steps, install, uninstall
@@ -50,7 +49,7 @@ def newer_releases(facts: Facts, check: Check, others: Sequence[str]) -> Iterato
     environment = facts.environment
     for framework in _concerned(facts, check, others):
         there = parse_version(framework.version or "")
-        rows = [row for row in rows_of(facts.tables, framework.name) if row.name == framework.name and not row.build]
+        rows = [row for row in facts.matrix.rows_of(framework.name) if row.name == framework.name and not row.build]
         newest = [
             row
             for row in reversed(rows)
@@ -67,10 +66,10 @@ def newer_releases(facts: Facts, check: Check, others: Sequence[str]) -> Iterato
 
 def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framework]:
     environment = facts.environment
-    by_name = {each.name: each for each in of(environment)} if environment else {}
+    by_name = {each.name: each for each in frameworks_in(environment)}
     subject = check.subject.key.rpartition(":")[2] if check.subject.kind == "framework" else ""
     names = dict.fromkeys(name for name in (subject, *others) if name in by_name)
-    return [by_name[name] for name in names if leads(by_name[name], facts.tables) and by_name[name].version]
+    return [by_name[name] for name in names if leads(by_name[name], facts.matrix) and by_name[name].version]
 
 
 def _gpu_extra(framework: Framework) -> str:

@@ -15,11 +15,11 @@ import msgspec
 from envcheck import checks
 from envcheck.checks import Check, Layer, Scope, Source, shortened
 from envcheck.compat.families import row_of
-from envcheck.compat.tables import Tables
+from envcheck.compat.matrix import Matrix
 from envcheck.rules.api import Facts, FrameworkSubject, MeasurementSubject, Outcome, Rule, Subject
 from envcheck.rules.engine.cause import explain
 from envcheck.rules.engine.pages import pages
-from envcheck.rules.facts.frameworks import gives_the_gpu, importance, leads, of, place_of
+from envcheck.rules.facts.frameworks import frameworks_in, gives_the_gpu, importance, leads, place_of
 from envcheck.rules.facts.measurements import measured_as
 from envcheck.rules.facts.needs import lookup, refused, unanswered
 from envcheck.rules.messages.observed import Met, problems_met
@@ -34,9 +34,9 @@ _REMEDIED = "torch"
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
 
-def evaluate(snapshot: Snapshot, tables: Tables, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
+def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
     """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes."""
-    facts = Facts(snapshot, tables)
+    facts = Facts(snapshot, matrix)
     chosen = [rule for rule in rules if rule.is_in_scope(scopes)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
     return explain(_without_yielding(_heed_errors(found, chosen, facts), chosen), chosen)
@@ -83,7 +83,7 @@ def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) ->
     """Let the error lines that were met decide the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
     heeded = list(found)
-    for met in problems_met(facts.snapshot, facts.tables):
+    for met in problems_met(facts.snapshot, facts.matrix):
         rule = by_name.get(met.line.problem)
         if rule is not None:
             heeded = _with_met(heeded, rule, met, facts)
@@ -115,7 +115,7 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     """
     subject = _meant(rule, said.subject, facts)
     about_machine = isinstance(subject, Snapshot)
-    whole = about_machine or leads(said.subject.framework, facts.tables)
+    whole = about_machine or leads(said.subject.framework, facts.matrix)
     line = said.line if whole else said.line._replace(status="warn")
     met = Met(line, said.evidence)
     outcome = _said(rule, met, facts)
@@ -157,7 +157,7 @@ def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> 
         return None
     environment, framework = said.subject.environment, said.subject.framework
     family = {framework.name, framework.extends}
-    family |= {each.name for each in of(environment) if each.extends in family - {None}}
+    family |= {each.name for each in frameworks_in(environment) if each.extends in family - {None}}
     keys = {f"{environment.key}:{name}" for name in family}
     text = " ".join(line.value for line in said.evidence)
     words = {word.lower() for word in _LIBRARY.findall(text)}
@@ -242,7 +242,7 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
         missing=outcome.missing,
         fixes=outcome.fixes or (rule.remedy(facts) if bad and rule.remedy else ()),
         action=outcome.action,
-        sources=_with_a_page(outcome.sources, pages(rule, subject, facts.tables)) if telling else outcome.sources,
+        sources=_with_a_page(outcome.sources, pages(rule, subject, facts.matrix)) if telling else outcome.sources,
     )
 
 
@@ -259,24 +259,20 @@ def _with_a_page(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[So
     return cited if readable else (*cited, *own)
 
 
-def framework_importance(snapshot: Snapshot, tables: Tables) -> dict[str, int]:
+def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
     """How much people came for each framework of the judged environment, by the key of its subject."""
-    environment = Facts(snapshot, tables).environment
+    environment = Facts(snapshot, matrix).environment
     if environment is None or environment.frameworks is None:
         return {}
-    items = sorted(environment.frameworks.items, key=lambda each: (importance(each, tables), place_of(each, tables)))
-    return {f"{environment.key}:{each.name}": importance(each, tables) for each in items}
+    items = sorted(environment.frameworks.items, key=lambda each: (importance(each, matrix), place_of(each, matrix)))
+    return {f"{environment.key}:{each.name}": importance(each, matrix) for each in items}
 
 
 def describe(subject: Subject) -> checks.Subject:
     """The subject as the report names it."""
     if isinstance(subject, Gpu):
         return checks.Subject(
-            kind="gpu",
-            key=subject.key,
-            index=subject.index,
-            uuid=subject.uuid,
-            pci_bus_id=subject.pci_bus_id,
+            kind="gpu", key=subject.key, index=subject.index, uuid=subject.uuid, pci_bus_id=subject.pci_bus_id
         )
     if isinstance(subject, Environment):
         return checks.Subject(kind="environment", key=subject.key, path=subject.prefix, environment=subject.key)

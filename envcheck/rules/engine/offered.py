@@ -13,13 +13,14 @@ from typing import NamedTuple
 import msgspec
 
 from envcheck.checks import Changes, Check, Fix, Scope, ways
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, normalised, read_requirement, requirement_name
-from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts, Rule
 from envcheck.rules.engine.apart import newer_releases, two_environments
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.packages.redirected import way_back
 from envcheck.snapshot import Distribution, Environment, Snapshot
@@ -67,9 +68,9 @@ class Tried(NamedTuple):
         return not (self.remains or self.worse or self.judged.after.impossible)
 
 
-def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Tables, rules: Iterable[Rule]) -> tuple[Check, ...]:
+def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
     """The checks with the fixes that hold, by all ``rules`` about environments, whichever were asked for."""
-    page = _Page(snapshot, tables, tuple(rules))
+    page = _Page(snapshot, matrix, tuple(rules))
     root = primary(checks)
     found = [check for check in checks if check.status in _BAD]
     found.sort(key=lambda check: (check is not root, bool(check.explained_by), _BAD.index(check.status)))
@@ -80,9 +81,9 @@ def offer(checks: Sequence[Check], snapshot: Snapshot, tables: Tables, rules: It
 class _Page:
     """The findings of one report, in the order in which they are followed."""
 
-    def __init__(self, snapshot: Snapshot, tables: Tables, rules: Sequence[Rule]) -> None:
+    def __init__(self, snapshot: Snapshot, matrix: Matrix, rules: Sequence[Rule]) -> None:
         self._snapshot = untried(snapshot)
-        self._tables = tables
+        self._tables = matrix
         self._rules = rules
         self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, _frameworks(self._snapshot))))
         self._steps: tuple[Changes, ...] = ()
@@ -222,7 +223,7 @@ def _with_risk(tried: Tried) -> Way:
     said = [*_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
     unknown = [name for name in tried.judged.after.unknown if name in _installed_by(tried.way)]
     if unknown:
-        said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{_more(unknown)}")
+        said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
     last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
     risk = "; ".join(filter(None, (tried.way[last].risk, *said)))
     return tuple(
@@ -238,12 +239,8 @@ def _installed_by(way: Way) -> set[str]:
 def _moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
     changed = [f"{name} {before} to {_release(after)}" for name, before, after in moved if before and before != after]
     added = [name for name, before, _ in moved if not before]
-    said = [f"changes {', '.join(changed[:_NAMED])}{_more(changed)}"] if changed else []
-    return [*said, *([f"adds {', '.join(added[:_NAMED])}{_more(added)}"] if added else [])]
-
-
-def _more(names: Sequence[str]) -> str:
-    return f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    said = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
+    return [*said, *([f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else [])]
 
 
 def _release(version: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from envcheck.checks import Source
-from envcheck.compat.tables import ProductRow, Tables
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import ProductRow
 from envcheck.rules.api import FrameworkSubject, Rule, Subject
 
 
-def pages(rule: Rule, subject: Subject, tables: Tables) -> tuple[Source, ...]:
+def pages(rule: Rule, subject: Subject, matrix: Matrix) -> tuple[Source, ...]:
     """The rule's own pages, without those of other frameworks than the one that ``subject`` is.
 
     Of an extension the pages of what it extends serve too. Where only pages of others were left out, the framework's
@@ -16,16 +17,16 @@ def pages(rule: Rule, subject: Subject, tables: Tables) -> tuple[Source, ...]:
     if not isinstance(subject, FrameworkSubject):
         return rule.sources
     framework = subject.framework
-    own = [row for row in tables.products if framework.name.startswith(row.frameworks)]
-    base = [row for row in tables.products if (framework.extends or framework.name).startswith(row.frameworks)]
-    kept = tuple(source for source in rule.sources if _product(source, tables) in (None, *own, *base))
-    named = any(_product(source, tables) for source in kept)
+    own = [row for row in matrix.products if framework.name.startswith(row.frameworks)]
+    base = [row for row in matrix.products if (framework.extends or framework.name).startswith(row.frameworks)]
+    kept = tuple(source for source in rule.sources if _product(source, matrix) in (None, *own, *base))
+    named = any(_product(source, matrix) for source in kept)
     if not named and len(kept) < len(rule.sources):
-        kept = (*kept, *tables.cite(*(own or base)))
+        kept = (*kept, *matrix.cite(*(own or base)))
     return kept or rule.sources
 
 
-def _product(source: Source, tables: Tables) -> ProductRow | None:
+def _product(source: Source, matrix: Matrix) -> ProductRow | None:
     """The product that a page's title names first."""
-    named = ((source.title.find(name), row) for row in tables.products for name in row.names)
+    named = ((source.title.find(name), row) for row in matrix.products for name in row.names)
     return min((each for each in named if each[0] >= 0), key=lambda each: each[0], default=(0, None))[1]

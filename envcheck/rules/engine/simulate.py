@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from envcheck.checks import Changes
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
     admits,
     held,
@@ -22,7 +23,6 @@ from envcheck.compat.question.package_needs import (
     requirement_name,
     same_package,
 )
-from envcheck.compat.tables import Tables
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
 from envcheck.rules.api import Facts
@@ -51,9 +51,9 @@ class Simulated(NamedTuple):
     """Requirements that no release can meet."""
 
 
-def simulate(snapshot: Snapshot, steps: Sequence[Changes], tables: Tables) -> Simulated:
+def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Simulated:
     """``snapshot`` (complete and joined) after these steps."""
-    facts = Facts(snapshot, tables)
+    facts = Facts(snapshot, matrix)
     environment = facts.environment
     if environment is None or snapshot.environments is None:
         return Simulated(snapshot, (), ())
@@ -68,7 +68,7 @@ def simulate(snapshot: Snapshot, steps: Sequence[Changes], tables: Tables) -> Si
         libraries=_libraries(snapshot.libraries, installer) if snapshot.libraries else None,
     )
     return Simulated(
-        join_loads(complete(told, tables)), installer.moved(), tuple(installer.unknown), tuple(installer.impossible)
+        join_loads(complete(told, matrix)), installer.moved(), tuple(installer.unknown), tuple(installer.impossible)
     )
 
 
@@ -200,7 +200,7 @@ class _Installer:
         if before is not None and _same_build(before.version, version):
             return before.requires
         facts = self.facts
-        lines = needed_of(facts.tables, name, version, facts.driver_os, machine(facts)) if version else ()
+        lines = needed_of(facts.matrix, name, version, facts.driver_os, machine(facts)) if version else ()
         # The matrix relates releases; only of torch it tells the pins. All else is asked for where it is there.
         asked = (line for line in lines if name == "torch" or requirement_name(line) in self.there)
         return tuple(asked) or None
@@ -304,7 +304,7 @@ class _Installer:
         if name is None:
             return msgspec.structs.replace(load, refused=None) if own and load.refused else load
         wheels = [
-            each for each in self.there.values() if each.name in self.fresh and serves(each, name, self.facts.tables)
+            each for each in self.there.values() if each.name in self.fresh and serves(each, name, self.facts.matrix)
         ]
         if wheels:
             wheel = wheels[0]

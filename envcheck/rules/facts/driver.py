@@ -41,7 +41,7 @@ def speaks(facts: Facts) -> CudaVersion | None:
     driver = facts.snapshot.driver
     said = CudaVersion.parse(driver.cuda if driver else None)
     number = release(facts)
-    return said or (driver_speaks(facts.tables, number, facts.driver_os) if number else None)
+    return said or (driver_speaks(facts.matrix, number, facts.driver_os) if number else None)
 
 
 def speaks_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
@@ -55,12 +55,12 @@ def runs(facts: Facts, cuda: CudaVersion) -> bool:
     number = release(facts)
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
     if number is not None:
-        return driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok
+        return driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok
     return said is None or said >= cuda or _needs_no_more(cuda, said, facts)
 
 
 def _needs_no_more(cuda: CudaVersion, spoken: CudaVersion, facts: Facts) -> bool:
     """Whether ``cuda`` asks for no newer driver than the one that a driver is which speaks ``spoken``."""
-    needed, present = (minimum_driver(facts.tables, version, facts.driver_os) for version in (cuda, spoken))
+    needed, present = (minimum_driver(facts.matrix, version, facts.driver_os) for version in (cuda, spoken))
     least, own = (DriverRelease.parse(each.driver) if each else None for each in (needed, present))
     return least is not None and own is not None and least <= own

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from envcheck.compat.tables import Machine, RoleRow, Tables, is_named
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.tables import Machine, RoleRow, is_named
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.snapshot import Environment, Framework
+from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CodeTarget
 
 _COMPILES = ("jax", "cupy", "amd-cupy")
@@ -30,31 +31,31 @@ def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
     return not subject.framework.cpu_only and not subject.framework.hip
 
 
-def leads(framework: Framework, tables: Tables) -> bool:
+def leads(framework: Framework, matrix: Matrix) -> bool:
     """Whether programs are written against it: no extension, no compiler, no engine for finished models.
 
     What holds up such a framework holds up its environment.
     """
-    row = _role(framework, tables)
+    row = _role(framework, matrix)
     return framework.extends is None and row is not None and row.role in ("framework", "library")
 
 
-def importance(framework: Framework, tables: Tables) -> int:
+def importance(framework: Framework, matrix: Matrix) -> int:
     """What people installed an environment for, from 0: frameworks and engines, then libraries, then the rest."""
-    row = _role(framework, tables)
+    row = _role(framework, matrix)
     if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
         return LEAST_IMPORTANT
     return 1 if row.role == "library" else 0
 
 
-def place_of(framework: Framework, tables: Tables) -> int:
+def place_of(framework: Framework, matrix: Matrix) -> int:
     """Where its role stands in the matrix: of frameworks of one weight, the first is the one that most came for."""
-    row = _role(framework, tables)
-    return tables.roles.index(row) if row is not None else len(tables.roles)
+    row = _role(framework, matrix)
+    return matrix.roles.index(row) if row is not None else len(matrix.roles)
 
 
-def _role(framework: Framework, tables: Tables) -> RoleRow | None:
-    rows = (row for row in tables.roles if is_named(framework.name, row.names))
+def _role(framework: Framework, matrix: Matrix) -> RoleRow | None:
+    rows = (row for row in matrix.roles if is_named(framework.name, row.names))
     return next(rows, None)
 
 
@@ -65,13 +66,26 @@ def compiles_its_code(framework: Framework) -> bool:
 
 def extended(subject: FrameworkSubject) -> Framework | None:
     """The framework that it is an extension of, where that is in its environment."""
-    name = subject.framework.extends
-    return next((each for each in of(subject.environment) if each.name == name), None) if name else None
+    return framework_named(subject.framework.extends, subject.environment)
 
 
-def of(environment: Environment) -> tuple[Framework, ...]:
+def frameworks_in(environment: Environment | None) -> tuple[Framework, ...]:
     """The frameworks of an environment."""
-    return environment.frameworks.items if environment.frameworks else ()
+    return environment.frameworks.items if environment and environment.frameworks else ()
+
+
+def framework_named(name: str | None, environment: Environment | None) -> Framework | None:
+    return next((each for each in frameworks_in(environment) if each.name == name), None)
+
+
+def distributions_in(environment: Environment | None) -> tuple[Distribution, ...]:
+    """The installed packages of an environment, as far as their metadata was read."""
+    return (environment.distributions if environment else None) or ()
+
+
+def installed(environment: Environment | None, name: str) -> Distribution | None:
+    """The distribution of that normalised name."""
+    return next((each for each in distributions_in(environment) if each.name == name), None)
 
 
 def module_of(framework: Framework) -> str:
@@ -80,13 +94,13 @@ def module_of(framework: Framework) -> str:
     return name if name.isidentifier() else framework.name.partition("-")[0]
 
 
-def others_on_cuda(subject: FrameworkSubject, tables: Tables) -> tuple[Framework, ...]:
+def others_on_cuda(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framework, ...]:
     """Other frameworks of its environment that are built for CUDA; what it extends is no other one."""
     own = (subject.framework.name, subject.framework.extends)
     return tuple(
         each
-        for each in of(subject.environment)
-        if each.name not in own and leads(each, tables) and each.cpu_only is False and not each.hip
+        for each in frameworks_in(subject.environment)
+        if each.name not in own and leads(each, matrix) and each.cpu_only is False and not each.hip
     )
 
 

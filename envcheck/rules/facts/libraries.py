@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Status
 from envcheck.compat.relations.libraries import cuda_majors
@@ -124,7 +125,7 @@ def _other_major(library: Library, wanted: LibraryName) -> bool:
 
 def _of_no_such_cuda(wanted: LibraryName, facts: Facts) -> bool:
     """Whether no copy of CUDA's libraries is of a major that has the wanted one."""
-    majors = {str(major) for major in cuda_majors(facts.tables, wanted.family, wanted.number)}
+    majors = {str(major) for major in cuda_majors(facts.matrix, wanted.family, wanted.number)}
     there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
     return not majors & there
 
@@ -133,6 +134,10 @@ def others_of(load: Load, facts: Facts) -> tuple[Library, ...]:
     """Copies of another major of a library that is missing."""
     name = name_in(load)
     return tuple(library for library in copies(facts) if name and _other_major(library, name))[:_SHOWN]
+
+
+def folder_of(path: str | None) -> str:
+    return str(PurePosixPath(path or "").parent)
 
 
 def copies(facts: Facts) -> tuple[Library, ...]:
@@ -168,7 +173,7 @@ def weight(subject: FrameworkSubject, facts: Facts) -> Status:
             return "fail"
         if not gives_the_gpu(subject):
             return "warn"
-    return "warn" if others_on_cuda(subject, facts.tables) else "fail"
+    return "warn" if others_on_cuda(subject, facts.matrix) else "fail"
 
 
 def asked(loads: Iterable[Load]) -> tuple[Evidence, ...]:

@@ -8,10 +8,11 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from envcheck.compat.families import SPOKEN_OF, files_of, row_of
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import holds, normalised, read_requirement
 from envcheck.compat.relations.libraries import cuda_majors, same_major
-from envcheck.compat.tables import FamilyRow, Tables
+from envcheck.compat.tables import FamilyRow
 from envcheck.rules.api import Facts
 from envcheck.snapshot import Distribution, Framework
 
@@ -141,7 +142,7 @@ def toolkit_extra(family: str) -> str | None:
     return "cudart" if row.name == "cudart" else row.wheel.removeprefix("cuda-")
 
 
-def serves(distribution: Distribution, name: LibraryName, tables: Tables) -> bool:
+def serves(distribution: Distribution, name: LibraryName, matrix: Matrix) -> bool:
     """Whether a wheel holds the library of that name, as far as its version is known."""
     wheel, row = wheel_of(distribution.name), row_of(name.family)
     if wheel is None or row is None or wheel.name != row.wheel:
@@ -149,7 +150,7 @@ def serves(distribution: Distribution, name: LibraryName, tables: Tables) -> boo
     number = name.number.partition(".")[0]
     if row.apart:
         return not number or not distribution.version or same_major(distribution.version, number) is not False
-    cuda, majors = cuda_of_wheel(distribution), cuda_majors(tables, name.family, name.number)
+    cuda, majors = cuda_of_wheel(distribution), cuda_majors(matrix, name.family, name.number)
     return not majors or not cuda or not cuda.isdecimal() or int(cuda) in majors
 
 
@@ -163,7 +164,7 @@ def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
 
 @cache
 def _wheels() -> dict[str, FamilyRow]:
-    return {row.wheel: row for row in tables().families if row.wheel}
+    return {row.wheel: row for row in load_matrix().families if row.wheel}
 
 
 def is_required(framework: Framework, family: str, facts: Facts) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
-from envcheck.checks import DecidedBy
-from envcheck.compat.gpu_names import find_gpu, find_gpu_by_pci_id
+from envcheck.checks import LONGEST_TITLE, DecidedBy
 from envcheck.compat.tables import GpuRow
 from envcheck.rules.api import Doubt, Facts, Outcome
 from envcheck.snapshot import ApiResult, DeviceNode, Driver, Gpu, Record
@@ -90,8 +89,8 @@ def cuda_answers(facts: Facts) -> bool:
 
 def model_of(gpu: Gpu, facts: Facts) -> GpuRow | None:
     """What the matrix knows of the GPU's model."""
-    by_name = find_gpu(facts.tables, gpu.name) if gpu.name else None
-    return by_name or (find_gpu_by_pci_id(facts.tables, gpu.pci_device_id) if gpu.pci_device_id else None)
+    by_name = facts.matrix.find_gpu(gpu.name) if gpu.name else None
+    return by_name or (facts.matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def called(gpu: Gpu) -> str:
@@ -109,7 +108,19 @@ def counted(gpus: Iterable[Gpu]) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    several = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {noun if count == 1 else several}"
+
+
+def and_more(names: Sized, shown: int = 1) -> str:
+    """How many names are left out after the first ``shown``: `` and 3 more``."""
+    return f" and {len(names) - shown} more" if len(names) > shown else ""
+
+
+def title_of_first(title: str, found: Sized) -> str:
+    """The title for the first of several findings, with the number of the others."""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return title[: LONGEST_TITLE - len(more)] + more
 
 
 _DRIVER_SOURCES = ("nvml", "cuda")

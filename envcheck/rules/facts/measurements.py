@@ -75,7 +75,8 @@ def quantity(value: float, unit: str) -> str:
         return f"{value * 1e6:.3g} us" if value < 1e-3 else f"{value * 1e3:.3g} ms"
     scale, prefix = next(((scale, prefix) for scale, prefix in _SCALES if value >= scale), (1.0, ""))
     shown = min(value / scale, sys.float_info.max)
-    return f"{shown:.{3 - min(3, len(str(int(shown))))}f}".rstrip(".") + f" {prefix}{unit}"
+    places = 3 - min(3, len(str(int(float(f"{shown:.3g}")))))
+    return f"{shown:.{places}f} {prefix}{unit}"
 
 
 def spread(samples: Iterable[float]) -> float:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from envcheck.checks import Missing
 from envcheck.rules.api import FrameworkSubject, Outcome, Subject
 from envcheck.snapshot import Environment, Gpu, ProbeRun, Snapshot
+from envcheck.snapshot.names import fact_name, not_checked
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}
 
@@ -48,13 +49,13 @@ def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skip
     section = ".".join(part for part in (_OWN_SECTION.get(root, root), rest) if part)
     runs = [run for run in snapshot.runs if any(_covers(fill, section) for fill in run.fills)]
     if not runs:
-        return "skipped", Missing(fact=path), f"nobody looked for {path}"
+        return "skipped", Missing(fact=path), not_checked(path)
     run = min(runs, key=_blame)
     missing = Missing(fact=path, probe=run.name)
     if run.status in ("skipped", "absent"):
         return "skipped", missing, run.detail or f"probe {run.name}: {run.status}"
     detail = f" ({run.detail})" if run.detail else ""
-    return "unknown", missing, f"probe {run.name} did not supply {path}{detail}"
+    return "unknown", missing, f"Probe {run.name} did not report {fact_name(path)}{detail}"
 
 
 def _root(root: str, subject: Subject, snapshot: Snapshot) -> Any:

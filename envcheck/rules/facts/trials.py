@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.snapshot import Environment, Framework, Gpu, Loaded
 
+TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
+"""Names of the rules about what came of a trial; what stops a framework explains their findings."""
 SAID_HERE = "said here by"
 """How the evidence begins that quotes a framework's own error."""
 SHOWN = 200
@@ -59,8 +61,7 @@ def _failed_later(framework: Framework) -> bool:
 
 def tried(environment: Environment | None) -> tuple[Framework, ...]:
     """The frameworks of an environment that were tried."""
-    listing = environment.frameworks if environment else None
-    return tuple(found for found in listing.items if found.trial) if listing else ()
+    return tuple(found for found in frameworks_in(environment) if found.trial)
 
 
 def proof_of(framework: Framework) -> tuple[Evidence, ...]:

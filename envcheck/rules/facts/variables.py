@@ -10,18 +10,14 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.variables import effects, holds_for, leads_to, reads, shown, wrong
 from envcheck.compat.tables import VariableEffect, VariableRow
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import of
-from envcheck.rules.facts.machine import driver_of
+from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.machine import and_more, driver_of
 from envcheck.snapshot import Framework, Measurement
 
 EVERYTHING = ("cuda", "nccl", "loader", "python")
 """Readers that are no frameworks."""
 _WORDS = {"file": "a file", "folder": "a folder", "program": "a program"}
-_SERVES: dict[str, tuple[str, ...]] = {
-    "file": ("file", "program"),
-    "folder": ("folder",),
-    "program": ("program",),
-}
+_SERVES: dict[str, tuple[str, ...]] = {"file": ("file", "program"), "folder": ("folder",), "program": ("program",)}
 _MASK = "***"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,80}")
 
@@ -50,7 +46,7 @@ def set_variables(facts: Facts) -> Iterator[SetVariable]:
     """The variables that are set and that the matrix knows, once for each row about them."""
     found = facts.snapshot.variables
     values = found.values if found else {}
-    for row in facts.tables.variables:
+    for row in facts.matrix.variables:
         value = values.get(row.name)
         if value is not None and value != _MASK:
             yield SetVariable(row, value)
@@ -65,7 +61,7 @@ def of_framework(framework: Framework, facts: Facts) -> Iterator[SetVariable]:
 
 def of_everything(facts: Facts) -> Iterator[SetVariable]:
     """Those that any program reads, and those of frameworks that the judged environment has."""
-    frameworks = of(facts.environment) if facts.environment else ()
+    frameworks = frameworks_in(facts.environment)
     for variable in set_variables(facts):
         row = variable.row
         general = any(reads(row, name) for name in EVERYTHING)
@@ -107,12 +103,12 @@ def titled(before: str, names: Sequence[str], after: str, longest: int = 80) -> 
     """A title with as many of the names as fit, and how many more there are; a name that is too long is shortened."""
     once = list(dict.fromkeys(names))
     for number in range(len(once), 0, -1):
-        rest = f" and {len(once) - number} more" if number < len(once) else ""
+        rest = and_more(once, number)
         title = f"{before}{', '.join(once[:number])}{rest}{after}"
         if len(title) <= longest:
             return title
     first, equals, _ = once[0].partition("=")
-    rest = f" and {len(once) - 1} more" if len(once) > 1 else ""
+    rest = and_more(once)
     room = longest - len(before) - len(rest) - len(after)
     short = f"{first}{equals}…" if equals else first
     kept = short if len(short) <= room else f"{first[: max(1, room - 1)]}…"

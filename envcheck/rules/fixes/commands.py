@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from envcheck.rules.facts.frameworks import distributions_in, installed
 from envcheck.snapshot import Distribution, Environment
 
 CHANNEL = "conda-forge"
-
-
-def installed(environment: Environment | None, name: str) -> Distribution | None:
-    """The distribution of that normalised name."""
-    found = (environment.distributions or ()) if environment else ()
-    return next((each for each in found if each.name == name), None)
 
 
 def uvs_prefix(environment: Environment | None) -> str | None:
@@ -20,7 +15,7 @@ def uvs_prefix(environment: Environment | None) -> str | None:
     if environment is None:
         return None
     filled = environment.distributions_complete and not installed(environment, "pip")
-    by_uv = filled and any(each.installer == "uv" for each in environment.distributions or ())
+    by_uv = filled and any(each.installer == "uv" for each in distributions_in(environment))
     return environment.prefix if environment.manager == "uv" or by_uv else None
 
 

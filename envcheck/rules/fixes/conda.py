@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Changes, Fix
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import normalised, read_requirement
-from envcheck.compat.tables import Tables
 from envcheck.rules.api import Facts
 from envcheck.rules.fixes.commands import CHANNEL, conda_command
 from envcheck.snapshot import Distribution, Environment
@@ -33,7 +33,7 @@ def conda_installs(
     facts: Facts, environment: Environment, requirements: Sequence[str], text: str, *, again: bool, risk: str
 ) -> tuple[Fix, ...]:
     """Install these by conda; nothing where conda-forge's name of one is not known."""
-    specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, facts.tables)))
+    specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, facts.matrix)))
     if not specs:
         return ()
     there = {each.name for each in environment.distributions or () if each.channel == "conda"}
@@ -45,12 +45,12 @@ def conda_installs(
     return (Fix(text=words, command=command, risk=told, changes=changes),)
 
 
-def _specs(line: str, tables: Tables) -> list[str]:
+def _specs(line: str, matrix: Matrix) -> list[str]:
     """A requirement of PyPI as conda's specifications."""
     asked = read_requirement(line)
     if asked is None:
         return []
-    names = {row.name: row.package for row in tables.conda}
+    names = {row.name: row.package for row in matrix.conda}
     name, bounds = normalised(asked.name), str(asked.specifier)
     if name == _TOOLKIT:
         bases = [_of_extra(extra, names) for extra in sorted(asked.extras)]

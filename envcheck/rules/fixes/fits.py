@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from envcheck.checks import DecidedBy, Evidence, Fix, Status
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from envcheck.checks import STATUSES, DecidedBy, Evidence, Fix, Source, Status
 from envcheck.compat.relations.fit import Fit
 from envcheck.rules.api import Outcome
+
+_SHOWN = 8
 
 
 def sentence(reason: str) -> str:
@@ -20,6 +25,44 @@ def not_known(title: str, fit: Fit) -> Outcome:
 def by_confidence(worst: Status, fit: Fit) -> Status:
     """``worst``, of which a weak row leaves no more than a warning; it never makes anything worse."""
     return "warn" if worst == "fail" and fit.confidence == "weak" else worst
+
+
+class Misfit(NamedTuple):
+    """A package that does not go with another one that is installed."""
+
+    name: str
+    reason: str
+    evidence: tuple[Evidence, ...]
+    status: Status
+    sources: tuple[Source, ...] = ()
+    wanted: str = ""
+    """The bounds of releases of the other one that it goes with."""
+
+
+def worst_first(found: Iterable[Misfit]) -> list[Misfit]:
+    return sorted(found, key=lambda each: STATUSES.index(each.status))
+
+
+def do_not_go_together(
+    found: Sequence[Misfit],
+    title: str,
+    fixes: tuple[Fix, ...],
+    *about: Evidence,
+    status: Status | None = None,
+    frameworks: tuple[str, ...] = (),
+) -> Outcome:
+    """Packages that do not go together, the worst first; of the status of the worst."""
+    shown = found[:_SHOWN]
+    return Outcome(
+        status=status or found[0].status,
+        title=title,
+        message=" ".join(f"{each.reason}." for each in shown),
+        evidence=tuple(dict.fromkeys((*about, *(part for each in shown for part in each.evidence)))),
+        sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
+        decided_by="declared",
+        fixes=fixes,
+        frameworks=frameworks,
+    )
 
 
 def does_not_fit(

@@ -10,10 +10,10 @@ from envcheck.compat.question.package_needs import release_rows
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.driver import runs
-from envcheck.rules.facts.frameworks import machine, named, of, shown
+from envcheck.rules.facts.frameworks import distributions_in, framework_named, machine, named, shown
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
-from envcheck.snapshot import Distribution, Framework
+from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
 _PAGES = {
@@ -68,8 +68,7 @@ def same_version(framework: Framework) -> str:
 
 def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """From the index for the CUDA of the PyTorch that is there."""
-    environment = facts.environment
-    torch = next((each for each in of(environment) if each.name == "torch"), None) if environment else None
+    torch = framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     if cuda is None:
         return install_fitting_build(facts, torch)
@@ -82,7 +81,7 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The GPU package in place of all others: they fill one folder, and the one installed last wins."""
-    there = tuple(dist.name for dist in _distributions(facts) if dist.name.startswith("onnxruntime"))
+    there = tuple(dist.name for dist in distributions_in(facts.environment) if dist.name.startswith("onnxruntime"))
     wanted = _listed_that_runs(facts, _ORT_GPU) or _newest_that_runs(facts, _ORT_GPU, "cuda,cudnn")
     text = f"Install {wanted} in place of {framework.name}"
     if wanted.endswith("]"):  # the newest release; older ones may not have the call
@@ -107,14 +106,14 @@ def _newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) ->
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """TensorFlow's own package, whose extra brings CUDA's libraries."""
-    there = tuple(dist.name for dist in _distributions(facts) if re.fullmatch(_TENSORFLOW, dist.name))
+    there = tuple(dist.name for dist in distributions_in(facts.environment) if re.fullmatch(_TENSORFLOW, dist.name))
     wanted = f"tensorflow[and-cuda]{same_version(framework)}"
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
 
 def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     """The newest of its extras whose CUDA the driver runs: each brings the compilers."""
-    own = (each for each in _distributions(facts) if each.name == framework.name)
+    own = (each for each in distributions_in(facts.environment) if each.name == framework.name)
     fitting = _newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
     if fitting is None:
         return ()
@@ -143,7 +142,7 @@ _MAKERS: dict[str, Maker] = {
 
 def _newest_that_runs(facts: Facts, name: str, extras: str) -> str:
     """The requirement of the newest releases whose CUDA the driver runs; without bounds where those are the newest."""
-    rows = [row for row in facts.tables.releases if row.name == name and not row.build]
+    rows = [row for row in facts.matrix.releases if row.name == name and not row.build]
     fitting = [row for row in rows if (cuda := CudaVersion.parse(row.cuda)) and runs(facts, cuda)]
     if not fitting or fitting[-1] is rows[-1] or not _is_plain(fitting[-1]):
         return f"{name}[{extras}]"
@@ -152,9 +151,9 @@ def _newest_that_runs(facts: Facts, name: str, extras: str) -> str:
 
 def _listed_that_runs(facts: Facts, name: str) -> str | None:
     """The release that is in the list, pinned, where the driver runs its CUDA or nobody knows that."""
-    for each in _distributions(facts):
+    for each in distributions_in(facts.environment):
         if each.name == name and _PLAIN.fullmatch(each.version):
-            rows = release_rows(facts.tables, name, each.version, facts.driver_os, machine(facts))
+            rows = release_rows(facts.matrix, name, each.version, facts.driver_os, machine(facts))
             needed = [cuda for row in rows if (cuda := CudaVersion.parse(row.cuda))]
             return f"{name}=={each.version}" if all(runs(facts, cuda) for cuda in needed) else None
     return None
@@ -162,7 +161,3 @@ def _listed_that_runs(facts: Facts, name: str) -> str | None:
 
 def _is_plain(row: ReleaseRow) -> bool:
     return "|" not in row.versions
-
-
-def _distributions(facts: Facts) -> tuple[Distribution, ...]:
-    return (facts.environment.distributions or ()) if facts.environment else ()

@@ -22,16 +22,8 @@ from envcheck.compat.question.package_needs import (
     same_package,
 )
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.frameworks import machine
-from envcheck.rules.fixes.commands import (
-    create_command,
-    fill_command,
-    in_user_site,
-    installed,
-    pip_command,
-    python_of,
-    uvs_prefix,
-)
+from envcheck.rules.facts.frameworks import distributions_in, installed, machine
+from envcheck.rules.fixes.commands import create_command, fill_command, in_user_site, pip_command, python_of, uvs_prefix
 from envcheck.rules.fixes.conda import conda_installs, is_condas
 from envcheck.snapshot import Environment
 
@@ -108,7 +100,7 @@ def install_release_for(name: str, component: str, environment: Environment, fac
     there = installed(environment, component)
     met = there.version if there else ""
     os, processor = facts.driver_os, machine(facts)
-    known = release_for(facts.tables, name, component, met, os, processor, python=environment.python) if met else None
+    known = release_for(facts.matrix, name, component, met, os, processor, python=environment.python) if met else None
     text = f"Upgrade {name} to a release for {component} {met}".rstrip()
     if known:
         return install(facts, (f"{name}{known}",), text)
@@ -174,17 +166,16 @@ def _lacking_step(facts: Facts, requirements: Sequence[str]) -> list[Fix]:
 
 def lacking(facts: Facts, requirements: Sequence[str]) -> tuple[str, ...]:
     """What these require, by the metadata of the installed release, and is not installed."""
-    environment = facts.environment
-    installed = {each.name: each for each in (environment.distributions or ())} if environment else {}
+    there = {each.name: each for each in distributions_in(facts.environment)}
     named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
     found: dict[str, None] = {}
     for name in named:
-        owner = installed.get(name)
+        owner = there.get(name)
         for line in (owner.requires or ()) if owner and owner.channel != "conda" else ():
             asked = read_requirement(line)
             wanted = normalised(asked.name) if asked else ""
-            there = any(same_package(wanted, other) for other in (*installed, *named))
-            if asked is not None and not there and holds(asked, facts.marks):
+            met = any(same_package(wanted, other) for other in (*there, *named))
+            if asked is not None and not met and holds(asked, facts.marks):
                 extras = f"[{','.join(sorted(asked.extras))}]" if asked.extras else ""
                 found[f"{wanted}{extras}{asked.specifier}"] = None
     return tuple(found)

@@ -10,12 +10,13 @@ from envcheck.checks import Fix
 from envcheck.compat.question.package_needs import admits, normalised, of_an_extra, read_requirement
 from envcheck.compat.relations.libraries import toolkit_wheels
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import importance, module_of, named, of
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, importance, module_of, named
+from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import TOOLKIT, LibraryName, lines_holding, serves, toolkit_extra, wheel_holding
 from envcheck.rules.fixes.commands import pip_command, python_of
 from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.snapshot import Framework
+from envcheck.snapshot import Framework, Load
 from envcheck.versions import CudaVersion
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
@@ -51,8 +52,8 @@ def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None
     """The wheel that is installed and holds this library, in the release that is there, unless another is asked for."""
     line = declared(framework, name.family)
     asked = read_requirement(line) if line else None
-    for each in (facts.environment.distributions or ()) if facts.environment else ():
-        if each.channel != "conda" and serves(each, name, facts.tables):
+    for each in distributions_in(facts.environment):
+        if each.channel != "conda" and serves(each, name, facts.matrix):
             fits = asked is None or not str(asked.specifier) or admits(str(asked.specifier), each.version) is not False
             return f"{each.name}=={each.version}" if fits else line
     return None
@@ -65,7 +66,7 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
         if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
             return str(asked.specifier)
     cuda = CudaVersion.parse(framework.cuda)
-    return toolkit_wheels(facts.tables, cuda, minor="." in (framework.cuda or "")) if cuda else None
+    return toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or "")) if cuda else None
 
 
 def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
@@ -132,6 +133,19 @@ def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[F
     return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", how)
 
 
+def off_the_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
+    """Take the copies that LD_LIBRARY_PATH or LD_PRELOAD puts first out of it; nothing where neither does."""
+    found = [load for load in loads if load.path and load.found_by in VARIABLES]
+    name = (found[0].found_by if found else None) or ""
+    folders = [folder_of(load.path) for load in found if load.found_by == name]
+    return without_variable(name, folders, facts) if found else ()
+
+
+def install_library_again(family: str, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
+    """The release of a library that the framework's metadata asks for, else the framework with all that it pins."""
+    return install_declared(subject.framework, family, facts) or install_framework_again(subject, facts)
+
+
 def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Install the framework's own release anew, with the libraries that it pins."""
     framework = subject.framework
@@ -182,7 +196,7 @@ def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
 def see_loader(facts: Facts) -> tuple[Fix, ...]:
     """How to see what the loader looks for and takes, where only an error line is known."""
     environment = facts.environment
-    found = sorted(of(environment), key=lambda each: importance(each, facts.tables)) if environment else []
+    found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
     text = "See which file the loader takes, or where it looks in vain"
     load = ("-c", f"import {module_of(framework)}") if framework else ()
@@ -233,8 +247,9 @@ def other_compiler(_facts: Facts) -> tuple[Fix, ...]:
 
 def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:
     """The wheel for the CUDA major of the environment's framework; without a command where that is not known."""
-    frameworks = of(facts.environment) if facts.environment else ()
-    cuda = next((version for each in frameworks if (version := CudaVersion.parse(each.cuda))), None)
+    cuda = next(
+        (version for each in frameworks_in(facts.environment) if (version := CudaVersion.parse(each.cuda))), None
+    )
     text = f"Install {what} as a wheel for the CUDA major of the framework"
     if cuda is None:
         return (Fix(text=f"{text}: {base}-cu…"),)

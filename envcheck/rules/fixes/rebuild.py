@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from envcheck.checks import Fix
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.fixes.commands import create_command, fill_command
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.fixes.torch import INDEX
@@ -62,7 +62,7 @@ def _pins(environment: Environment) -> tuple[str, ...]:
     everything = _pinned(_wheels(environment))
     if sum(map(len, everything)) + len(everything) <= _LONGEST:
         return everything
-    names = {each.name for each in of(environment)}
+    names = {each.name for each in frameworks_in(environment)}
     return _pinned([each for each in _wheels(environment) if each.name in names])
 
 

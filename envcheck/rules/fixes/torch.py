@@ -13,7 +13,7 @@ from envcheck.compat.relations.torch import builds_that_fit
 from envcheck.compat.tables import TorchBuild, TorchRow
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.driver import runs, speaks, speaks_natively
-from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.frameworks import frameworks_in, installed, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.conda import by_conda
@@ -69,7 +69,7 @@ def _builds(facts: Facts, version: str | None) -> list[tuple[TorchRow, TorchBuil
     environment = facts.environment
     capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus]
     return builds_that_fit(
-        facts.tables,
+        facts.matrix,
         version,
         list(dict.fromkeys(capability for capability in capabilities if capability)),
         None,
@@ -104,7 +104,9 @@ def _in_the_way(environment: Environment | None, choice: Choice) -> tuple[str, .
     if environment is None:
         return ()
     major = str(CudaVersion.from_tag(choice.tag)).partition(".")[0]
-    needed = {requirement_name(line) for each in of(environment) if each.name != "torch" for line in each.requires}
+    needed = {
+        requirement_name(line) for each in frameworks_in(environment) if each.name != "torch" for line in each.requires
+    }
     return tuple(
         each.name
         for each in environment.distributions or ()
@@ -130,7 +132,7 @@ def _pinned(packages: Sequence[str], choice: Choice, facts: Facts, *, label: str
     """
     found = [f"torch=={choice.version}{label}"]
     for name in packages[1:]:
-        bounds = release_for(facts.tables, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
+        bounds = release_for(facts.matrix, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
         found.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return tuple(found)
 
@@ -142,5 +144,4 @@ def _is_conda_package(environment: Environment) -> bool:
 
 
 def _installed_companions(environment: Environment | None) -> tuple[str, ...]:
-    installed = {dist.name for dist in (environment.distributions if environment else None) or ()}
-    return tuple(name for name in _COMPANIONS if name in installed)
+    return tuple(name for name in _COMPANIONS if installed(environment, name))

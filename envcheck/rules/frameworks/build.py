@@ -35,13 +35,13 @@ def _gpu_is_here_or_wanted(subject: FrameworkSubject, facts: Facts) -> bool:
     Of an extension the question arises where its files tell, and where the framework itself is another build.
     """
     framework, base = subject.framework, extended(subject)
-    if not leads(framework, facts.tables) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
+    if not leads(framework, facts.matrix) and (framework.cpu_only is None or (base is not None and base.cpu_only)):
         return False
     if framework.hip:
         return bool(facts.usable_gpus)
     looked_for = facts.snapshot.gpus is not None
     return _gpu_is_expected(subject, facts) or bool(
-        looked_for and leads(framework, facts.tables) and framework.cpu_only
+        looked_for and leads(framework, facts.matrix) and framework.cpu_only
     )
 
 
@@ -51,7 +51,6 @@ def _gpu_is_expected(subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     needs=("framework.cpu_only",),
     arises=_gpu_is_here_or_wanted,
@@ -63,19 +62,18 @@ def cpu_only_build(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework was installed as a build for the CPU only.
 
     What it checks
-        On a system with an NVIDIA GPU: whether the framework's files say that it was built without
-        CUDA (torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
-        package), or for ROCm; whether JAX has a CUDA plug-in, and ONNX Runtime a provider for CUDA.
-        Where a pasted text lists no GPUs: the same, if the text shows that CUDA is wanted (a driver,
-        CUDA's libraries among the packages, an error that speaks of CUDA).
-        Where no GPU is in sight, a CPU build is a note.
-        A CPU build of PyTorch fails. So does one of another framework that is there alone. Beside a
-        framework that is built for CUDA it is a warning, and for ONNX Runtime, which many packages
-        bring along for the CPU on purpose, a note.
+        That on a system with an NVIDIA GPU the framework is built for CUDA, not for the CPU or ROCm
+        (by torch/version.py, TensorFlow's build_info.py, the +cpu in a version, the build of a conda
+        package), that JAX has a CUDA plug-in, and ONNX Runtime a CUDA provider. Pasted text without
+        GPUs is treated alike if it shows that CUDA is wanted (a driver, CUDA libraries among the
+        packages, an error about CUDA). Without any GPU, a CPU build is a note.
+        A CPU build of PyTorch is a failure, and so is one of another framework if it is the only one.
+        Next to a framework that is built for CUDA it is a warning; for ONNX Runtime, which many
+        packages require for the CPU on purpose, a note.
 
     Why it matters
-        Such a build never uses the GPU, and mostly does not complain: it computes on the CPU. It is
-        what an index without CUDA builds, a resolver's choice, or another platform's default gives.
+        Such a build never uses the GPU and usually does not complain: it computes on the CPU. Causes
+        are an index without CUDA builds, a resolver's choice, or another platform's default.
 
     How to fix
         Install the CUDA build over it: PyTorch from its own index, for a CUDA version that the driver
@@ -122,12 +120,12 @@ def _off_the_path(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
 
 def _weight(subject: FrameworkSubject, facts: Facts) -> Status:
     """How much a build without CUDA matters: many packages bring a CPU build of ONNX Runtime along on purpose."""
-    framework, others = subject.framework, others_on_cuda(subject, facts.tables)
+    framework, others = subject.framework, others_on_cuda(subject, facts.matrix)
     if framework.name == "torch":
         return "fail"
     if framework.name.startswith(("onnxruntime", "ort-nightly")):
         return "warn" if _overwritten(subject) or not others else "note"
-    return "fail" if leads(framework, facts.tables) and not framework.name.startswith("jax") and not others else "warn"
+    return "fail" if leads(framework, facts.matrix) and not framework.name.startswith("jax") and not others else "warn"
 
 
 def _overwritten(subject: FrameworkSubject) -> bool:
@@ -141,8 +139,8 @@ def _without_cuda(framework: Framework) -> str:
         return f"{named(framework)} has no CUDA plug-in here."
     if framework.providers is not None:
         if "CUDA" in framework.providers:
-            return f"{named(framework)} is a build for the CPU; the provider for CUDA beside it is another package's."
-        return f"{named(framework)} has no provider for CUDA here, only: {', '.join(framework.providers)}."
+            return f"{named(framework)} is a CPU build; the CUDA provider next to it belongs to another package."
+        return f"{named(framework)} has no CUDA provider, only: {', '.join(framework.providers)}."
     return f"{named(framework)} was built without CUDA."
 
 
@@ -160,13 +158,12 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
     framework = subject.framework
-    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
+    whole = leads(framework, facts.matrix) and not compiles_its_code(framework)
     return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
 
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
     needs=("framework.gpu_code",),
     arises=_cuda_build_on_gpus,
@@ -175,14 +172,14 @@ def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     remedy=install_other_release,
 )
 def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework's build holds no code for the GPU.
+    """A framework's build has no code for the GPU.
 
     What it checks
-        What the build was compiled for (the list inside its library, the GPU code in its binaries, else
-        what is known of the release) against the compute capability of every GPU that programs here
-        can reach. Native code runs on its own compute capability and on higher minor ones of the same
-        major; PTX runs on anything newer, after the driver has compiled it. For an extension, and for
-        a framework that compiles most of its code when it is needed (JAX, CuPy), it is a warning.
+        That the build has code for every GPU that programs can reach, by the list inside its library,
+        the GPU code in its binaries, or else the known release. Native code runs on its own compute
+        capability and on higher minor versions of the same major one; PTX runs on anything newer,
+        after the driver has compiled it. For extensions, and for frameworks that compile most of
+        their code at run time (JAX, CuPy), it is a warning.
 
     Why it matters
         Without code for the GPU the first operation fails with "no kernel image is available for
@@ -201,9 +198,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     if not known:
         text = "the compute capability of the GPUs is not known"
         missing = (Missing(fact="gpu.compute_capability"),)
-        return Outcome(
-            status="unknown", title="Whether it holds code for the GPU is not known", message=text, missing=missing
-        )
+        return Outcome(status="unknown", title=_NOT_KNOWN, message=text, missing=missing)
     proven = gpus_it_ran_on(framework, facts)
     fits = tuple((gpu, _fit(framework, code, capability, facts)) for gpu, capability in known if gpu not in proven)
     lacking = tuple((gpu, fit) for gpu, fit in fits if fit.bad)
@@ -214,7 +209,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return _lacking(subject, lacking, len(fits), held, facts)
     open_questions = [fit.reason for _, fit in fits if not fit.ok]
     if open_questions:
-        status: Status = "unknown" if leads(framework, facts.tables) else "skipped"
+        status: Status = "unknown" if leads(framework, facts.matrix) else "skipped"
         return Outcome(status=status, title=_NOT_KNOWN, message=open_questions[0], evidence=(held,))
     names = ", ".join(dict.fromkeys(capability.sm for _, capability in known))
     reasons = dict.fromkeys(fit.reason for _, fit in fits)
@@ -227,7 +222,7 @@ def gpu_code_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     )
 
 
-_NOT_KNOWN = "Whether it holds code for the GPU is not known"
+_NOT_KNOWN = "Not known whether it has code for the GPU"
 
 
 def _base_lacks_it_too(
@@ -247,23 +242,19 @@ def _with_capability(facts: Facts) -> tuple[tuple[Gpu, ComputeCapability], ...]:
 def _fit(framework: Framework, code: tuple[CodeTarget, ...], capability: ComputeCapability, facts: Facts) -> Fit:
     """Whether the build holds code for it; where only the driver cannot compile its PTX, driver-too-old says so."""
     cuda, spoken = CudaVersion.parse(framework.cuda), speaks(facts)
-    fit = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
+    fit = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
     if not fit.bad or cuda is None:
         return fit
-    with_newer_driver = code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda)
+    with_newer_driver = code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda)
     return with_newer_driver if with_newer_driver.ok else fit
 
 
 def _lacking(
-    subject: FrameworkSubject,
-    lacking: tuple[tuple[Gpu, Fit], ...],
-    total: int,
-    held: Evidence,
-    facts: Facts,
+    subject: FrameworkSubject, lacking: tuple[tuple[Gpu, Fit], ...], total: int, held: Evidence, facts: Facts
 ) -> Outcome:
     """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
     framework = subject.framework
-    whole = leads(framework, facts.tables) and not compiles_its_code(framework)
+    whole = leads(framework, facts.matrix) and not compiles_its_code(framework)
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     names = ", ".join(called(gpu) for gpu, _ in lacking)
     capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))

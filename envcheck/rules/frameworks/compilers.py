@@ -6,7 +6,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.rules.facts.machine import called
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.driver import installer
@@ -28,7 +28,7 @@ _HEADERS = {"dnf": "python3-devel", "zypper": "python3-devel"}
 """The package of Python's headers, by the program that installs packages; elsewhere ``python3-dev``."""
 
 
-def _is_triton(subject: FrameworkSubject, _facts: Facts) -> bool:
+def _is_triton(subject: FrameworkSubject) -> bool:
     name = subject.framework.name
     return name in ("triton", "pytorch-triton", "triton-nightly") and subject.framework.problem is None
 
@@ -39,29 +39,16 @@ def _assemblers(framework: Framework) -> dict[str, CudaVersion]:
     return {name: version for name, version in found.items() if name.startswith(_ASSEMBLER) and version}
 
 
-def _assembles(subject: FrameworkSubject, facts: Facts) -> bool:
-    known = any(gpu.compute_capability for gpu in facts.usable_gpus)
-    return _is_triton(subject, facts) and known and bool(_assemblers(subject.framework)) and not facts.variable(_PATH)
-
-
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    arises=_assembles,
-    explains=("framework-cannot-use-gpu",),
-    remedy=other_compiler,
-)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
 def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A compiler that is used at run time does not know the GPU.
+    """A run-time compiler does not support the GPU.
 
     What it checks
-        The release of each ptxas that Triton brings against the compute capability of the GPUs. What
-        NVRTC and other copies of ptxas say of GPUs and PTX that they do not know is read from error
-        lines.
+        That a ptxas of Triton supports the compute capability of the GPUs. Errors of NVRTC and other
+        copies of ptxas about unknown GPUs and PTX are read from error lines.
 
     Why it matters
-        Triton, `torch.compile`, XLA and CuPy compile when the program runs. A compiler that is older
+        Triton, `torch.compile`, XLA and CuPy compile while the program runs. A compiler that is older
         than the GPU stops with "Value 'sm_…' is not defined for option 'gpu-name'", "invalid value
         for --gpu-architecture" or "Unsupported .version".
 
@@ -76,18 +63,22 @@ def jit_compiler_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     """
     framework = subject.framework
     own = _assemblers(framework)
+    if not _is_triton(subject) or not own or facts.variable(_PATH):
+        return None
     capabilities = {
         capability: gpu for gpu in facts.usable_gpus if (capability := ComputeCapability.parse(gpu.compute_capability))
     }
+    if not capabilities:
+        return None
     for capability, gpu in capabilities.items():
-        fits = [cuda_targets(facts.tables, capability, version) for version in own.values()]
+        fits = [cuda_targets(facts.matrix, capability, version) for version in own.values()]
         if any(fit.ok for fit in fits) or ran_on_gpu(framework):
             continue
         if not all(fit.bad for fit in fits):
-            title = f"Whether {named(framework)} can compile for {called(gpu)}"
+            title = f"Not known whether {named(framework)} can compile for {called(gpu)}"
             return Outcome(status="skipped", title=title, message=next(fit.reason for fit in fits if not fit.bad))
         return _does_not_know(framework, fits[0], called(gpu), facts)
-    return passed(f"{named(framework)} brings a ptxas that knows the GPU", seen("assemblers", framework, "built_for"))
+    return passed(f"{named(framework)} has a ptxas that supports the GPU", seen("assemblers", framework, "built_for"))
 
 
 def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Outcome:
@@ -103,26 +94,15 @@ def _does_not_know(framework: Framework, fit: Fit, gpu: str, facts: Facts) -> Ou
     )
 
 
-def _compiles(subject: FrameworkSubject, facts: Facts) -> bool:
-    return _is_triton(subject, facts) and subject.framework.binaries is not None
-
-
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    arises=_compiles,
-    explains=("framework-cannot-use-gpu",),
-    remedy=other_compiler,
-)
+@rule(layer="framework", per="framework", explains=("framework-cannot-use-gpu",), remedy=other_compiler)
 def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A compiler that is needed at run time is not there.
+    """A run-time compiler is missing.
 
     What it checks
-        Whether Triton brings its ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit; and what
-        it compiles the start of a kernel with, which is written in C: the compiler that CC names,
-        gcc or clang on PATH, and the headers of the environment's Python. That XLA, Numba and others
-        miss ptxas, libdevice or libNVVM is read from error lines.
+        That Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it can
+        compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on PATH,
+        and the headers of the environment's Python. Errors of XLA, Numba and others about a missing
+        ptxas, libdevice or libNVVM are read from error lines.
 
     Why it matters
         Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or
@@ -142,11 +122,13 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
     """
     framework = subject.framework
+    if not _is_triton(subject) or framework.binaries is None:
+        return None
     lacking = [name for name, place in framework.compiles_with.items() if not place]
     if lacking and not ran_on_gpu(framework):
         return _cannot_compile_in_c(subject, lacking, facts)
     if _assemblers(framework):
-        return passed(f"{named(framework)} brings its own ptxas")
+        return passed(f"{named(framework)} has its own ptxas")
     toolkits = facts.snapshot.toolkits
     elsewhere = facts.variable(_PATH) or (toolkits and any(each.nvcc for each in toolkits.items))
     if elsewhere or ran_on_gpu(framework) or toolkits is None or not toolkits.complete:
@@ -155,7 +137,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     return Outcome(
         status="warn",
         title=f"{named(framework)} has no ptxas",
-        message="It brings none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
+        message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
         fixes=again,
     )
@@ -163,7 +145,7 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
 
 def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: Facts) -> Outcome:
     """A note where it came with PyTorch, which computes without it; vLLM does not."""
-    framework, names = subject.framework, {each.name for each in of(subject.environment)}
+    framework, names = subject.framework, {each.name for each in frameworks_in(subject.environment)}
     what = " and ".join(_HOSTS.get(name, name) for name in lacking)
     install = installer(facts)
     headers = _HEADERS.get(install[0], "python3-dev") if install else "python3-dev"
@@ -174,7 +156,7 @@ def _cannot_compile_in_c(subject: FrameworkSubject, lacking: list[str], facts: F
     return Outcome(
         status="note" if "torch" in names and "vllm" not in names else "warn",
         title=f"{named(framework)} finds no {what}",
-        message=f"What starts a kernel is written in C and compiled when the first one is called; there is no {what}.",
+        message=f"Triton compiles C code when the first kernel is called, but there is no {what}.",
         evidence=(seen("what it compiles with", framework, "compiles_with"),),
         fixes=in_steps((*unset, *brings)),
     )

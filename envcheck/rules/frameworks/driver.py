@@ -33,17 +33,16 @@ def _starts_cuda_itself(subject: FrameworkSubject, facts: Facts) -> bool:
     framework, base = subject.framework, extended(subject)
     if base is not None and base.cuda:
         return False
-    return _driver_is_apart(subject, facts) and (leads(framework, facts.tables) or framework.cuda is not None)
+    return _driver_is_apart(subject, facts) and (leads(framework, facts.matrix) or framework.cuda is not None)
 
 
 def _leads_beside_a_driver(subject: FrameworkSubject, facts: Facts) -> bool:
-    whole = leads(subject.framework, facts.tables)
+    whole = leads(subject.framework, facts.matrix)
     return whole and _driver_is_apart(subject, facts) and driver_of(facts).release is not None
 
 
 @rule(
     layer="driver",
-    scope="env",
     per="framework",
     needs=("framework.cuda",),
     arises=_starts_cuda_itself,
@@ -55,15 +54,13 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The driver is too old for the CUDA version that a framework was built with.
 
     What it checks
-        The driver's release against the least one that NVIDIA states for the CUDA version of the
-        framework's build; for all but long outdated versions that is the least of the CUDA major
-        version. Where a GPU's code is only there as PTX, the driver must also be as new as the
-        toolkit that wrote it. A CUDA toolkit on the machine does not matter here: wheels bring
-        their own libraries.
+        That the driver is at least the minimum that NVIDIA states for the framework's CUDA version;
+        except for very old versions, that is the minimum of the CUDA major version. If the build has
+        only PTX for a GPU, the driver must also be as new as the toolkit that wrote it. An installed
+        CUDA toolkit does not matter: wheels contain their own libraries.
 
     Why it matters
-        The CUDA runtime in the framework refuses to start on an older driver; the framework then
-        sees no GPU.
+        The framework's CUDA runtime does not start on an older driver, and the framework finds no GPU.
 
     How to fix
         Install the framework's build for a CUDA version that the driver runs (no root needed), or
@@ -81,7 +78,7 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     evidence = (
         seen(f"CUDA of {framework.name}", framework, "cuda"),
         _release_evidence(driver, facts),
-        *((seen("CUDA that the driver speaks", driver, "cuda"),) if driver.cuda else ()),
+        *((seen("CUDA that the driver supports", driver, "cuda"),) if driver.cuda else ()),
     )
     title = f"Driver {number} runs CUDA {cuda} of {named(framework)}"
     if framework.gpu_available:  # the framework's own answer, here or in the text of a tool that asked it
@@ -90,10 +87,10 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     fit = _fit(subject, number, cuda, facts)
     if fit.ok:
         return passed(title, *evidence)
-    if not fit.bad and not leads(framework, facts.tables):
+    if not fit.bad and not leads(framework, facts.matrix):
         return None
     if not fit.bad:
-        return not_known(f"Whether driver {number} runs CUDA {cuda} is not known", fit)
+        return not_known(f"Not known whether driver {number} runs CUDA {cuda}", fit)
     fixes = (*install_other_release(facts, framework), *update_driver(facts, fit.nearest_change))
     title, worst = f"Driver {number} is too old for {named(framework)}", _weight(framework, facts)
     return does_not_fit(title, fit, evidence=evidence, fixes=fixes, worst=worst, more=_on_disk_only(driver, facts))
@@ -102,8 +99,8 @@ def driver_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 def _cannot_compare(framework: Framework, driver: Driver, facts: Facts) -> Outcome:
     """Skipped where there is no driver; unknown where one could not be read, or its release is none."""
     if release_text(facts) is not None:
-        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a version that can be read"
-        return Outcome(status="unknown", title="Whether the driver fits is not known", message=text)
+        text = f"driver {release_text(facts)} or CUDA {framework.cuda} is not a readable version"
+        return Outcome(status="unknown", title="Not known whether the driver is new enough", message=text)
     title = "Not compared with a driver"
     if driver.installed is False:
         missing = (Missing(fact="driver.release"),)
@@ -125,18 +122,18 @@ def _on_disk_only(driver: Driver, facts: Facts) -> str:
     """Where no driver runs, the libraries on disk stand for it."""
     if driver.release or facts.own_gpus:
         return ""
-    text = " No driver is running here: its library on disk was taken."
+    text = " No driver is running: the version of its library on disk was used."
     return f"{text} A container that is given a GPU gets the host's driver instead." if in_container(facts) else text
 
 
 def _weight(framework: Framework, facts: Facts) -> Status:
-    return "fail" if leads(framework, facts.tables) else "warn"
+    return "fail" if leads(framework, facts.matrix) else "warn"
 
 
 def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, facts: Facts) -> Fit:
     """Whether the driver runs the build, and can compile its PTX for the GPUs that it holds no native code for."""
     said = facts.snapshot.driver.cuda if facts.snapshot.driver else None
-    fit = driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
+    fit = driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=CudaVersion.parse(said))
     if not fit.ok:
         return fit
     code, spoken = targets(subject.framework), speaks(facts)
@@ -144,36 +141,33 @@ def _fit(subject: FrameworkSubject, number: DriverRelease, cuda: CudaVersion, fa
         capability = ComputeCapability.parse(gpu.compute_capability)
         if capability is None or not code:
             continue
-        compiled = code_runs_on(facts.tables, code, capability, driver_speaks=spoken, built_with=cuda)
-        if compiled.bad and code_runs_on(facts.tables, code, capability, driver_speaks=cuda, built_with=cuda).ok:
+        compiled = code_runs_on(facts.matrix, code, capability, driver_speaks=spoken, built_with=cuda)
+        if compiled.bad and code_runs_on(facts.matrix, code, capability, driver_speaks=cuda, built_with=cuda).ok:
             return compiled
     return fit
 
 
 @rule(
     layer="driver",
-    scope="env",
     per="framework",
     needs=("framework.cuda", "driver.release"),
     arises=_leads_beside_a_driver,
     yields_to=("driver-too-old",),
 )
 def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The driver is older than a framework's CUDA version, and runs it all the same.
+    """The driver is older than a framework's CUDA version but runs it.
 
     What it checks
-        Whether the CUDA version that the driver speaks is older than the framework's, within the
-        same major version. It is a remark, not a fault.
+        That the driver supports the framework's CUDA minor version. It is a note, not a fault.
 
     Why it matters
-        Minor-version compatibility makes such a pair work. What it leaves out: PTX written by the
-        newer toolkit cannot be compiled by the older driver (code that is generated at run time,
-        GPUs without native code in the build), and features that need the newer driver fail with
-        an error of their own. XLA compiles more slowly.
+        Minor-version compatibility makes such a pair work, with limits: the older driver cannot
+        compile PTX of the newer toolkit (code that is generated at run time, GPUs without native code
+        in the build), features that need the newer driver fail, and XLA compiles more slowly.
 
     How to fix
-        Nothing needs to be done. To be rid of the limits, update the driver, or install the build
-        for a CUDA version that the driver speaks.
+        Nothing needs to be done. To remove the limits, update the driver, or install a build for a
+        CUDA version that the driver supports.
 
     Sources
         Minor-version compatibility:
@@ -184,14 +178,14 @@ def driver_older_than_toolkit(subject: FrameworkSubject, facts: Facts) -> Outcom
     if cuda is None or number is None or speaks_natively(facts, cuda) is not False:
         return None
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
-    if not driver_runs_cuda(facts.tables, number, cuda, facts.driver_os, speaks=said).ok:
+    if not driver_runs_cuda(facts.matrix, number, cuda, facts.driver_os, speaks=said).ok:
         return None
     return Outcome(
         status="note",
         title=f"Driver {number} is older than CUDA {cuda} of {framework.name}, which works",
-        message=f"It speaks CUDA {speaks(facts)}; minor-version compatibility covers the rest, PTX excepted.",
+        message=f"It supports CUDA {speaks(facts)}; minor-version compatibility covers the rest except PTX.",
         evidence=(
             seen(f"CUDA of {framework.name}", framework, "cuda"),
-            Evidence(what="CUDA that the driver speaks", value=str(speaks(facts)), source="driver"),
+            Evidence(what="CUDA that the driver supports", value=str(speaks(facts)), source="driver"),
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, Outcome, rule, seen
-from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.frameworks import framework_named, named
 from envcheck.rules.facts.machine import called
 from envcheck.rules.fixes.fits import does_not_fit
 from envcheck.snapshot import Environment, Toolkit
@@ -37,32 +37,29 @@ def _chosen(facts: Facts) -> Toolkit | None:
 
 
 def _other_toolkit(facts: Facts) -> tuple[Fix, ...]:
-    environment = facts.environment
-    torch = (
-        next((each for each in of(environment) if each.name == "torch" and each.cuda), None) if environment else None
-    )
-    wanted = f" {torch.cuda}" if torch else ""
-    home = f"/usr/local/cuda-{torch.cuda}" if torch else "/usr/local/cuda"
+    torch = framework_named("torch", facts.environment)
+    wanted, folder = (f" {torch.cuda}", f"-{torch.cuda}") if torch and torch.cuda else ("", "")
+    home = f"/usr/local/cuda{folder}"
     return (
         Fix(text=f"Install the CUDA toolkit{wanted}, beside any other: {_DOWNLOADS}", who="root"),
         Fix(text="Compile with it", command=("env", f"CUDA_HOME={home}", "python", "-m", "pip", "install", "…")),
     )
 
 
-@rule(layer="framework", scope="env", per="environment", arises=_compiles, remedy=_other_toolkit)
+@rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
 def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     """The CUDA toolkit cannot compile for the GPU.
 
     What it checks
-        The targets of the nvcc that builds would take (CUDA_HOME, else PATH) against the compute
-        capability of the GPUs; only where a package is installed that compiles on this machine.
+        That the nvcc that builds use (of CUDA_HOME, else PATH) supports the GPUs, if a package is
+        installed that compiles on this machine.
 
     Why it matters
-        A build for the GPU stops with "nvcc fatal: Unsupported gpu architecture". Nothing else of the
+        A build for the GPU stops with "nvcc fatal: Unsupported gpu architecture". Nothing else in the
         environment is affected: wheels do not use the toolkit.
 
     How to fix
-        Install a toolkit that knows the GPU, and name it in CUDA_HOME.
+        Install a toolkit that supports the GPU, and set CUDA_HOME to it.
 
     Sources
         nvcc, GPU feature list:
@@ -74,7 +71,7 @@ def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
         return None
     for gpu in facts.usable_gpus:
         capability = ComputeCapability.parse(gpu.compute_capability)
-        fit = cuda_targets(facts.tables, capability, version) if capability else None
+        fit = cuda_targets(facts.matrix, capability, version) if capability else None
         if fit is not None and fit.bad:
             return does_not_fit(
                 f"nvcc of CUDA {version} cannot compile for {called(gpu)}",
@@ -86,21 +83,20 @@ def toolkit_lacks_gpu(environment: Environment, facts: Facts) -> Outcome | None:
     return None
 
 
-@rule(layer="framework", scope="env", per="environment", arises=_compiles, remedy=_other_toolkit)
+@rule(layer="framework", per="environment", arises=_compiles, remedy=_other_toolkit)
 def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
-    """There is no CUDA toolkit, and something is to be compiled.
+    """An installed package compiles CUDA code, but there is no CUDA toolkit.
 
     What it checks
-        Whether there is an nvcc, where a package is installed that compiles CUDA code on the machine
-        that runs it (such as DeepSpeed).
+        That there is an nvcc if a package is installed that compiles CUDA code on the machine that
+        runs it (such as DeepSpeed).
 
     Why it matters
-        It is a remark: such packages work as long as nothing has to be compiled. What has stops with
-        "CUDA_HOME environment variable is not set". Wheels that were compiled elsewhere, and PyTorch
-        itself, need no toolkit.
+        Such packages work as long as nothing has to be compiled; otherwise they stop with "CUDA_HOME
+        environment variable is not set". Wheels and PyTorch itself need no toolkit. This is a note.
 
     How to fix
-        Install the toolkit of the CUDA that PyTorch was built with, and name it in CUDA_HOME.
+        Install the toolkit for PyTorch's CUDA version, and set CUDA_HOME to it.
 
     Sources
         PyTorch, building extensions: https://docs.pytorch.org/docs/stable/cpp_extension.html
@@ -111,7 +107,7 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
         return None
     return Outcome(
         status="note",
-        title=f"There is no CUDA toolkit to compile {_compiling(environment)[0]}'s operations with",
+        title=f"No CUDA toolkit to compile operations of {_compiling(environment)[0]}",
         message="It works as long as nothing has to be compiled.",
         evidence=(_who(environment),),
         fixes=_other_toolkit(facts),
@@ -120,34 +116,32 @@ def toolkit_missing(environment: Environment, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     arises=_compiles,
     remedy=_other_toolkit,
     explains=("extension-built-for-other-torch",),
 )
 def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcome | None:
-    """The CUDA toolkit that compiles here is of another major than PyTorch's build.
+    """The CUDA toolkit and PyTorch have different CUDA major versions.
 
     What it checks
-        The nvcc that builds would take (CUDA_HOME, else PATH) against the CUDA that PyTorch was built
-        with; only where a package is installed that compiles on this machine. Another minor version
-        of the same major is no finding, and where nothing is compiled no nvcc is.
+        That the nvcc that builds use (of CUDA_HOME, else PATH) has the CUDA major version of PyTorch,
+        if a package is installed that compiles on this machine.
 
     Why it matters
-        PyTorch refuses to build extensions with a toolkit of another major: "The detected CUDA
+        PyTorch refuses to build extensions with another major version: "The detected CUDA
         version mismatches the version that was used to compile PyTorch".
 
     How to fix
-        Install the toolkit of PyTorch's CUDA major beside the other one and name it in CUDA_HOME; or
-        install a PyTorch for the toolkit; or a wheel of the extension that was compiled elsewhere.
+        Install the toolkit for PyTorch's CUDA major version next to the other one, and set CUDA_HOME
+        to it. Or install a PyTorch for the toolkit, or a prebuilt wheel of the extension.
 
     Sources
         PyTorch, building extensions: https://docs.pytorch.org/docs/stable/cpp_extension.html
         DeepSpeed, installation: https://www.deepspeed.ai/tutorials/advanced-install/
     """
     toolkit = _chosen(facts)
-    torch = next((each for each in of(environment) if each.name == "torch"), None)
+    torch = framework_named("torch", environment)
     version, built = (
         CudaVersion.parse(toolkit.version if toolkit else None),
         CudaVersion.parse(torch.cuda if torch else None),
@@ -158,8 +152,8 @@ def toolkit_differs_from_build(environment: Environment, facts: Facts) -> Outcom
     status: Status = "warn" if strict else "note"
     return Outcome(
         status=status,
-        title=f"The toolkit is of CUDA {version}, PyTorch of {built}, and something is compiled",
-        message=f"{_compiling(environment)[0]} compiles here, with {toolkit.nvcc or toolkit.path}.",
+        title=f"CUDA toolkit {version} does not match PyTorch, built for CUDA {built}",
+        message=f"{_compiling(environment)[0]} compiles on this machine, with {toolkit.nvcc or toolkit.path}.",
         evidence=(
             seen(f"toolkit in {toolkit.path}", toolkit, "version"),
             seen(f"{named(torch)} was built with", torch, "cuda"),

@@ -141,7 +141,7 @@ def gpu_unsupported_by_driver(gpu: Gpu, facts: Facts) -> Outcome | None:
         return passed(f"Driver {number} supports {called(gpu)}", decided_by=decided(gpu, listed_by))
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
     flavour = module.flavour if module else None
-    fit = driver_drives(facts.tables, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
+    fit = driver_drives(facts.matrix, capability, number, facts.driver_os, flavour, model=model_of(gpu, facts))
     evidence = (
         seen("compute capability", gpu, "compute_capability"),
         Evidence(what="driver", value=release_text(facts) or "", source="driver"),

@@ -1,20 +1,30 @@
-"""Copies of CUDA's libraries that are loaded in the place of others: older ones, link-time stubs, another release."""
+"""Copies of CUDA's libraries that are loaded instead of the right ones: older releases and link-time stubs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.relations.libraries import cudnn_serves, is_older, same_major
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import VARIABLES, asked, copy_at, followed, held, name_in, own_loads, version_at
+from envcheck.rules.facts.libraries import (
+    VARIABLES,
+    asked,
+    copies,
+    copy_at,
+    folder_of,
+    followed,
+    held,
+    name_in,
+    own_loads,
+    version_at,
+)
 from envcheck.rules.facts.library_names import family_of_wheel
-from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.rules.fixes.libraries import bring_library, see_loader, without_variable
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
+from envcheck.rules.fixes.libraries import bring_library, off_the_variable, see_loader
 from envcheck.rules.libraries.symbols import jitlink_fits, take_away
 from envcheck.snapshot import Framework, Library, Load
 
@@ -33,12 +43,10 @@ class _Taken(NamedTuple):
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     explains=(
-        "framework-import-fails",
-        "framework-cannot-use-gpu",
+        *TRIAL_RULES,
         "library-lacks-symbols",
         "loaded-library-differs",
         "cuda-library-too-old",
@@ -51,22 +59,21 @@ class _Taken(NamedTuple):
     remedy=see_loader,
 )
 def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """An older copy of a library is loaded in the place of the framework's own.
+    """An older copy of a library is loaded instead of the framework's own.
 
     What it checks
-        For each of CUDA's libraries that the framework would be given by LD_LIBRARY_PATH or
-        LD_PRELOAD: whether the environment holds a copy of that name of a newer release, which it was
-        built and tested with. Another copy that is as new, or newer, is no finding; nor is a copy on
-        the system that loses against the environment's own. Where a copy does not tell its release,
-        every function that is needed of it is looked up; where that is not possible, it is a warning.
+        That LD_LIBRARY_PATH and LD_PRELOAD give the framework no CUDA library that is older than the
+        copy in its environment, with which it was built and tested. A copy that is as new or newer is
+        fine. If the release of a copy is unknown, all functions that the framework needs are looked
+        up in it; if that is impossible, the rule warns.
 
     Why it matters
-        The older copy lacks functions ("undefined symbol"), or the framework refuses it ("cuDNN
-        version incompatibility"), or it gives other results and speeds than those that were tested.
+        The older copy lacks functions ("undefined symbol"), the framework refuses it ("cuDNN version
+        incompatibility"), or results and speed differ from what was tested.
 
     How to fix
-        Take the folder out of LD_LIBRARY_PATH (module systems and CUDA's installation notes put it
-        there), or out of LD_PRELOAD. Wheels of PyTorch, JAX and TensorFlow need no such variable.
+        Remove the folder from LD_LIBRARY_PATH (module systems and CUDA's installation notes add it)
+        or from LD_PRELOAD. Wheels of PyTorch, JAX and TensorFlow need neither variable.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -79,16 +86,16 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         return None
     worst = next((each for each in found if _is_refused(each, framework, facts)), found[0])
     first, variable = worst.load, worst.load.found_by or VARIABLES[0]
-    status: Status = "note" if ran_on_gpu(framework) else "fail" if _is_refused(worst, framework, facts) else "warn"
-    folders = [str(PurePosixPath(each.load.path or "").parent) for each in found if each.load.found_by == variable]
+    bad: Status = "fail" if _is_refused(worst, framework, facts) else "warn"
+    others = [each.load for each in found if each.load.found_by == variable]
     kind = "an older" if first.version else "another"
     return Outcome(
-        status=status,
+        status="note" if ran_on_gpu(framework) else bad,
         title=f"{variable} gives {framework.name} {kind} {first.name}",
-        message=f"{first.path} ({worst.version}) is found by {variable}, before {worst.bundled.path} "
+        message=f"{variable} leads to {first.path} ({worst.version}), before {worst.bundled.path} "
         f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
         evidence=(*asked(each.load for each in found), *held(each.bundled for each in found)),
-        fixes=without_variable(variable, folders, facts),
+        fixes=off_the_variable(others, facts),
     )
 
 
@@ -115,12 +122,8 @@ def _is_worse(load: Load, bundled: str) -> bool:
 
 def _of_environment(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
     """Copies in the environment that go by that name, though the loader does not get to them."""
-    items = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
-    return tuple(
-        item.path
-        for item in items
-        if item.environment == subject.environment.key and item.soname == load.name and item.path != load.path
-    )
+    own = (copy for copy in copies(facts) if copy.environment == subject.environment.key)
+    return tuple(copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
 
 
 def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
@@ -131,7 +134,7 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
     if name is None:
         return False
     if name.family == "cudnn" and framework.cudnn:
-        return cudnn_serves(facts.tables, framework.name, taken.version, framework.cudnn).bad
+        return cudnn_serves(facts.matrix, framework.name, taken.version, framework.cudnn).bad
     if name.family == "nvJitLink":
         return any(fit.bad for _, fit in jitlink_fits(framework, facts))
     return same_major(taken.version, taken.bundled_version) is False
@@ -139,22 +142,21 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "library-lacks-symbols"),
+    explains=(*TRIAL_RULES, "library-lacks-symbols"),
     remedy=bring_library,
 )
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with.
 
     What it checks
-        The release of each library that the framework would be given (the file's own version, or its
-        package's) against the least one that the framework's metadata asks for.
+        That each library is at least as new as the framework's metadata requires. The version is that
+        of the file, or of its package.
 
     Why it matters
-        JAX refuses older libraries and computes on the CPU; others meet functions that are missing
-        ("undefined symbol"), or faults that the newer release has mended.
+        JAX refuses older libraries and computes on the CPU. Other frameworks miss functions
+        ("undefined symbol") or run into bugs that the newer release has fixed.
 
     How to fix
         Install the release that the framework asks for, and keep older copies off LD_LIBRARY_PATH.
@@ -173,8 +175,8 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     least = wanted[name.family] if name else ""
     return Outcome(
         status="note" if ran_on_gpu(framework) else "warn",
-        title=f"{named(framework)} is given a {first.name} that is too old",
-        message=f"It asks for {least} or newer, and would be given {first.version}: {first.path}.",
+        title=f"{named(framework)} loads a {first.name} that is too old",
+        message=f"It requires {least} or newer, but would load {first.version}: {first.path}.",
         evidence=(*asked(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
         fixes=take_away(first, subject, facts),
     )
@@ -208,27 +210,26 @@ def _least(subject: FrameworkSubject) -> dict[str, str]:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "gpu-init-failed", "driver-not-installed"),
+    explains=(*TRIAL_RULES, "gpu-init-failed", "driver-not-installed"),
     remedy=see_loader,
 )
 def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A toolkit's link-time stub would be loaded in the place of a library.
+    """A link-time stub of a toolkit would be loaded instead of a library.
 
     What it checks
-        Whether a library that the framework would be given lies in a toolkit's folder `stubs`. The
-        files there have the names of the driver's and CUDA's libraries, so that programs can be
-        linked on machines without a GPU; none of their functions works.
+        That no library of the framework comes from a toolkit's `stubs` folder. The files there have
+        the names of the driver's and CUDA's libraries, so that programs can be linked on machines
+        without a GPU. None of their functions works.
 
     Why it matters
         CUDA fails to start with error 34 ("CUDA driver is a stub library"), or the first call of the
         library ends the program.
 
     How to fix
-        Take the folder `stubs` out of LD_LIBRARY_PATH, and out of /etc/ld.so.conf.d. It belongs on
-        the linker's path when something is compiled (`-L`), never on the loader's.
+        Remove the `stubs` folder from LD_LIBRARY_PATH and /etc/ld.so.conf.d. It belongs on the
+        linker's path (`-L`), never on the loader's.
 
     Sources
         CUDA runtime API, error 34:
@@ -239,17 +240,13 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
     if not found:
         return None
     first = found[0]
-    folder = str(PurePosixPath(first.path or "").parent)
-    by_variable = first.found_by in VARIABLES
-    drop = Fix(
-        text=f"Take {folder} out of the loader's configuration (/etc/ld.so.conf.d), then run ldconfig", who="root"
-    )
+    text = f"Remove {folder_of(first.path)} from the loader's configuration (/etc/ld.so.conf.d), then run ldconfig"
     return Outcome(
         status="fail",
         title=f"{named(subject.framework)} would load a link-time stub: {first.name}",
-        message=f"{first.path} is a stand-in for linking; none of its functions works.",
+        message=f"{first.path} is for linking only: none of its functions works.",
         evidence=asked(found),
-        fixes=without_variable(first.found_by or "", [folder], facts) if by_variable else (drop,),
+        fixes=off_the_variable([first], facts) or (Fix(text=text, who="root"),),
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
-
-from envcheck.checks import Evidence, Status
+from envcheck.checks import Evidence
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.libraries import (
     cudnn_serves,
@@ -16,26 +14,10 @@ from envcheck.compat.relations.libraries import (
 )
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import (
-    VARIABLES,
-    asked,
-    followed,
-    held,
-    loads_of,
-    missing_because,
-    name_in,
-    others_of,
-    weight,
-)
-from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.facts.libraries import asked, followed, held, loads_of, missing_because, name_in, others_of, weight
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit, sentence
-from envcheck.rules.fixes.libraries import (
-    bring_cudnn,
-    install_declared,
-    install_framework_again,
-    install_libraries,
-    without_variable,
-)
+from envcheck.rules.fixes.libraries import bring_cudnn, install_libraries, install_library_again, off_the_variable
 from envcheck.rules.libraries.missing import not_installed, of_damaged
 from envcheck.snapshot import Framework, Load
 
@@ -44,10 +26,9 @@ _NUMBERS = 3
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "cuda-library-missing"),
+    explains=(*TRIAL_RULES, "cuda-library-missing"),
     remedy=bring_cudnn,
     told_by=("damaged-distribution",),
 )
@@ -55,16 +36,16 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """No cuDNN is installed.
 
     What it checks
-        Whether the cuDNN that a framework asks for, by its major version, is found as the loader and
-        the framework's own preloading search it. This is about systems without any copy of it.
+        That the loader, or the framework's own preloading, finds the cuDNN major version that the
+        framework needs. This rule is about systems without any cuDNN.
 
     Why it matters
         `import` fails with "libcudnn.so.9: cannot open shared object file", or TensorFlow, JAX and
         ONNX Runtime compute on the CPU. A CUDA toolkit does not bring cuDNN.
 
     How to fix
-        Install NVIDIA's wheel for the CUDA major of the framework (`nvidia-cudnn-…`, with the major
-        at the end) in the release that the framework asks for, or the system's package.
+        Install NVIDIA's wheel for the framework's CUDA major version (`nvidia-cudnn-cu…`) in the
+        release that the framework requires, or the system's package.
 
     Sources
         cuDNN, installation on Linux:
@@ -78,26 +59,25 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "cudnn-missing"),
+    explains=(*TRIAL_RULES, "cudnn-missing"),
     remedy=bring_cudnn,
     told_by=("damaged-distribution",),
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """Only another major of cuDNN is here than the one that the framework asks for.
+    """The installed cuDNN has a different major version than the framework needs.
 
     What it checks
-        The major of the cuDNN that the framework asks for against the copies on this system.
+        That a cuDNN of the major version that the framework needs is installed.
 
     Why it matters
-        Each major has a name of its own (`libcudnn.so.8`, `libcudnn.so.9`): a newer one does not
-        serve a program that was built with an older one.
+        Each major version has its own file name (`libcudnn.so.8`, `libcudnn.so.9`). A program that
+        was built with one cannot use the other.
 
     How to fix
-        Install the major that the framework was built with, beside the other one if need be; or a
-        release of the framework for the major that is here. PyTorch moved to cuDNN 9 with 2.4,
+        Install the major version that the framework was built with (both can be installed), or a
+        release of the framework for the installed one. PyTorch moved to cuDNN 9 with 2.4,
         TensorFlow with 2.18, ONNX Runtime with 1.19, CTranslate2 with 4.5.
 
     Sources
@@ -112,47 +92,32 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     first, framework = found[0], subject.framework
     others, name = others_of(first, facts), name_in(first)
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
-    here = f", here is {' and '.join(versions)}" if versions else ""
+    here = f", found {' and '.join(versions)}" if versions else ""
     return Outcome(
         status=weight(subject, facts),
         title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}",
-        message=f"{first.needed_by} asks for {first.name}; on this system are only other majors of cuDNN.",
+        message=f"{first.needed_by} needs {first.name}; this system has other major versions of cuDNN only.",
         evidence=(*asked(found), *held(others), *of_damaged(found, subject, facts)),
         fixes=install_libraries([name] if name else [], subject, facts),
     )
 
 
-def _given_cudnn(subject: FrameworkSubject, facts: Facts) -> bool:
-    """Whether it would be given a cuDNN of known release, and what it needs is known."""
-    framework = subject.framework
-    known = framework.cudnn or needed_spec(facts.tables, framework.name, framework.version, "cudnn")
-    return followed(subject, facts) and bool(known) and any(load.version for load in loads_of(framework, "cudnn"))
-
-
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    arises=_given_cudnn,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=bring_cudnn,
-)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The cuDNN here is older than the one that the framework was built with.
+    """The installed cuDNN is older than the one that the framework was built with.
 
     What it checks
-        The cuDNN that the framework would be given against the one that it was built with, or, where
-        its files do not say, against what its release is documented to need. PyTorch, TensorFlow and
-        JAX ask for the same major and no older minor. TensorRT only prints a warning; of it, and of
-        others, an older one is no finding.
+        That cuDNN is at least as new as the one that the framework was built with; if its files do
+        not say, as its release is documented to need. PyTorch, TensorFlow and JAX need the same major
+        version and no older minor version. TensorRT and others accept an older one.
 
     Why it matters
         TensorFlow and JAX stop at the first convolution ("Loaded runtime CuDNN library: … but
         source was compiled with: …"), PyTorch when it is asked for cuDNN.
 
     How to fix
-        Install the cuDNN that the framework asks for. Where a newer one is installed already, an
-        older copy is found first, mostly by LD_LIBRARY_PATH.
+        Install the cuDNN that the framework requires. If a newer one is already installed, an older
+        copy is found first, usually because of LD_LIBRARY_PATH.
 
     Sources
         TensorFlow, tested build configurations: https://www.tensorflow.org/install/source#gpu
@@ -160,33 +125,29 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
             https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
     """
     framework = subject.framework
-    load = next(load for load in loads_of(framework, "cudnn") if load.version)
+    load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
+    known = framework.cudnn or needed_spec(facts.matrix, framework.name, framework.version, "cudnn")
+    if load is None or not known or not followed(subject, facts):
+        return None
     fit = _fit(framework, load.version or "", facts)
     if ran_on_gpu(framework) or fit.ok:
-        return passed(f"{framework.name} is given cuDNN {load.version}, as new as it needs")
+        return passed(f"{framework.name} loads cuDNN {load.version}, which is new enough")
     if not fit.bad:
-        title = f"Whether cuDNN {load.version} is new enough for {named(framework)}"
+        title = f"Not known whether cuDNN {load.version} is new enough for {named(framework)}"
         return Outcome(status="skipped", title=title, message=fit.reason)
-    fixes = install_declared(framework, "cudnn", facts) or install_framework_again(subject, facts)
-    variable = load.found_by if load.found_by in VARIABLES else None
-    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)], facts) if variable else ()
     built = Evidence(what="built with cuDNN", value=framework.cudnn or "", source=framework.source_of("cudnn"))
     return does_not_fit(
-        f"{framework.name} is given cuDNN {load.version}, which does not serve it",
+        f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
         fit,
         evidence=(*asked([load]), *((built,) if framework.cudnn else ())),
-        fixes=(*drop, *fixes),
+        fixes=(*off_the_variable([load], facts), *install_library_again("cudnn", subject, facts)),
     )
 
 
 def _fit(framework: Framework, found: str, facts: Facts) -> Fit:
     if framework.cudnn:
-        return cudnn_serves(facts.tables, framework.name, found, framework.cudnn)
-    return release_admits(facts.tables, framework.name, framework.version, "cudnn", found)
-
-
-def _given_parts(subject: FrameworkSubject, facts: Facts) -> bool:
-    return followed(subject, facts) and len(_parts(subject.framework)) > 1
+        return cudnn_serves(facts.matrix, framework.name, found, framework.cudnn)
+    return release_admits(facts.matrix, framework.name, framework.version, "cudnn", found)
 
 
 def _parts(framework: Framework) -> tuple[Load, ...]:
@@ -199,31 +160,23 @@ def _parts(framework: Framework) -> tuple[Load, ...]:
     return tuple(found.values())
 
 
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    arises=_given_parts,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=bring_cudnn,
-)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The parts of cuDNN that would be loaded are of different releases.
+    """The parts of cuDNN that would be loaded have different versions.
 
     What it checks
-        libcudnn opens its sub-libraries (`libcudnn_ops`, `libcudnn_cnn`, `libcudnn_graph` and others)
-        when they are needed. Each is searched as the loader would, and all must be of one release.
-        libcudnn itself only passes calls on: where it is older than they are, within a major version,
-        as the copy inside CTranslate2's wheel, they work together.
+        That libcudnn and the sub-libraries that it opens on demand (`libcudnn_ops`, `libcudnn_cnn`,
+        `libcudnn_graph` and others) have the same version. libcudnn itself only forwards calls: it may
+        be older than they are within a major version, like the copy in CTranslate2's wheel.
 
     Why it matters
         cuDNN refuses parts of another release: CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH, or
-        CUDNN_STATUS_NOT_INITIALIZED at the first convolution. It happens where one part is missing
-        from a wheel, or where a system's folder comes first for some of them.
+        CUDNN_STATUS_NOT_INITIALIZED at the first convolution. This happens when a wheel lacks a part,
+        or when a system folder comes first for some of them.
 
     How to fix
-        Install cuDNN's wheel again, so that it is whole; keep other copies off LD_LIBRARY_PATH, or
-        bring them to the same release.
+        Install cuDNN's wheel again. Keep other copies off LD_LIBRARY_PATH, or install the same
+        release of them.
 
     Sources
         cuDNN, its sub-libraries:
@@ -232,37 +185,30 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
             https://github.com/pytorch/pytorch/issues/185512
     """
     framework = subject.framework
-    parts = sorted(_parts(framework), key=lambda load: not _is_front(load))
+    parts = sorted(_parts(framework), key=lambda load: _family(load) != "cudnn")
+    if len(parts) < 2 or not followed(subject, facts):
+        return None
     first = parts[0]
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
     if not others or _is_older_front(first, others):
         release = (others or parts)[0].version
-        return passed(f"The parts of cuDNN that {framework.name} loads are of one release: {release}")
-    status: Status = "warn" if ran_on_gpu(framework) else "fail"
+        return passed(f"All cuDNN parts that {framework.name} loads are version {release}")
     versions = " and ".join(dict.fromkeys(load.version or "" for load in (first, *others)))
-    variable = next((load.found_by for load in others if load.found_by in VARIABLES), None)
-    folders = [str(PurePosixPath(load.path or "").parent) for load in others if load.found_by == variable]
-    again = install_declared(framework, "cudnn", facts) or install_framework_again(subject, facts)
     return Outcome(
-        status=status,
+        status="warn" if ran_on_gpu(framework) else "fail",
         title=f"{named(framework)} would load parts of cuDNN {versions}",
-        message=sentence(f"{others[0].name} is of {others[0].version}, {first.name} of {first.version}"),
+        message=sentence(f"{others[0].name} is version {others[0].version}, {first.name} is version {first.version}"),
         evidence=asked([first, *others]),
-        fixes=(*(without_variable(variable, folders, facts) if variable else ()), *again),
+        fixes=(*off_the_variable(others, facts), *install_library_again("cudnn", subject, facts)),
     )
 
 
-def _is_front(load: Load) -> bool:
-    """Whether it is libcudnn, which opens the others and passes calls on to them."""
-    return _family(load) == "cudnn"
-
-
 def _is_older_front(first: Load, others: list[Load]) -> bool:
-    """Whether all that differs is a libcudnn older than its sub-libraries, which are of one release and its major."""
+    """Whether all that differs is an older libcudnn, which only passes calls on to sub-libraries of its major."""
     of_one = all(same_version(load.version, others[0].version, _NUMBERS) for load in others)
     older = all(is_older(first.version, load.version) and same_major(first.version, load.version) for load in others)
     passes_on = any(_family(load) == "cudnn_graph" for load in others)
-    return _is_front(first) and passes_on and of_one and older
+    return _family(first) == "cudnn" and passes_on and of_one and older
 
 
 def _family(load: Load) -> str:

@@ -1,9 +1,8 @@
-"""Libraries of CUDA that a framework asks for and would not be given."""
+"""CUDA libraries that a framework needs and does not find."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import cuda_majors
@@ -14,6 +13,7 @@ from envcheck.rules.facts.libraries import (
     are_opened_late,
     asked,
     copy_at,
+    folder_of,
     followed,
     held,
     loads_of,
@@ -24,8 +24,8 @@ from envcheck.rules.facts.libraries import (
     weight,
 )
 from envcheck.rules.facts.library_names import LibraryName, serves
-from envcheck.rules.facts.machine import on_tegra, plural
-from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.facts.machine import and_more, on_tegra, plural
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.rules.fixes.libraries import add_folders, bring_library, install_framework_again, install_libraries
 from envcheck.rules.fixes.reinstall import reinstall
@@ -36,40 +36,39 @@ from envcheck.versions import CudaVersion
 
 
 def _given_by_the_host(facts: Facts) -> Outcome | None:
-    """On a Jetson these libraries are the system's, and containers have them mounted: another rule's matter."""
+    """On a Jetson these libraries belong to the system and are mounted into containers: another rule judges them."""
     if not on_tegra(facts):
         return None
-    return Outcome(status="note", title="A library of CUDA is missing", message="On a Jetson, JetPack brings it.")
+    return Outcome(status="note", title="A CUDA library is missing", message="On a Jetson, JetPack provides it.")
 
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=TRIAL_RULES,
     remedy=bring_library,
     told_by=("damaged-distribution",),
 )
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A library of CUDA that a framework needs is not installed.
+    """A CUDA library that a framework needs is not installed.
 
     What it checks
-        The libraries that the framework's binaries ask for, and those that its code opens by name,
-        searched as the dynamic loader and the framework's own preloading search them. This is about
-        those of which there is no copy on this system. Of libraries that a framework does without,
-        those count that its metadata requires (cuSOLVER of PyTorch, opened at the first call: a
-        warning), and those whose absence makes TensorFlow, JAX or ONNX Runtime compute on the CPU.
+        That the libraries that the framework's binaries need, and those that its code opens by name,
+        are installed. They are searched like the dynamic loader and the framework's own preloading
+        do. Optional libraries count if the framework's metadata requires them (cuSOLVER of PyTorch,
+        opened at the first call: a warning), or if TensorFlow, JAX or ONNX Runtime would compute on
+        the CPU without them.
 
     Why it matters
         `import` fails with "cannot open shared object file", or the framework falls back to the CPU
         without an error.
 
     How to fix
-        Install the package that holds the library, in the version that the framework asks for: mostly
-        a wheel of NVIDIA's, or the framework's own extra (`tensorflow[and-cuda]`, `jax[cuda13]`,
-        `onnxruntime-gpu[cuda,cudnn]`). A toolkit on the system serves as well.
+        Install the package with the library in the version that the framework requires: usually one
+        of NVIDIA's wheels, or an extra of the framework (`tensorflow[and-cuda]`, `jax[cuda13]`,
+        `onnxruntime-gpu[cuda,cudnn]`). A CUDA toolkit on the system works, too.
 
     Sources
         NVIDIA, CUDA's libraries as wheels:
@@ -90,26 +89,22 @@ def _all_there(subject: FrameworkSubject) -> Outcome | None:
     if not framework.loads_complete and not ran_on_gpu(framework):
         if framework.extends is not None:
             return None
-        text = "not all of what it loads could be followed"
-        return Outcome(status="unknown", title=f"Whether {named(framework)} finds all its libraries", message=text)
-    return (
-        passed(f"{named(framework)} finds its {plural(count, 'library').replace('librarys', 'libraries')} of CUDA")
-        if count
-        else None
-    )
+        text = "not all of its libraries could be followed"
+        title = f"Not known whether {named(framework)} finds all its libraries"
+        return Outcome(status="unknown", title=title, message=text)
+    return passed(f"{named(framework)} finds {plural(count, 'CUDA library')}") if count else None
 
 
 def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
     """Libraries that are not on this system."""
     framework = subject.framework
     first = found[0].name
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    text = "It is not on this system" if len(found) == 1 else "They are not on this system"
+    text = "This system does not have it" if len(found) == 1 else "This system does not have them"
     names = ", ".join(load.name for load in found)
     return Outcome(
         status="warn" if are_opened_late(found, framework) else weight(subject, facts),
-        title=f"{named(framework)} lacks {first}{more}",
-        message=f"{named(framework)} asks for {names}. {text}; {_effect(found, framework)}.",
+        title=f"{named(framework)} lacks {first}{and_more(found)}",
+        message=f"{named(framework)} needs {names}. {text}; {_effect(found, framework)}.",
         evidence=(*asked(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
@@ -128,13 +123,13 @@ def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -
 def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
     environment, name = subject.environment, name_in(load)
     owner = _installed_by(load.path, subject, facts)
-    held = (each for each in environment.distributions or () if name and serves(each, name, facts.tables))
+    held = (each for each in environment.distributions or () if name and serves(each, name, facts.matrix))
     return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
 def _effect(found: Sequence[Load], framework: Framework) -> str:
     gentle = all(load.optional for load in found) and not are_opened_late(found, framework)
-    return "without it, the framework computes on the CPU" if gentle else "what asks for it cannot be loaded"
+    return "without it, the framework computes on the CPU" if gentle else "what needs it cannot be loaded"
 
 
 def _names_missing(subject: FrameworkSubject, facts: Facts, besides: Sequence[Load] = ()) -> list[LibraryName]:
@@ -156,31 +151,31 @@ def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=TRIAL_RULES,
     told_by=("damaged-distribution", "driver-library-unusable"),
     remedy=bring_library,
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A library that is installed lies where the loader does not look for it.
+    """A library is installed where the loader does not look for it.
 
     What it checks
-        The libraries that the framework asks for and would not be given, of which copies by that very
-        name are on this system: in other folders, other environments, a toolkit. A copy that is met
-        first and that the loader refuses (empty, for another processor) counts too.
+        That the loader finds each needed library of which the system has a copy: in another folder,
+        another environment or a toolkit. It also finds copies that come first and that the loader
+        refuses (empty, or for another processor).
 
     Why it matters
         The program fails with "cannot open shared object file" although the file is there, or
         computes on the CPU.
 
     How to fix
-        Install the library as a wheel into the environment, where the framework looks; where the
-        framework does not look into the wheel that is there (a fault of its release), or the copy is
-        another's, name its folder in LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime 1.21 and newer
-        finds wheels after `onnxruntime.preload_dlls()`; any release, when torch was imported first.
+        Install the library as a wheel into the environment, where the framework looks. If the
+        framework does not look into installed wheels (a bug of its release), or the copy belongs to
+        something else, add its folder to LD_LIBRARY_PATH or /etc/ld.so.conf.d. ONNX Runtime 1.21 and
+        newer finds wheels after `onnxruntime.preload_dlls()`; every release does if torch was
+        imported first.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -202,14 +197,13 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     strays = _strays(found, subject, facts)
     hiding = [load for load in strays if load.others or name_in(load) is None]
     names = _names_missing(subject, facts, besides=hiding)
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
     refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
-    text = f"{named(framework)} asks for {', '.join(load.name for load in found)}; {_effect(found, framework)}."
-    where = f" There is {elsewhere.unfound[0]}, where its loader does not look." if elsewhere else ""
+    text = f"{named(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework)}."
+    where = f" {elsewhere.unfound[0]} exists, but its loader does not look there." if elsewhere else ""
     brought = [load for load in found if _is_brought(load, subject, facts)]
-    stays = " A wheel of this environment laid it there, and would again." if elsewhere in brought else ""
-    folders = dict.fromkeys(str(PurePosixPath(load.unfound[0]).parent) for load in found if load.unfound)
+    stays = " A wheel of this environment installed it there, and would do so again." if elsewhere in brought else ""
+    folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
     brings = install_libraries(names, subject, facts) if names else ()
     damaged = _damaged_package(found, subject, facts)
@@ -226,7 +220,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
         status="warn" if are_opened_late(found, framework) else weight(subject, facts),
-        title=f"{named(framework)} {does} {first.name}{more}",
+        title=f"{named(framework)} {does} {first.name}{and_more(found)}",
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
         fixes=(*_preloading(subject), *mends),
@@ -292,42 +286,32 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
 
 def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
     call = subject.framework.preload_call
-    return (Fix(text=f"Call {call} before the first session, where the copies are of wheels"),) if call else ()
+    return (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
 
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     doubt=_given_by_the_host,
-    explains=(
-        "framework-import-fails",
-        "framework-cannot-use-gpu",
-        "cuda-library-missing",
-        "library-not-found",
-        "cudnn-missing",
-        "nccl-missing",
-    ),
+    explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
     remedy=bring_library,
     told_by=("damaged-distribution",),
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A framework or library is built for another CUDA major than what is there.
+    """A framework or library is built for another CUDA major version than is installed.
 
     What it checks
-        Three things: whether a library that the framework asks for is there for other CUDA majors
-        only; whether an extension is built for another major than the framework that it extends; and
-        whether cuDNN or NCCL, whose files have the same names for every CUDA, is built for another
-        major than the framework that would be given it.
+        That the needed CUDA libraries are installed for the right CUDA major version, that an
+        extension is built for the same one as the framework that it extends, and that cuDNN and NCCL,
+        whose file names are the same for every CUDA, are built for the framework's.
 
     Why it matters
-        A library of another major has another name and other functions: it does not serve. Two
-        majors in one process mean two CUDA runtimes that know nothing of each other.
+        A library of another major version has another name and other functions: it cannot be used.
+        Two major versions in one process mean two CUDA runtimes that know nothing of each other.
 
     How to fix
-        Choose one CUDA major for the environment, and install the builds for it of everything that
-        names one.
+        Choose one CUDA major version for the environment, and install all builds for it.
 
     Sources
         CUDA compatibility:
@@ -343,14 +327,14 @@ def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | No
 def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts: Facts) -> Outcome:
     framework, first = subject.framework, found[0]
     name = name_in(first)
-    majors = sorted(cuda_majors(facts.tables, name.family, name.number)) if name else []
+    majors = sorted(cuda_majors(facts.matrix, name.family, name.number)) if name else []
     there = sorted({(each.cuda or "").partition(".")[0] for load in found for each in others_of(load, facts)} - {""})
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
     return Outcome(
         status=weight(subject, facts),
-        title=f"{named(framework)} needs {first.name}, and another CUDA is here",
-        message=f"{first.name} is a library of {needs}; on this system are only copies{here}.",
+        title=f"{named(framework)} needs {first.name}, but another CUDA is installed",
+        message=f"{first.name} belongs to {needs}; this system only has copies{here}.",
         evidence=(*asked(found), *held(others_of(first, facts)), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
@@ -370,7 +354,7 @@ def _extends_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return Outcome(
         status="warn",
         title=f"{named(framework)} is built for CUDA {own.major}, {base.name} for {its.major}",
-        message=f"{named(framework)} is built with CUDA {own}, and extends {named(base)}, which is built with {its}.",
+        message=f"{named(framework)} is built with CUDA {own}; {named(base)}, which it extends, with {its}.",
         evidence=(
             Evidence(what=f"CUDA of {framework.name}", value=str(own), source=framework.source_of("cuda")),
             Evidence(what=f"CUDA of {base.name}", value=str(its), source=base.source_of("cuda")),
@@ -391,7 +375,7 @@ def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
             name = name_in(load)
             return Outcome(
                 status="warn",
-                title=f"{named(framework)} of CUDA {own.major} is given a {library.family} for CUDA {its.major}",
+                title=f"{named(framework)} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
                 message=f"{library.path} is built for CUDA {its}, {named(framework)} for CUDA {own}.",
                 evidence=(*asked([load]), *held([library])),
                 fixes=install_libraries([name] if name else [], subject, facts),

@@ -1,26 +1,23 @@
-"""NCCL, which carries data between GPUs: whether it is there, as new as it must be, and finds a network interface."""
+"""NCCL, which carries data between GPUs: that it is installed, new enough, and finds a network interface."""
 
 from __future__ import annotations
-
-from pathlib import PurePosixPath
 
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import is_older
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import VARIABLES, asked, followed, loads_of, missing_because
-from envcheck.rules.facts.trials import imported
-from envcheck.rules.fixes.libraries import bring_nccl, install_declared, install_framework_again, without_variable
+from envcheck.rules.facts.libraries import asked, followed, loads_of, missing_because
+from envcheck.rules.facts.trials import TRIAL_RULES, imported
+from envcheck.rules.fixes.libraries import bring_nccl, install_library_again, off_the_variable
 from envcheck.rules.libraries.missing import not_installed
 from envcheck.snapshot import Snapshot
 
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
+    explains=TRIAL_RULES,
     remedy=bring_nccl,
     told_by=("damaged-distribution",),
 )
@@ -28,15 +25,15 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is not installed.
 
     What it checks
-        Whether the libnccl.so.2 that a framework cannot do without is found. Plug-ins of NCCL for
-        networks (libnccl-net.so, libibverbs) are optional and no finding.
+        That the loader finds the libnccl.so.2 that a framework needs. NCCL's network plug-ins
+        (libnccl-net.so, libibverbs) are optional.
 
     Why it matters
         A build of PyTorch with NCCL fails at `import`, and no framework trains on several GPUs.
 
     How to fix
-        Install NVIDIA's wheel for the CUDA major of the framework (`nvidia-nccl-…`, with the major at
-        the end), in the release that the framework pins.
+        Install NVIDIA's wheel for the framework's CUDA major version (`nvidia-nccl-cu…`) in the
+        release that the framework pins.
 
     Sources
         NCCL, installation: https://docs.nvidia.com/deeplearning/nccl/install-guide/index.html
@@ -45,59 +42,46 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-def _given_nccl(subject: FrameworkSubject, facts: Facts) -> bool:
-    found = any(load.version for load in loads_of(subject.framework, "nccl"))
-    return followed(subject, facts) and found and bool(subject.framework.nccl)
-
-
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    arises=_given_nccl,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=bring_nccl,
-)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_nccl)
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with.
 
     What it checks
-        The NCCL that the framework would be given against the one that it was built with. A newer one
-        serves. All processes of one job must use one release of it: that other machines have another,
-        this machine cannot tell.
+        That NCCL is at least as new as the one that the framework was built with. All processes of a
+        job must use the same release; this machine cannot tell which one other machines have.
 
     Why it matters
-        An older one lacks functions that the framework calls: `import` fails with "undefined symbol:
-        ncclCommWindowRegister" or another of its names.
+        An older release lacks functions that the framework calls: `import` fails with "undefined
+        symbol: ncclCommWindowRegister" or a similar error.
 
     How to fix
-        Install the release that the framework pins, and keep older copies (of the system, of another
-        wheel) off LD_LIBRARY_PATH.
+        Install the release that the framework pins, and keep older copies (of the system or of
+        another wheel) off LD_LIBRARY_PATH.
 
     Sources
         NCCL, release notes: https://docs.nvidia.com/deeplearning/nccl/release-notes/index.html
         NCCL, an older library at run time: https://github.com/NVIDIA/nccl/issues/1784
     """
     framework = subject.framework
-    load = next(load for load in loads_of(framework, "nccl") if load.version)
+    load = next((load for load in loads_of(framework, "nccl") if load.version), None)
+    if load is None or not framework.nccl or not followed(subject, facts):
+        return None
     if not is_older(load.version, framework.nccl):
-        return passed(f"{framework.name} is given NCCL {load.version}, as new as it was built with")
-    variable = load.found_by if load.found_by in VARIABLES else None
-    drop = without_variable(variable, [str(PurePosixPath(load.path or "").parent)], facts) if variable else ()
+        return passed(f"{framework.name} loads NCCL {load.version}, which is new enough")
     built = Evidence(what="built with NCCL", value=framework.nccl or "", source=framework.source_of("nccl"))
     return Outcome(
         status="note" if imported(framework) else "warn",
-        title=f"{framework.name} is given NCCL {load.version}, built with {framework.nccl}",
+        title=f"{framework.name} loads NCCL {load.version} but was built with {framework.nccl}",
         message=f"{load.path} is older than the NCCL that {named(framework)} was built with.",
         evidence=(*asked([load]), built),
-        fixes=(*drop, *(install_declared(framework, "nccl", facts) or install_framework_again(subject, facts))),
+        fixes=(*off_the_variable([load], facts), *install_library_again("nccl", subject, facts)),
     )
 
 
 def _right_interface(_facts: Facts) -> tuple[Fix, ...]:
     return (
         Fix(
-            text="Name an interface that is up in NCCL_SOCKET_IFNAME, or unset it",
+            text="Set NCCL_SOCKET_IFNAME to an interface that is up, or unset it",
             command=("env", "-u", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG=INFO", "python"),
         ),
         Fix(text="List the interfaces", command=("ip", "-brief", "address")),
@@ -105,21 +89,22 @@ def _right_interface(_facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-@rule(layer="library", scope="env", arises=never, remedy=_right_interface)
+@rule(layer="library", arises=never, remedy=_right_interface)
 def nccl_no_interface(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
-    """NCCL finds no network interface to meet the other processes on.
+    """NCCL finds no network interface.
 
     What it checks
-        What NCCL says when it starts: "no socket interface found", "Address family not supported",
-        "connecting to address with family … is neither AF_INET nor AF_INET6". It is known from such
-        lines alone; the network is not looked at.
+        Reads error lines of NCCL: "no socket interface found", "Address family not supported",
+        "connecting to address with family … is neither AF_INET nor AF_INET6". The network itself is
+        not checked.
 
     Why it matters
-        Even on one machine the processes of a job find one another over an IP interface. Without one,
-        or with an NCCL_SOCKET_IFNAME that names none, no collective operation begins.
+        The processes of a job find one another over an IP interface, even on one machine. Without
+        one, or if NCCL_SOCKET_IFNAME names none, no collective operation starts.
 
     How to fix
-        Correct or unset NCCL_SOCKET_IFNAME; bring an interface up; start the container with a network.
+        Correct or unset NCCL_SOCKET_IFNAME, bring an interface up, or start the container with a
+        network.
 
     Sources
         NCCL, environment variables:

@@ -1,4 +1,4 @@
-"""Libraries that are loaded under the right name and lack functions that others need of them."""
+"""Libraries with the right name that lack functions which others need."""
 
 from __future__ import annotations
 
@@ -10,37 +10,30 @@ from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.libraries import nvjitlink_serves
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import VARIABLES, asked, followed, loads_of, name_in, own_loads, weight
-from envcheck.rules.facts.trials import ran_on_gpu
+from envcheck.rules.facts.libraries import asked, folder_of, followed, loads_of, name_in, own_loads, weight
+from envcheck.rules.facts.machine import and_more
+from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit
-from envcheck.rules.fixes.libraries import install_declared, install_framework_again, see_loader, without_variable
+from envcheck.rules.fixes.libraries import install_library_again, off_the_variable, see_loader
 from envcheck.snapshot import Framework, Load
 
 
-@rule(
-    layer="library",
-    scope="env",
-    per="framework",
-    arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu"),
-    remedy=see_loader,
-)
+@rule(layer="library", per="framework", arises=followed, explains=TRIAL_RULES, remedy=see_loader)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """A library that is loaded lacks functions that the framework needs.
+    """A loaded library lacks functions that the framework needs.
 
     What it checks
-        For each of CUDA's libraries that is found by a variable or in the system's folders, or in place
-        of a copy of the environment: every symbol that the files linked against it ask of it, against
-        those that it and the other libraries of the process define.
+        That each CUDA library from a variable, from the system's folders or instead of the
+        environment's copy defines, together with the other libraries of the process, all symbols
+        that the files linked against it need.
 
     Why it matters
-        A copy of another release has the right name, and the loader takes it. It stops at the first
-        function that is missing: "undefined symbol: __nvJitLinkComplete_12_4, version
-        libnvJitLink.so.12".
+        A copy of another release has the right name, so the loader takes it. It fails at the first
+        missing function: "undefined symbol: __nvJitLinkComplete_12_4, version libnvJitLink.so.12".
 
     How to fix
-        Take the copy off the search path, so that the framework's own is found, or install the release
-        that the framework asks for.
+        Remove the copy from the search path, so that the framework's own is found, or install the
+        release that the framework requires.
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -52,32 +45,31 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         return None
     first = next((load for load in found if not load.optional), found[0])
     symbols = first.missing_symbols or ()
-    more = f" and {len(symbols) - 1} more" if len(symbols) > 1 else ""
+    lacking = (
+        Evidence(what=f"not in {load.path}", value=" ".join(load.missing_symbols or ()), source=load.source)
+        for load in found
+    )
+    needs = f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{and_more(symbols)}"
     release = f" ({first.version})" if first.version else ""
     return Outcome(
         status="note" if ran_on_gpu(subject.framework) else weight(subject, facts),
-        title=f"{named(subject.framework)} is given a {first.name} that lacks functions",
-        message=f"{PurePosixPath(first.needed_by).name} needs {symbols[0]}{more}, which {first.path}{release} lacks.",
-        evidence=(*asked(found), *(_lacking(load) for load in found)),
+        title=f"{named(subject.framework)} loads a {first.name} that lacks functions",
+        message=f"{needs}, which {first.path}{release} lacks.",
+        evidence=(*asked(found), *lacking),
         decided_by="declared",
         fixes=take_away(first, subject, facts),
     )
 
 
-def _lacking(load: Load) -> Evidence:
-    return Evidence(what=f"not in {load.path}", value=" ".join(load.missing_symbols or ()), source=load.source)
-
-
 def take_away(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
-    """Let the right copy be found: take this one off a variable, or a stray one out of the way, else install it."""
-    if load.path and load.found_by in VARIABLES:
-        return without_variable(load.found_by, [str(PurePosixPath(load.path).parent)], facts)
+    """Let the loader find the right copy: take this one off a variable, move a stray one away, or install it again."""
+    if away := off_the_variable([load], facts):
+        return away
     if load.path and load.owner is None and load.others:
-        text = f"Move {load.name} out of {PurePosixPath(load.path).parent}: no package owns it, and it hides"
+        text = f"Move {load.name} out of {folder_of(load.path)}: no package owns it, and it hides"
         return (Fix(text=f"{text} {load.others[0]}", command=("mv", load.path, f"{load.path}.unused")),)
     name = name_in(load)
-    declared = install_declared(subject.framework, name.family, facts) if name else ()
-    return declared or install_framework_again(subject, facts)
+    return install_library_again(name.family if name else "", subject, facts)
 
 
 # libnvJitLink, whose functions carry the number of their release in their names.
@@ -88,26 +80,25 @@ _LINKS = ("cusparse", "cusolver")
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
-    explains=("framework-import-fails", "framework-cannot-use-gpu", "library-lacks-symbols"),
+    explains=(*TRIAL_RULES, "library-lacks-symbols"),
     remedy=see_loader,
 )
 def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """LibnvJitLink is older than the CUDA library that links with it.
 
     What it checks
-        The release of the libnvJitLink that a framework would be given against the CUDA release that
-        its cuSPARSE and cuSOLVER came with.
+        That libnvJitLink is at least as new as the CUDA release of the framework's cuSPARSE and
+        cuSOLVER.
 
     Why it matters
-        The functions of libnvJitLink carry the number of their release (`__nvJitLinkCreate_12_8`), so
-        that an older one, though it has the right name, lacks what cuSPARSE asks for: `import torch`
-        fails with "undefined symbol", and JAX says that cuSPARSE was not found.
+        The functions of libnvJitLink carry their release in their names (`__nvJitLinkCreate_12_8`). An
+        older one has the right file name but lacks what cuSPARSE needs: `import torch` fails with
+        "undefined symbol", and JAX reports that cuSPARSE was not found.
 
     How to fix
-        Keep the older toolkit off LD_LIBRARY_PATH; or update nvidia-nvjitlink to the CUDA release of
+        Keep the older toolkit off LD_LIBRARY_PATH, or update nvidia-nvjitlink to the CUDA release of
         the other wheels.
 
     Sources
@@ -122,11 +113,11 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         return None
     if not wrong:
         known = all(fit.ok for _, fit in fits)
-        return passed("libnvJitLink is as new as what links with it") if known else None
+        return passed("libnvJitLink is new enough for what links with it") if known else None
     load, fit = wrong[0]
     jitlink = loads_of(framework, "nvJitLink")[0]
     return does_not_fit(
-        f"{named(framework)} is given an older libnvJitLink",
+        f"{named(framework)} loads an older libnvJitLink",
         fit,
         evidence=asked([jitlink, load]),
         fixes=take_away(jitlink, subject, facts),
@@ -141,4 +132,4 @@ def jitlink_fits(framework: Framework, facts: Facts) -> Iterator[tuple[Load, Fit
     for load in loads_of(framework, *_LINKS):
         name = name_in(load)
         if name and load.version and load.version.count("."):
-            yield load, nvjitlink_serves(facts.tables, jitlink.version, name.family, load.version)
+            yield load, nvjitlink_serves(facts.matrix, jitlink.version, name.family, load.version)

@@ -1,4 +1,4 @@
-"""TensorRT: whether it is there, all of one release, and the one that built an engine."""
+"""TensorRT: that it is installed, all of one release, and the one that built an engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
-from envcheck.rules.facts.frameworks import named
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.rules.facts.libraries import followed, missing_because
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.trials import imported
@@ -22,7 +22,6 @@ _NUMBERS = 4
 
 @rule(
     layer="library",
-    scope="env",
     per="framework",
     arises=followed,
     explains=("framework-import-fails",),
@@ -33,16 +32,16 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """TensorRT is not installed.
 
     What it checks
-        Whether the libnvinfer that a framework cannot do without is found. That ONNX Runtime's
-        TensorRT provider, or TensorFlow's, finds none is no finding: they go on with CUDA.
+        That the loader finds the libnvinfer that a framework needs. ONNX Runtime and TensorFlow can
+        do without: they continue with CUDA.
 
     Why it matters
-        torch-tensorrt fails at `import`; a session of ONNX Runtime that asks for the TensorRT
-        provider gets another one.
+        torch-tensorrt fails at `import`. An ONNX Runtime session that requests the TensorRT provider
+        gets another one.
 
     How to fix
-        Install the TensorRT major that the framework was built with, as a wheel (`tensorrt-…`,
-        with the CUDA major at the end) or as NVIDIA's packages, for the CUDA of the framework.
+        Install the TensorRT major version that the framework was built with, for the framework's
+        CUDA: as a wheel (`tensorrt-cu…`) or from NVIDIA's packages.
 
     Sources
         TensorRT, installation:
@@ -54,48 +53,39 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-def _has_parts(environment: Environment, _facts: Facts) -> bool:
-    return len(_packages(environment)) > 1 or bool(_loaded(environment))
-
-
-@rule(
-    layer="library",
-    scope="env",
-    per="environment",
-    arises=_has_parts,
-    explains=("framework-import-fails",),
-    remedy=bring_tensorrt,
-)
+@rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=bring_tensorrt)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
-    """The parts of TensorRT are of different releases.
+    """The parts of TensorRT have different versions.
 
     What it checks
-        Whether the packages of TensorRT (the bindings and the libraries) are of one release, and
-        whether the libnvinfer, plug-ins and parsers that one framework would be given are.
+        That the packages of TensorRT (bindings and libraries) have the same version, and that the
+        libnvinfer, plug-ins and parsers that a framework loads do.
 
     Why it matters
-        Bindings load the libraries of their own release, and plug-ins and parsers the libnvinfer of
-        theirs: other ones fail with undefined symbols, or end the process.
+        Bindings, plug-ins and parsers need the libraries of their own release. Others fail with
+        undefined symbols, or the process crashes.
 
     How to fix
-        Install all of TensorRT again in one release; remove the system's packages of another one
-        from the loader's path.
+        Install all parts of TensorRT in one release, and keep system packages of another release off
+        the loader's path.
 
     Sources
         TensorRT, installation:
             https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
     """
-    packages = _packages(environment)
+    packages, loaded = _packages(environment), _loaded(environment)
+    if len(packages) < 2 and not loaded:
+        return None
     wrong = [(one, other) for one in packages for other in packages if _differ(one, other)]
     if wrong:
         return _mixed_packages(wrong[0], facts)
-    for name, loads in _loaded(environment).items():
+    for name, loads in loaded.items():
         other = next(
             (load for load in loads if same_version(load.version, loads[0].version, _NUMBERS - 1) is False), None
         )
         if other is not None:
             return _mixed_libraries(name, loads[0], other)
-    return passed("The parts of TensorRT are of one release")
+    return passed("All parts of TensorRT have the same version")
 
 
 def _packages(environment: Environment) -> list[Distribution]:
@@ -115,8 +105,8 @@ def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Ou
     wanted = f"{newest.name}=={newest.version}"
     return Outcome(
         status="warn",
-        title=f"{pair[0].name} {pair[0].version} beside {pair[1].name} {pair[1].version}",
-        message="The bindings and the libraries of TensorRT must be of one release.",
+        title=f"{pair[0].name} {pair[0].version} does not match {pair[1].name} {pair[1].version}",
+        message="The bindings and the libraries of TensorRT must have the same version.",
         evidence=tuple(Evidence(what=each.name, value=each.version, source=each.source) for each in pair),
         fixes=install(facts, (wanted,), f"Install {wanted} again, with its parts", How(again=True)),
         decided_by="declared",
@@ -126,7 +116,7 @@ def _mixed_packages(pair: tuple[Distribution, Distribution], facts: Facts) -> Ou
 def _loaded(environment: Environment) -> dict[str, list[Load]]:
     """The parts of TensorRT that each framework would be given, where there are several."""
     found: dict[str, list[Load]] = {}
-    for framework in environment.frameworks.items if environment.frameworks else ():
+    for framework in frameworks_in(environment):
         if imported(framework):
             continue
         loads = {
@@ -143,36 +133,38 @@ def _mixed_libraries(name: str, one: Load, other: Load) -> Outcome:
     return Outcome(
         status="warn",
         title=f"{name} would load parts of TensorRT {one.version} and {other.version}",
-        message=f"{one.path} is of {one.version}, {other.path} of {other.version}.",
+        message=f"{one.path} is version {one.version}, {other.path} is version {other.version}.",
         evidence=tuple(
             Evidence(what=load.name, value=f"{load.path} ({load.version})", source=load.source) for load in (one, other)
         ),
-        fixes=(Fix(text=f"Bring {other.name} and {one.name} to one release, or take one off the loader's path"),),
+        fixes=(Fix(text=f"Install {other.name} and {one.name} in one release, or remove one from the loader's path"),),
     )
 
 
 def _build_again(_facts: Facts) -> tuple[Fix, ...]:
     return (
-        Fix(text="Build the engine again with the TensorRT, and on the GPU model, that will run it"),
-        Fix(text="Or run it with the TensorRT that built it", command=("python", "-m", "pip", "show", "tensorrt")),
+        Fix(text="Build the engine again with the TensorRT release and on the GPU model that will run it"),
+        Fix(
+            text="Or run it with the TensorRT that built it",
+            command=("python", "-m", "pip", "show", "tensorrt"),
+        ),
     )
 
 
-@rule(layer="library", scope="env", arises=never, remedy=_build_again)
+@rule(layer="library", arises=never, remedy=_build_again)
 def tensorrt_engine_mismatch(_snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """A TensorRT engine was built by another release, or for another GPU.
 
     What it checks
-        What TensorRT says when it loads an engine: "The engine plan file is not compatible with this
-        version of TensorRT", "Version tag does not match". It is known from such lines alone; engine
-        files are not looked for.
+        Reads error lines of TensorRT: "The engine plan file is not compatible with this version of
+        TensorRT", "Version tag does not match". Engine files are not searched.
 
     Why it matters
-        An engine runs in the release of TensorRT that built it, and on the GPU model that it was
-        built on, unless its builder was told otherwise.
+        By default an engine runs only with the TensorRT release that built it, and on the GPU model
+        that it was built on.
 
     How to fix
-        Build the engine again on the machine that runs it; or build it version-compatible
+        Build the engine again on the machine that runs it, or build it version-compatible
         (`kVERSION_COMPATIBLE`) and for several GPUs (hardware compatibility levels).
 
     Sources

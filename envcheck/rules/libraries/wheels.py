@@ -9,27 +9,21 @@ from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import copies
 from envcheck.rules.facts.library_names import cuda_of_wheel, fills_the_same_folder, wheel_of
+from envcheck.rules.facts.trials import TRIAL_RULES
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.libraries import list_wheels
 from envcheck.rules.packages.shipped import owner_of
 from envcheck.snapshot import Distribution, Environment, Framework, Library
 
 
-def _has_wheels(environment: Environment, _facts: Facts) -> bool:
-    return any(wheel_of(each.name) for each in environment.distributions or ())
-
-
 @rule(
     layer="library",
-    scope="env",
     per="environment",
-    arises=_has_wheels,
     explains=(
-        "framework-import-fails",
-        "framework-cannot-use-gpu",
+        *TRIAL_RULES,
         "cuda-major-mismatch",
         "nccl-version-mismatch",
         "cudnn-mixed-copies",
@@ -42,23 +36,24 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     """Two of NVIDIA's wheels write the same files, or a pinned one was replaced.
 
     What it checks
-        Whether wheels for two CUDA majors are installed whose files have the same names in the same
-        folder (NCCL, NVSHMEM, cuSPARSELt, and cuDNN within one major); whether several packages claim
-        one library; whether a library is another file than its package installed; and whether a wheel
-        is older than what a framework pins.
+        That no wheels for two CUDA major versions share files in one folder (NCCL, NVSHMEM, cuSPARSELt,
+        and cuDNN within one major version), that no library belongs to several packages or differs
+        from the installed file, and that no wheel is older than what a framework pins.
 
     Why it matters
-        pip writes over the other wheel's files without a word. Which of the two is there depends on
-        the order of installation, and removing one removes the files of both.
+        pip overwrites the files of the other wheel silently. Which of the two remains depends on the
+        order of installation, and removing one removes the files of both.
 
     How to fix
-        Remove all of them, then install the one that the framework asks for.
+        Remove all of them, then install the one that the framework requires.
 
     Sources
         NVIDIA, CUDA's libraries as wheels:
             https://docs.nvidia.com/cuda/cuda-installation-guide-linux/#pip-wheels
         RETURNN, NCCL for two CUDA majors: https://github.com/rwth-i6/returnn/issues/1802
     """
+    if not any(wheel_of(each.name) for each in environment.distributions or ()):
+        return None
     clash = _clash(environment)
     if clash:
         return _clashing(clash, environment, facts)
@@ -72,7 +67,7 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     older = next(_older_than_pinned(environment), None)
     if older:
         return _replaced(*older, facts)
-    return passed("No two of NVIDIA's wheels are in each other's way") if environment.distributions_complete else None
+    return passed("NVIDIA's wheels do not overwrite each other") if environment.distributions_complete else None
 
 
 def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:
@@ -89,12 +84,12 @@ def _clashing(pair: tuple[Distribution, Distribution], environment: Environment,
     files = [
         each for each in _own(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
     ]
-    here = f" The file that is there is {files[0].on_disk}." if files and files[0].on_disk else ""
+    here = f" The present file is {files[0].on_disk}." if files and files[0].on_disk else ""
     return Outcome(
         status=_weight(pair),
         title=f"{pair[0].name} and {pair[1].name} write the same files",
         message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
-        f"the one that was installed last is there.{here}",
+        f"the one that was installed last overwrote the other.{here}",
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
         fixes=_one_of(pair, wanted, facts),
         decided_by="declared",
@@ -109,10 +104,10 @@ def _weight(pair: tuple[Distribution, Distribution]) -> Status:
 
 def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
     """The one that a framework's metadata, or its CUDA, asks for; else the one for the newer CUDA."""
-    lines = [line for framework in of(environment) for line in framework.requires if not of_an_extra(line)]
+    lines = [line for framework in frameworks_in(environment) for line in framework.requires if not of_an_extra(line)]
     names = set(map(requirement_name, lines))
     asked = [each for each in pair if each.name in names]
-    majors = {(framework.cuda or "").partition(".")[0] for framework in of(environment)}
+    majors = {(framework.cuda or "").partition(".")[0] for framework in frameworks_in(environment)}
     fitting = [each for each in pair if cuda_of_wheel(each) in majors]
     return next(iter(asked or fitting), max(pair, key=lambda each: each.name))
 
@@ -151,8 +146,8 @@ def _altered(library: Library, facts: Facts) -> Outcome:
     owner = library.owner or ""
     return Outcome(
         status="warn",
-        title=f"A library is not the file that {owner.partition('==')[0]} installed",
-        message=f"{library.path} has another size than {owner} recorded: something wrote over it.",
+        title=f"A library of {owner.partition('==')[0]} was overwritten",
+        message=f"{library.path} has a different size than {owner} recorded: something overwrote it.",
         evidence=(_file(library),),
         fixes=install(facts, (owner,), f"Install {owner} again", How(alone=True, again=True)) if "==" in owner else (),
     )
@@ -160,7 +155,7 @@ def _altered(library: Library, facts: Facts) -> Outcome:
 
 def _older_than_pinned(environment: Environment) -> Iterator[tuple[Distribution, Framework, str]]:
     """Wheels that are older than the release that a framework pins; newer ones serve."""
-    for framework in of(environment):
+    for framework in frameworks_in(environment):
         for line in framework.requires:
             name = requirement_name(line)
             pinned = pinned_by(line) if wheel_of(name) else None

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Literal
 
 from envcheck.checks import Evidence
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import AnswerRow
 from envcheck.rules.api import Facts
 from envcheck.snapshot import ApiResult
@@ -26,7 +26,7 @@ def explained(result: ApiResult) -> AnswerRow | None:
 
 @cache
 def _by_status() -> dict[tuple[str, int], AnswerRow]:
-    return {(row.api, row.code): row for row in tables().answers}
+    return {(row.api, row.code): row for row in load_matrix().answers}
 
 
 def answers(facts: Facts) -> tuple[ApiResult, ...]:

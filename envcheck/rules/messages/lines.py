@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from envcheck.checks import DecidedBy, Status
 from envcheck.compat.families import SPOKEN_OF, files_of
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 
 LONGEST = 2000
 """Characters of a line that are looked at: what is pasted is not to be trusted."""
@@ -50,13 +50,13 @@ def named_by(text: str) -> ErrorLine | None:
 
 def named_by_event(number: int) -> str | None:
     """The problem that an event in the kernel log (an Xid) names."""
-    return next((row.problem for row in tables().errors if number in row.xids), None)
+    return next((row.problem for row in load_matrix().errors if number in row.xids), None)
 
 
 @cache
 def error_lines() -> tuple[ErrorLine, ...]:
     """What error lines are known by, those first that outrank others."""
-    fragments = {row.name: row.pattern for row in tables().fragments}
+    fragments = {row.name: row.pattern for row in load_matrix().fragments}
     fragments |= {f"{kind}-family": files_of(kind) for kind in SPOKEN_OF}
 
     def whole(pattern: str) -> str:
@@ -64,7 +64,7 @@ def error_lines() -> tuple[ErrorLine, ...]:
 
     return tuple(
         ErrorLine(row.problem, pattern, row.said_by, row.status)
-        for row in sorted(tables().errors, key=lambda row: row.priority)
+        for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )
 

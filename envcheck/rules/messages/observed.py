@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from envcheck.checks import STATUSES, Evidence
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
-from envcheck.compat.tables import Tables
 from envcheck.rules.messages.lines import ErrorLine, named_by, named_by_event
 from envcheck.rules.messages.told_apart import told_apart
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
@@ -22,17 +22,17 @@ class Met(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def problems_met(snapshot: Snapshot, tables: Tables | None = None) -> tuple[Met, ...]:
+def problems_met(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[Met, ...]:
     """The problems that lines of pasted text name, each once, with the lines that do.
 
-    By the ``tables``, what is missing is told apart from what is there for another CUDA.
+    By the ``matrix``, what is missing is told apart from what is there for another CUDA.
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
     for error in snapshot.observed_errors:
-        line = named_by(error.text) or (_about_a_variable(error.text, tables) if tables else None)
+        line = named_by(error.text) or (_about_a_variable(error.text, matrix) if matrix else None)
         if line is None:
             continue
-        line = told_apart(line, error.text, snapshot, tables) if tables else line
+        line = told_apart(line, error.text, snapshot, matrix) if matrix else line
         shown = quoted_error(error)
         known, evidence = found.setdefault(line.problem, (line, []))
         if STATUSES.index(line.status) < STATUSES.index(known.status):
@@ -42,9 +42,9 @@ def problems_met(snapshot: Snapshot, tables: Tables | None = None) -> tuple[Met,
     return tuple(Met(line, tuple(evidence)) for line, evidence in found.values())
 
 
-def _about_a_variable(text: str, tables: Tables) -> ErrorLine | None:
+def _about_a_variable(text: str, matrix: Matrix) -> ErrorLine | None:
     """The line as that of a framework which does not accept a variable's value."""
-    for row in tables.variables:
+    for row in matrix.variables:
         if said_by(row, text, is_set=False):
             return ErrorLine("variable-stops-framework", row.name, "framework-ran")
     return None

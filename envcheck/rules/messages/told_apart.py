@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
-from envcheck.compat.tables import Tables
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot
@@ -22,10 +23,10 @@ _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _STATED = ", as stated"
 
 
-def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Tables) -> ErrorLine:
+def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
     """The line as what it names on a machine like this."""
     if line.problem in _MISSING:
-        return line._replace(problem=_why_missing(line.problem, text, snapshot, tables))
+        return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OLD and _newer_copy_is_there(text, snapshot):
         return line._replace(problem="library-shadowed")
     if line.problem == "nccl-version-mismatch" and len(list(_wheels("nccl", snapshot))) > 1:
@@ -33,7 +34,7 @@ def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, tables: Tables) -
     return line
 
 
-def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Tables) -> str:
+def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) -> str:
     wanted = _wanted(text)
     if wanted is None:
         return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
@@ -43,7 +44,7 @@ def _why_missing(problem: str, text: str, snapshot: Snapshot, tables: Tables) ->
     if wanted.kind == "cudnn":
         return "cudnn-major-mismatch" if _other_cudnn(wanted, snapshot) else problem
     if wanted.kind == "cuda":
-        return "cuda-major-mismatch" if _other_cuda(wanted, snapshot, tables) else problem
+        return "cuda-major-mismatch" if _other_cuda(wanted, snapshot, matrix) else problem
     return problem
 
 
@@ -70,10 +71,10 @@ def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
     return bool(found) and not any(same_major(version, wanted.number) for version in found)
 
 
-def _other_cuda(wanted: LibraryName, snapshot: Snapshot, tables: Tables) -> bool:
+def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
     """Whether CUDA is there, and none of a major that has this library."""
-    majors = cuda_majors(tables, wanted.family, wanted.number)
-    there = frozenset(_majors(snapshot, tables))
+    majors = cuda_majors(matrix, wanted.family, wanted.number)
+    there = frozenset(_majors(snapshot, matrix))
     if there and majors & there and wanted.number.count(".") == 1:
         # The runtime's name is one for all minors that are compatible: ``libcudart.so.11.0`` of any of one major.
         of_every = wanted.family == "cudart" and all(minor_compatible(CudaVersion(major, 0)) for major in majors)
@@ -89,7 +90,7 @@ def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
     return bool(known) and not any(f"{version}.".startswith(f"{wanted.number}.") for version in known)
 
 
-def _majors(snapshot: Snapshot, tables: Tables) -> Iterator[int]:
+def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:
     """The CUDA majors of toolkits, of copies of its libraries, and of the packages that hold them."""
     for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
         yield from _major(toolkit.version)
@@ -98,12 +99,12 @@ def _majors(snapshot: Snapshot, tables: Tables) -> Iterator[int]:
         if library.cuda:
             yield from _major(library.cuda)
         elif name and name.kind == "cuda" and name.number:
-            majors = cuda_majors(tables, name.family, name.number)
+            majors = cuda_majors(matrix, name.family, name.number)
             yield from majors if len(majors) == 1 else ()
     for distribution in _distributions(snapshot):
         yield from _major(cuda_of_wheel(distribution))
     for environment in _environments(snapshot):
-        for framework in environment.frameworks.items if environment.frameworks else ():
+        for framework in frameworks_in(environment):
             yield from _major(framework.cuda)
 
 

@@ -1,4 +1,4 @@
-"""Packages that are built for one PyTorch, held against the PyTorch that they meet."""
+"""Packages that are built for one PyTorch, and whether they match the installed one."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from envcheck.checks import Evidence, Fix, Source, Status
+from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, release_for, same_minor
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, seen
-from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.frameworks import framework_named, frameworks_in, machine
 from envcheck.rules.facts.trials import imported, ran_on_gpu
-from envcheck.rules.fixes.fits import by_confidence
+from envcheck.rules.fixes.fits import Misfit, by_confidence
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import INDEX
 from envcheck.snapshot import Distribution, Framework
@@ -44,19 +44,10 @@ class Package(NamedTuple):
         return f"{self.name} {self.version}"
 
 
-class Misfit(NamedTuple):
-    """A package that is not made for the PyTorch that is there."""
-
-    package: Package
-    reason: str
-    evidence: tuple[Evidence, ...]
-    status: Status
-    sources: tuple[Source, ...] = ()
-
-
 def torch_of(subject: FrameworkSubject) -> Framework | None:
     """The PyTorch of the environment, where its version is known."""
-    return next((each for each in of(subject.environment) if each.name == "torch" and each.version), None)
+    torch = framework_named("torch", subject.environment)
+    return torch if torch and torch.version else None
 
 
 def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
@@ -66,7 +57,7 @@ def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
         if framework.version:
             yield Package(framework.name, framework.version, framework)
         return
-    known = {each.name for each in of(subject.environment)}
+    known = {each.name for each in frameworks_in(subject.environment)}
     for each in subject.environment.distributions or ():
         if each.name not in known and each.name not in ("pytorch", "pytorch-cuda"):
             yield Package(each.name, each.version, each)
@@ -74,33 +65,30 @@ def packages_of(subject: FrameworkSubject) -> Iterator[Package]:
 
 def misfit(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     """Why a package is not made for this PyTorch; None where it is, or nobody can tell."""
-    lacking = tuple(name for name in _unresolved(package) if _OF_TORCH.match(name))
+    unresolved = (package.framework.unresolved if package.framework else None) or ()
+    lacking = tuple(name for name in unresolved if _OF_TORCH.match(name))
     if lacking:
         return _lacks(package, torch, lacking)
     return _built(package, torch) or _declared(package, torch, facts) or _by_rows(package, torch, facts)
 
 
-def _unresolved(package: Package) -> tuple[str, ...]:
-    return (package.framework.unresolved or ()) if package.framework else ()
-
-
 def _lacks(package: Package, torch: Framework, names: tuple[str, ...]) -> Misfit:
     record = package.framework or Framework(name=package.name)
     shown = Evidence(
-        what=f"symbols that {package.name} asks for and torch {torch.version} does not have",
+        what=f"symbols that {package.name} needs and torch {torch.version} lacks",
         value=" ".join(names[:_SHOWN]),
         source=record.source_of("unresolved"),
     )
     parts = (seen(f"compiled parts of {package.name}", record, "binaries"),) if record.binaries else ()
-    reason = f"{package.title} asks for symbols that torch {torch.version} does not have: {_why(record, torch, names)}"
-    return Misfit(package, reason, (shown, *parts, *_versions(package, torch)), "fail")
+    reason = f"{package.title} needs symbols that torch {torch.version} does not have: {_why(record, torch, names)}"
+    return Misfit(package.title, reason, (shown, *parts, *_versions(package, torch)), "fail")
 
 
 def _why(package: Framework, torch: Framework, names: tuple[str, ...]) -> str:
     if torch.cpu_only and not package.cpu_only and any("cuda" in name.lower() for name in names):
-        return "it is built for CUDA, and this PyTorch for the CPU alone"
+        return "it is built for CUDA, but this PyTorch for the CPU only"
     if any("cxx11" in name for name in names):
-        return "it was compiled with the other of the two C++ ABIs (_GLIBCXX_USE_CXX11_ABI)"
+        return "it was compiled with the other C++ ABI (_GLIBCXX_USE_CXX11_ABI)"
     return "it was compiled against another release, or another kind of build"
 
 
@@ -112,8 +100,8 @@ def _built(package: Package, torch: Framework) -> Misfit | None:
     own, met = parse_version(built), parse_version(torch.version or "")
     if own is None or met is None or own.numbers[:2] == met.numbers[:2]:
         return None
-    reason = f"{package.title} was built for torch {built}, and this is {torch.version}"
-    return Misfit(package, reason, (evidence, *_versions(package, torch)), _weight(package, "fail"))
+    reason = f"{package.title} was built for torch {built}, but {torch.version} is installed"
+    return Misfit(package.title, reason, (evidence, *_versions(package, torch)), _weight(package, "fail"))
 
 
 def _built_for(package: Package) -> tuple[str | None, Evidence]:
@@ -144,20 +132,15 @@ def _declared(package: Package, torch: Framework, facts: Facts) -> Misfit | None
         if package.name == "triton"
         else (package.framework, "torch", torch.version or "")
     )
-    lines = (asking.requires if asking else None) or _requires(package)
+    lines = (asking.requires if asking else ()) or package.record.requires or ()
     bounds = bounds_on(lines, asked, facts.marks)
     if not bounds or admits(bounds, there) is not False:
         return None
     asks = f"torch {torch.version}" if asking is torch else package.title
     line = Evidence(what=f"{asks} requires", value=f"{asked}{bounds}", source="wheel metadata")
     worst = _worst(package, bounds, there)
-    reason = f"{asks} requires {asked}{bounds}, and this is {there}"
-    return Misfit(package, reason, (line, *_versions(package, torch)), _weight(package, worst))
-
-
-def _requires(package: Package) -> tuple[str, ...]:
-    record = package.record
-    return (record.requires or ()) if isinstance(record, Distribution) else ()
+    reason = f"{asks} requires {asked}{bounds}, but {there} is installed"
+    return Misfit(package.title, reason, (line, *_versions(package, torch)), _weight(package, worst))
 
 
 def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
@@ -166,11 +149,11 @@ def _by_rows(package: Package, torch: Framework, facts: Facts) -> Misfit | None:
     if framework is not None and bounds_on(framework.requires, "torch", facts.marks):
         return None  # its own metadata has spoken
     there = torch.version or ""
-    fit = release_fits(facts.tables, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
+    fit = release_fits(facts.matrix, package.name, package.version, "torch", there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
     worst = by_confidence(_worst(package, fit.nearest_change, there), fit)
-    return Misfit(package, fit.reason, _versions(package, torch), _weight(package, worst), fit.sources)
+    return Misfit(package.title, fit.reason, _versions(package, torch), _weight(package, worst), fit.sources)
 
 
 def _worst(package: Package, bounds: str, there: str) -> Status:
@@ -195,21 +178,18 @@ def _versions(package: Package, torch: Framework) -> tuple[Evidence, ...]:
     return seen(package.name, package.record, "version"), seen("torch", torch, "version")
 
 
-# --- fixes --------------------------------------------------------------------------------------------------------
-
-
 def install_matching(package: Package, torch: Framework, facts: Facts) -> tuple[Fix, ...]:
     """The release that is made for this PyTorch; for what is compiled on site, the same one anew."""
     there = torch.version or ""
     if package.name == "triton":
         bounds = bounds_on(torch.requires, "triton", facts.marks) or ""
     else:
-        bounds = release_for(facts.tables, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
+        bounds = release_for(facts.matrix, package.name, "torch", there, facts.driver_os, machine(facts)) or ""
     if "==" in bounds:
-        text = f"Install the {package.name} that belongs to torch {there.partition('+')[0]}"
+        text = f"Install the {package.name} release for torch {there.partition('+')[0]}"
         return install(facts, (f"{package.name}{bounds}",), text, _from_index(package, torch))
     public = package.version.partition("+")[0]
-    text = f"Build {package.name} anew, against the torch that is there (or take its build for torch {there})"
+    text = f"Build {package.name} again, against the installed torch (or use its build for torch {there})"
     how = How(build=("--no-build-isolation", "--no-cache-dir"), alone=True, again=True)
     return install(facts, (f"{package.name}=={public}",), text, how)
 

@@ -9,7 +9,8 @@ import msgspec
 
 from envcheck.checks import Changes, Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.trials import imported
+from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.commands import pip_command, uvs_prefix
 from envcheck.rules.fixes.install import bring_pip, in_steps
 from envcheck.rules.fixes.reinstall import reinstall
@@ -35,16 +36,10 @@ class _Finding(msgspec.Struct, frozen=True):
     """What is to be deleted, and nothing else."""
 
 
-def _looked(environment: Environment, _facts: Facts) -> bool:
-    return environment.problem is None and environment.damaged is not None and environment.distributions is not None
-
-
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
-    arises=_looked,
-    explains=("requirement-broken", "extension-binary-missing", "framework-import-fails", "framework-cannot-use-gpu"),
+    explains=("requirement-broken", "extension-binary-missing", *TRIAL_RULES),
     explains_failing=FOLLOWS_FROM_FILES,
 )
 def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | None:
@@ -61,23 +56,24 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         of tests, caches and scripts do not count.
 
     Why it matters
-        What pip, uv, conda and the packages themselves believe to be installed comes from these
-        records. Two of one package mean that parts of two versions lie in one folder, or that one
-        version is believed to be there and another is; an unreadable one breaks `pip install`
-        and every program that asks for its version; and a library that is listed and gone will be
-        missed when it is loaded.
+        pip, uv, conda and the packages themselves rely on these records. Two records of one package
+        mean that one folder mixes two versions, or that another version is installed than recorded.
+        An unreadable record breaks `pip install` and every program that asks for the version. A
+        listed library that is missing fails when it is loaded.
 
     How to fix
         Install the damaged package again, in the same version, with the tool that installed it; no
-        other package needs to change. Where it is there twice, remove it until nothing of it is
-        left, then install it again. What an installation left behind can be
-        deleted; if nothing else of the package is there, install it again.
+        other package needs to change. If it is installed twice, remove it until nothing is left,
+        then install it again. Leftovers of an interrupted installation can be deleted; if nothing
+        else of the package is left, install it again.
 
     Sources
         Recording installed projects, PyPA:
             https://packaging.python.org/en/latest/specifications/recording-installed-packages/
         pip, force-reinstall: https://pip.pypa.io/en/stable/cli/pip_install/
     """
+    if environment.problem is not None or environment.damaged is None or environment.distributions is None:
+        return None
     packages = damaged_packages(environment, facts)
     told = {package.distribution.name for package in packages}
     lost = (finding for finding in _gone(environment) if finding.what not in told)
@@ -93,7 +89,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     names = list(dict.fromkeys(finding.what for finding in serious or found))
     return Outcome(
         status="fail" if fatal else "warn" if serious else "note",
-        title=_title(names) if serious else "An installation that was broken off left something behind",
+        title=_title(names) if serious else "An interrupted installation left files behind",
         message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
         fixes=_all_of(environment, (), serious or found),
@@ -208,7 +204,7 @@ def _removals(environment: Environment, records: Sequence[Distribution]) -> tupl
 def _gone(environment: Environment) -> Iterable[_Finding]:
     """Frameworks of which the metadata is there and the package, or what it cannot do without, is not."""
     by_name = {distribution.name: distribution for distribution in environment.distributions or ()}
-    for framework in environment.frameworks.items if environment.frameworks else ():
+    for framework in frameworks_in(environment):
         distribution = by_name.get(framework.name)
         lost = (framework.incomplete and not framework.led_by) or framework.path is None
         if lost and framework.problem and distribution and not distribution.editable:

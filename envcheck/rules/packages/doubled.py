@@ -11,7 +11,7 @@ import msgspec
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.rules.api import Facts, Outcome, rule, seen
 from envcheck.rules.facts.driver import runs
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import failed, ran_on_gpu
 from envcheck.rules.fixes.frameworks import install_gpu_build
@@ -45,7 +45,7 @@ def _doubled(environment: Environment, pattern: re.Pattern[str]) -> tuple[Distri
 
 
 def _framework(environment: Environment, pattern: re.Pattern[str]) -> Framework | None:
-    return next((each for each in of(environment) if pattern.fullmatch(each.name)), None)
+    return next((each for each in frameworks_in(environment) if pattern.fullmatch(each.name)), None)
 
 
 def _evidence(found: Iterable[Distribution], framework: Framework | None) -> tuple[Evidence, ...]:
@@ -71,7 +71,7 @@ def _two_onnxruntimes(environment: Environment, facts: Facts) -> bool:
 
 def _without_its_provider(environment: Environment, facts: Facts) -> tuple[Evidence, ...]:
     """The GPU package is in the list, and what was imported says that it was built without the provider for CUDA."""
-    listed = next((each for each in environment.distributions or () if _ORT_CUDA.fullmatch(each.name)), None)
+    listed = next((each for each in distributions_in(environment) if _ORT_CUDA.fullmatch(each.name)), None)
     said = next((error for error in facts.snapshot.observed_errors if _NOT_BUILT_IN.search(error.text[:2000])), None)
     if listed is None or said is None:
         return ()
@@ -84,7 +84,6 @@ def _install_gpu_package(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
     arises=_two_onnxruntimes,
     remedy=_install_gpu_package,
@@ -94,18 +93,18 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     """The CPU and the GPU package of ONNX Runtime are installed over each other.
 
     What it checks
-        Whether onnxruntime-gpu and another distribution of ONNX Runtime (onnxruntime, -directml,
-        -openvino …) are installed in one environment, and of which one the files are that lie in
-        the folder `onnxruntime`, which they share.
+        That onnxruntime-gpu is not installed together with another distribution of ONNX Runtime
+        (onnxruntime, -directml, -openvino …). They share the folder `onnxruntime`.
 
     Why it matters
-        What was installed last overwrites the other; often that is the CPU package, brought along by
-        another package. Sessions then run on the CPU with no more than a warning ("Specified provider
-        'CUDAExecutionProvider' is not in available provider names"). Removing one breaks the other.
+        The one that was installed last overwrites the other; often that is the CPU package, as a
+        requirement of another package. Sessions then run on the CPU with just a warning
+        ("Specified provider 'CUDAExecutionProvider' is not in available provider names"). Removing one
+        breaks the other.
 
     How to fix
-        Remove all of them, then install onnxruntime-gpu alone. What brings the CPU package along
-        mostly works with the GPU package too; pip may go on to say that a requirement is missing.
+        Remove all of them, then install onnxruntime-gpu only. Packages that require the CPU package
+        usually work with the GPU package, too; pip may still report a missing requirement.
 
     Sources
         ONNX Runtime, Install: https://onnxruntime.ai/docs/install/
@@ -120,11 +119,11 @@ def onnxruntime_cpu_and_gpu(environment: Environment, facts: Facts) -> Outcome |
     names = " and ".join(f"{each.name} {each.version}" for each in found)
     lost = framework is None or framework.cpu_only is not False
     status: Status = "note" if framework is not None and ran_on_gpu(framework) else "fail" if lost else "warn"
-    whose = f" The files that are there are of {framework.name}." if framework is not None and framework.path else ""
+    whose = f" The present files belong to {framework.name}." if framework is not None and framework.path else ""
     return Outcome(
         status=status,
         title="CPU and GPU packages of ONNX Runtime are installed over each other",
-        message=f"{names} fill one package folder; what was installed last wins.{whose}",
+        message=f"{names} share one package folder; the one that was installed last wins.{whose}",
         evidence=_evidence(found, framework),
         decided_by="declared",
         fixes=install_gpu_build(facts, framework or Framework(name="onnxruntime")),
@@ -167,19 +166,13 @@ def _overwritten(evidence: tuple[Evidence, ...], facts: Facts) -> Outcome:
     )
 
 
-def _several_cupys(environment: Environment, _facts: Facts) -> bool:
-    return bool(_doubled(environment, _CUPY))
-
-
 def _keep_one(_facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text="Remove all packages of CuPy, then install the one for the CUDA that is used"),)
 
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
-    arises=_several_cupys,
     remedy=_keep_one,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "damaged-distribution"),
 )
@@ -187,13 +180,12 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
     """Several packages of CuPy are installed over each other.
 
     What it checks
-        Whether more than one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is
-        installed in one environment.
+        That only one of cupy, cupy-cuda11x, cupy-cuda12x, cupy-cuda13x and the like is installed.
 
     Why it matters
-        They all fill the folder `cupy`. Files of two builds, for two versions of CUDA, then lie mixed:
-        what is imported may ask for libraries of the other, and removing one leaves a torso. CuPy
-        itself warns of it.
+        They all install into the folder `cupy`, which then mixes files of two builds for two CUDA
+        versions: the imported one may need the libraries of the other, and removing one leaves a
+        partial package. CuPy itself warns about it.
 
     How to fix
         Remove all of them, then install the one for the CUDA that is used.
@@ -202,6 +194,8 @@ def cupy_multiple_packages(environment: Environment, facts: Facts) -> Outcome | 
         CuPy, Installation: https://docs.cupy.dev/en/stable/install.html
     """
     found, framework = _doubled(environment, _CUPY), _framework(environment, _CUPY)
+    if not found:
+        return None
     kept = _kept(found, framework, facts)
     text = f"Install {kept.name} alone, for a CUDA that the driver runs"
     fixes = install(facts, (f"{kept.name}=={kept.version}",), text, remove=[each.name for each in found])

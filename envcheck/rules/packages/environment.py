@@ -7,7 +7,8 @@ from envcheck.compat.question.package_needs import admits, release_fits, release
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
 from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import leads, machine, named, of
+from envcheck.rules.facts.frameworks import frameworks_in, leads, machine, named
+from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.fits import does_not_fit
@@ -18,24 +19,18 @@ from envcheck.snapshot import Environment
 _SHOWN = 8
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    explains=EVERYTHING,
-)
+@rule(layer="framework", per="environment", explains=EVERYTHING)
 def environment_broken(environment: Environment, _facts: Facts) -> Outcome | None:
     """The Python environment is broken, or cannot be examined.
 
     What it checks
-        Whether what is judged is an environment at all, and a whole one: its interpreter is there,
-        the Python that it was made from still exists, and its files can be read. Nothing of it is
-        started.
+        That the judged environment is complete: its interpreter exists, the Python that it was made
+        from exists, and its files can be read. Nothing of it is started.
 
     Why it matters
         A virtual environment is a folder of links to the Python that made it. When that Python is
-        removed or updated, nothing in the environment runs any more. And what cannot be read cannot
-        be judged: a report about it would be a report about nothing.
+        removed or updated, nothing in the environment runs any more. An environment that cannot be
+        read cannot be judged.
 
     How to fix
         A virtual environment that lost its Python: link it to another Python of the same minor version,
@@ -95,41 +90,34 @@ def _is_whole(environment: Environment, _facts: Facts) -> bool:
     return environment.problem is None
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    needs=("environment.frameworks.complete",),
-    arises=_is_whole,
-)
+@rule(layer="framework", per="environment", needs=("environment.frameworks.complete",), arises=_is_whole)
 def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
     """The Python environment has no framework to judge.
 
     What it checks
-        Whether a framework that envcheck knows is installed in the environment that is judged, and
-        if not, whether another environment that was found has one. It is a remark, not a fault.
+        That the judged environment has a framework that envcheck knows; otherwise, whether another
+        environment has one. It is a note, not a fault.
 
     Why it matters
-        The verdict then says nothing about frameworks: the one that matters may lie in another
-        environment than the one that was chosen.
+        Without one, the verdict says nothing about frameworks: the one that matters may be in another
+        environment.
 
     How to fix
-        Activate the environment that is meant, or name its interpreter: `envcheck check --python
+        Activate the right environment, or name its interpreter: `envcheck check --python
         PATH`.
 
     Sources
         Python, venv: https://docs.python.org/3/library/venv.html
     """
-    found = environment.frameworks.items if environment.frameworks else ()
-    if found:
-        return passed(", ".join(named(framework) for framework in found), decided_by="declared")
+    if found := frameworks_in(environment):
+        return passed(", ".join(map(named, found)), decided_by="declared")
     other = _with_framework(facts)
     if other is None:
         text = "No framework that envcheck knows is installed there, nor in any other environment that was found."
         return Outcome(
             status="note", title="No framework in the judged environment", message=text, decided_by="declared"
         )
-    names = ", ".join(named(framework) for framework in (other.frameworks.items if other.frameworks else ()))
+    names = ", ".join(map(named, frameworks_in(other)))
     place = other.executable or other.prefix or other.key
     return Outcome(
         status="note",
@@ -144,15 +132,15 @@ def no_framework(environment: Environment, facts: Facts) -> Outcome | None:
 def _with_framework(facts: Facts) -> Environment | None:
     listing = facts.snapshot.environments
     others = (other for other in (listing.items if listing else ()) if not other.judged)
-    return next((other for other in others if other.frameworks and other.frameworks.items), None)
+    return next(filter(frameworks_in, others), None)
 
 
 def _pythons_are_known(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of PyTorch always asked; of others where their release's Pythons are known."""
     framework = subject.framework
-    if framework.name == "torch" or not leads(framework, facts.tables):
+    if framework.name == "torch" or not leads(framework, facts.matrix):
         return framework.name == "torch"
-    rows = release_rows(facts.tables, framework.name, framework.version or "", facts.driver_os, machine(facts))
+    rows = release_rows(facts.matrix, framework.name, framework.version or "", facts.driver_os, machine(facts))
     return any("python" in row.needs for row in rows)
 
 
@@ -160,30 +148,24 @@ def _python_fit(subject: FrameworkSubject, facts: Facts) -> Fit | None:
     framework, python = subject.framework, subject.environment.python or ""
     name, version, os = framework.name, framework.version or "", facts.driver_os
     if name == "torch":
-        return python_runs_torch(facts.tables, version, python, os, machine(facts))
-    return release_fits(facts.tables, name, version, "python", python, os, machine(facts))
+        return python_runs_torch(facts.matrix, version, python, os, machine(facts))
+    return release_fits(facts.matrix, name, version, "python", python, os, machine(facts))
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    needs=("framework.version", "environment.python"),
-    arises=_pythons_are_known,
-)
+@rule(layer="framework", per="framework", needs=("framework.version", "environment.python"), arises=_pythons_are_known)
 def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """The Python version is none that the framework's release has wheels for.
+    """The framework's release has no wheels for this Python version.
 
     What it checks
-        The environment's Python against the versions for which the installed release of PyTorch,
-        TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI.
+        That the installed release of PyTorch, TensorFlow, JAX, ONNX Runtime, CuPy … has wheels on PyPI
+        for the environment's Python.
 
     Why it matters
-        A build made elsewhere, or carried over from another Python, may work or fail on import; its
-        companions (torchvision, triton, extensions) will have no wheels for that Python either.
+        A custom build, or one that was copied from another Python, may work or fail on import.
+        Related packages (torchvision, triton, extensions) have no wheels for that Python either.
 
     How to fix
-        Make an environment with a Python that the release supports, or install a release that
+        Create an environment with a Python that the release supports, or install a release that
         supports this Python.
 
     Sources
@@ -204,53 +186,48 @@ def python_unsupported(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     return does_not_fit(title, fit, evidence=evidence, fixes=(anew,), worst="warn")
 
 
-def _asks_for_a_python(environment: Environment, _facts: Facts) -> bool:
-    return environment.python is not None and any(each.requires_python for each in environment.distributions or ())
-
-
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
-    arises=_asks_for_a_python,
     explains=("python-unsupported", "framework-import-fails", "framework-cannot-use-gpu", "requirement-broken"),
 )
 def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | None:
     """An installed package does not admit the environment's Python.
 
     What it checks
-        `Requires-Python` in the metadata of the frameworks and of the packages that they require
-        against the version of the environment's Python. A framework for a newer Python is a failure,
-        everything else a warning.
+        That the frameworks and the packages that they require support the environment's Python, by
+        `Requires-Python` in their metadata. A framework for a newer Python is a failure, everything
+        else a warning.
 
     Why it matters
-        An installer would have refused the package. It comes about when an environment is copied to
-        another Python, or when PYTHONPATH or a `.pth` file leads to packages of another one: code for
-        a newer Python is a syntax error here, and compiled modules of another Python are not found.
+        An installer would have refused the package. It happens when an environment is copied to
+        another Python, or when PYTHONPATH or a `.pth` file leads to packages of another Python: code
+        for a newer Python is a syntax error, and compiled modules of another Python are not found.
 
     How to fix
-        Of packages for a newer Python, remove them and install them again with this one: the installer
-        then chooses releases that admit it. Where this Python is too new, install newer releases; if
-        there are none that admit it, create an environment with an older Python.
+        Remove packages for a newer Python and install them again with this one: the installer then
+        chooses releases that support it. If this Python is too new, install newer releases; if there
+        are none that support it, create an environment with an older one.
 
     Sources
         Core metadata, Requires-Python, PyPA:
             https://packaging.python.org/en/latest/specifications/core-metadata/#requires-python
         pip, install: https://pip.pypa.io/en/stable/cli/pip_install/
     """
-    python = environment.python or ""
+    python = environment.python
     first = {each.name: each for each in reversed(environment.distributions or ())}
     asking = [each for each in first.values() if each.requires_python and "conda" not in (each.channel, each.installer)]
+    if python is None or not any(each.requires_python for each in first.values()):
+        return None
     refusing = [each for each in asking if not _admits_python(each.requires_python or "", python)][::-1]
     if not refusing:
-        return passed(f"The frameworks and what they require admit Python {python}", decided_by="declared")
-    frameworks = {each.name for each in of(environment) if leads(each, facts.tables) and not imported(each)}
+        return passed(f"The frameworks and their requirements support Python {python}", decided_by="declared")
+    frameworks = {each.name for each in frameworks_in(environment) if leads(each, facts.matrix) and not imported(each)}
     refusing.sort(key=lambda each: each.name not in frameworks)
     newer = [each for each in refusing if not _admits_python(_lower(each.requires_python or ""), python)]
     names = [each.name for each in refusing]
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     said = "; ".join(f"{each.name} {each.version} requires Python {each.requires_python}" for each in refusing[:_SHOWN])
-    text = f"Remove what does not admit Python {python}, and install releases that do"
+    text = f"Remove packages that do not support Python {python}, and install releases that do"
     anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
     again = install(facts, names, text, How(owner=names[0]), remove=names)
     later = install(
@@ -258,7 +235,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     )
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
-        title=f"Packages for another Python than {python}: {names[0][:30]}{more}"[:80],
+        title=f"Packages for another Python than {python}: {names[0][:30]}{and_more(names)}"[:80],
         message=f"{said}; this is Python {python}.",
         evidence=(
             seen("Python", environment, "python"),

@@ -9,7 +9,7 @@ from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY, misfit, packages_of, torch_of
-from envcheck.rules.packages.torch import told
+from envcheck.rules.packages.torch import not_made_for
 from envcheck.snapshot import Framework
 
 _NEED_THEIR_PARTS: dict[str, Status] = {
@@ -24,22 +24,14 @@ _NEED_THEIR_PARTS: dict[str, Status] = {
 """What it means where a package has no compiled part: xFormers goes on with what PyTorch and Triton have."""
 
 
-def _extends_torch(subject: FrameworkSubject, _facts: Facts) -> bool:
-    framework = subject.framework
-    there = torch_of(subject) is not None
-    return there and framework.name not in FAMILY and (framework.extends == "torch" or framework.name == "torch")
-
-
 def _match_or_compile(_facts: Facts) -> tuple[Fix, ...]:
-    text = "Install the extension's release for the PyTorch that is there, or compile it anew against that one"
+    text = "Install the extension's release for the installed PyTorch, or compile it again"
     return (Fix(text=f"{text} (pip install --no-build-isolation --no-cache-dir --force-reinstall --no-deps NAME)"),)
 
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
-    arises=_extends_torch,
     remedy=_match_or_compile,
     explains=("extension-binary-missing", "gpu-code-missing", "requirement-broken"),
 )
@@ -47,21 +39,20 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
     """An extension was compiled for another PyTorch.
 
     What it checks
-        Of packages that are compiled against PyTorch (flash-attn, xformers, vLLM, DeepSpeed, apex,
-        those of PyG …): whether every symbol that their compiled parts ask for is in the PyTorch
-        beside them; which PyTorch their files name, or the label of their version (`torch2.5` and
-        `pt28` are in such); what their metadata requires; else what is known of the release. A package
-        that asks for a range which is met, and of which no symbol is missing, fits, whatever it was
-        built with.
+        That packages that are compiled against PyTorch (flash-attn, xformers, vLLM, DeepSpeed, apex,
+        PyG …) match the installed one: by the symbols that their compiled parts need, by the PyTorch
+        that their files or version labels name (`torch2.5`, `pt28`), by their metadata, or else by
+        the known releases. A package with all symbols found and its version range met matches,
+        whatever it was built with.
 
     Why it matters
-        PyTorch's C++ interface changes with every release, and with the C++ ABI of the build. An
-        extension for another one fails on import ("undefined symbol: _ZN3c10…"), or is left out
-        without a word, and programs run without it, slower.
+        PyTorch's C++ interface changes with every release and with the C++ ABI of the build. An
+        extension for another one fails on import ("undefined symbol: _ZN3c10…"), or programs skip it
+        silently and run slower.
 
     How to fix
-        Install the release of the extension for the PyTorch that is there, or compile it anew
-        (without pip's cache, and without build isolation, so that it meets the PyTorch that is there).
+        Install the extension's release for the installed PyTorch, or compile it again (without pip's
+        cache and without build isolation, so that it finds the installed PyTorch).
 
     Sources
         C++ extensions of PyTorch: https://docs.pytorch.org/docs/stable/cpp_extension.html
@@ -70,36 +61,30 @@ def extension_built_for_other_torch(subject: FrameworkSubject, facts: Facts) -> 
         xFormers, installation: https://github.com/facebookresearch/xformers#installing-xformers
         GCC, dual ABI: https://gcc.gnu.org/onlinedocs/libstdc++/manual/using_dual_abi.html
     """
-    torch = torch_of(subject)
-    if torch is None:
+    framework, torch = subject.framework, torch_of(subject)
+    if torch is None or framework.name in FAMILY or "torch" not in (framework.name, framework.extends):
         return None
     packages = [each for each in packages_of(subject) if each.name not in FAMILY]
-    wrong = [found for each in packages if (found := misfit(each, torch, facts))]
+    wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts))]
     if wrong:
-        return told(wrong, torch, facts, "was built for another PyTorch")
-    framework = subject.framework
+        return not_made_for(torch, wrong, facts, "was built for another PyTorch")
     if framework.name == "torch" or framework.unresolved is None:
         return None
     evidence = (seen("symbols that are missing", framework, "unresolved"), seen("torch", torch, "version"))
-    return passed(f"{named(framework)} finds all it asks for in torch {torch.version}", *evidence)
+    return passed(f"{named(framework)} finds all symbols in torch {torch.version}", *evidence)
 
 
-def _looked_at(subject: FrameworkSubject, _facts: Facts) -> bool:
-    framework = subject.framework
-    return framework.path is not None and framework.name in _NEED_THEIR_PARTS
-
-
-@rule(layer="framework", scope="env", per="framework", arises=_looked_at, remedy=_match_or_compile)
+@rule(layer="framework", per="framework", remedy=_match_or_compile)
 def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The compiled part of an extension is missing.
 
     What it checks
-        Whether flash-attn, torchvision, vLLM, xFormers, bitsandbytes and Transformer Engine have the
-        compiled files that they consist of, and bitsandbytes one for the CUDA of PyTorch.
+        That flash-attn, torchvision, vLLM, xFormers, bitsandbytes and Transformer Engine have their
+        compiled files, and bitsandbytes one for PyTorch's CUDA.
 
     Why it matters
-        The Python files alone can be imported in part, or fall back to something slower; the first
-        call of a kernel then fails ("No module named 'flash_attn_2_cuda'", "operator
+        The Python files alone may be importable or fall back to something slower; the first call of a
+        kernel then fails ("No module named 'flash_attn_2_cuda'", "operator
         torchvision::nms does not exist").
 
     How to fix
@@ -114,18 +99,20 @@ def extension_binary_missing(subject: FrameworkSubject, facts: Facts) -> Outcome
         xFormers, installation: https://github.com/facebookresearch/xformers#installing-xformers
     """
     framework = subject.framework
+    if framework.path is None or framework.name not in _NEED_THEIR_PARTS:
+        return None
     for_cuda = framework.problem if framework.problem and "libraries for CUDA" in framework.problem else None
     if framework.binaries and not for_cuda:
-        return passed(f"{named(framework)} has its compiled parts", seen("compiled parts", framework, "binaries"))
+        return passed(f"{named(framework)} has its compiled files", seen("compiled parts", framework, "binaries"))
     if (framework.binaries is None and not for_cuda) or ran_on_gpu(framework):
         return None
     if framework.cpu_only and framework.name == "bitsandbytes" and not may_have_gpus(facts):
         return None
-    what = for_cuda or f"none of its compiled files lies in or beside {framework.path}"
+    what = for_cuda or f"no compiled file in or beside {framework.path}"
     field = "problem" if for_cuda else "binaries"
     return Outcome(
         status=_NEED_THEIR_PARTS[framework.name],
-        title=f"{named(framework)} lacks its compiled part",
+        title=f"{named(framework)} lacks its compiled files",
         message=f"{named(framework)}: {what}.",
         evidence=(seen(f"{framework.name}: {field}", framework, field), seen("path", framework, "path")),
         decided_by="declared",
@@ -141,4 +128,4 @@ def _again(framework: Framework, facts: Facts) -> tuple[Fix, ...]:
     compiled = framework.name.startswith(("flash-attn", "transformer-engine"))
     build = ("--no-cache-dir", *(("--no-build-isolation",) if compiled else ()))
     wanted = f"{framework.name}=={public}" if public else framework.name
-    return install(facts, (wanted,), f"Install {framework.name} again, whole", How(build=build, alone=True, again=True))
+    return install(facts, (wanted,), f"Install {framework.name} again", How(build=build, alone=True, again=True))

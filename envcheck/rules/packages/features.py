@@ -10,7 +10,7 @@ from envcheck.compat.question.question import AskedGpu
 from envcheck.compat.question.software import refused
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.frameworks import frameworks_in, machine
 from envcheck.rules.facts.machine import called
 from envcheck.rules.facts.trials import ran_on
 from envcheck.snapshot import Distribution, Environment, Framework, Gpu
@@ -28,43 +28,31 @@ def _on_top(name: str) -> bool:
 
 def _packages(environment: Environment) -> Iterator[Framework | Distribution]:
     """The packages with kernels of their own, each once, by the record that says most."""
-    known = {each.name: each for each in of(environment) if _on_top(each.name) and each.version}
+    known = {each.name: each for each in frameworks_in(environment) if _on_top(each.name) and each.version}
     yield from known.values()
     yield from (each for each in environment.distributions or () if _on_top(each.name) and each.name not in known)
 
 
-def _is_asked(environment: Environment, facts: Facts) -> bool:
-    known = any(gpu.compute_capability for gpu in facts.usable_gpus)
-    return known and next(_packages(environment), None) is not None
-
-
 def _use_what_it_has(_facts: Facts) -> tuple[Fix, ...]:
-    return (Fix(text="Choose what this GPU has: float16, another attention, another quantisation; or a newer GPU"),)
+    return (Fix(text="Choose what this GPU supports: float16, another attention or quantization; or use a newer GPU"),)
 
 
-@rule(
-    layer="gpu",
-    scope="env",
-    per="environment",
-    arises=_is_asked,
-    remedy=_use_what_it_has,
-    explains=("gpu-code-missing",),
-)
+@rule(layer="gpu", per="environment", remedy=_use_what_it_has, explains=("gpu-code-missing",))
 def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome | None:
     """A package or number format needs a newer GPU.
 
     What it checks
-        The compute capability of the GPUs against the least one that is documented for flash-attn,
-        xFormers, bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. In text and trials: lines
-        that say so, of bfloat16, FP8, FlashAttention and others.
+        That the GPUs have the minimum compute capability that is documented for flash-attn, xFormers,
+        bitsandbytes, vLLM, Transformer Engine and TensorRT-LLM. Errors about bfloat16, FP8,
+        FlashAttention and others are read from text and tests.
 
     Why it matters
         Some kernels use instructions that older GPUs do not have: bfloat16 from compute capability 8.0
         on, FP8 from 8.9 on, FlashAttention-2 from 8.0 on. No build and no driver adds them.
 
     How to fix
-        Choose what the GPU has: float16 in place of bfloat16, another attention (PyTorch's own,
-        xFormers), another quantisation. Or use a newer GPU.
+        Choose what the GPU supports: float16 instead of bfloat16, another attention (PyTorch's own,
+        xFormers), another quantization. Or use a newer GPU.
 
     Sources
         CUDA, features by compute capability:
@@ -73,6 +61,8 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
         vLLM, supported hardware:
             https://docs.vllm.ai/en/latest/features/quantization/supported_hardware/
     """
+    if not any(gpu.compute_capability for gpu in facts.usable_gpus):
+        return None
     refusals = [found for each in _packages(environment) for found in _refused(each, facts)]
     if not refusals:
         return _supported(environment, facts)
@@ -88,22 +78,22 @@ def gpu_feature_unsupported(environment: Environment, facts: Facts) -> Outcome |
             seen(f"compute capability of {called(gpu)}", gpu, "compute_capability"),
         ),
         confidence=row.confidence,
-        sources=facts.tables.cite(row),
-        fixes=(Fix(text=f"Use what this GPU has: switch {record.name} off in the program, or take {change}"),),
+        sources=facts.matrix.cite(row),
+        fixes=(Fix(text=f"Switch {record.name} off in the program, or use {change}"),),
     )
 
 
 def _supported(environment: Environment, facts: Facts) -> Outcome | None:
     """A pass only where each of them is known."""
     records = list(_packages(environment))
-    if not all(_rows(each, facts) for each in records):
+    if not records or not all(_rows(each, facts) for each in records):
         return None
     names = ", ".join(dict.fromkeys(each.name for each in records))
-    return passed(f"{names} can be used on the GPUs here")
+    return passed(f"The GPUs support {names}")
 
 
 def _rows(record: Framework | Distribution, facts: Facts) -> tuple[ReleaseRow, ...]:
-    return release_rows(facts.tables, record.name, record.version or "", facts.driver_os, machine(facts))
+    return release_rows(facts.matrix, record.name, record.version or "", facts.driver_os, machine(facts))
 
 
 def _refused(

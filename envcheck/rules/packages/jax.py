@@ -1,19 +1,18 @@
-"""JAX, jaxlib and the CUDA plug-ins, which must be of one release."""
+"""JAX, jaxlib and the CUDA plug-ins, which must have the same release."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
+from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits, requirement_name
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import machine, of
+from envcheck.rules.facts.frameworks import frameworks_in, machine
 from envcheck.rules.facts.trials import ran_on_gpu
-from envcheck.rules.fixes.fits import by_confidence
-from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.fits import Misfit, by_confidence, do_not_go_together, worst_first
+from envcheck.rules.fixes.install import install
 from envcheck.snapshot import Distribution, Environment
 
 _PART = re.compile(r"jax|jaxlib|jax-cuda(\d{2})-(?:plugin|pjrt)")
@@ -25,13 +24,6 @@ _COMPILER = "/xla_cuda_plugin.so"
 """The file of ``jax-cudaNN-pjrt``, as it stands among the plug-in's binaries."""
 
 
-class _Wrong(NamedTuple):
-    reason: str
-    evidence: tuple[Evidence, ...]
-    status: Status
-    sources: tuple[Source, ...] = ()
-
-
 def _parts(environment: Environment) -> dict[str, Distribution]:
     found: dict[str, Distribution] = {}
     for each in environment.distributions or ():
@@ -40,19 +32,13 @@ def _parts(environment: Environment) -> dict[str, Distribution]:
     return found
 
 
-def _several_parts(environment: Environment, _facts: Facts) -> bool:
-    return len(_parts(environment)) > 1
-
-
 def _install_together(facts: Facts) -> tuple[Fix, ...]:
     return _together(_parts(facts.environment) if facts.environment else {}, facts)
 
 
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
-    arises=_several_parts,
     remedy=_install_together,
     explains=(
         "cpu-only-build",
@@ -68,51 +54,50 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     """JAX's CUDA plug-in, jaxlib and jax do not belong together.
 
     What it checks
-        The versions of jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt against each other: by what
-        their metadata requires, else by what is known of the releases; whether plugin and pjrt, the two
-        halves of the CUDA plug-in, are both installed; and whether there are plug-ins for two major
-        versions of CUDA.
+        That jax, jaxlib, jax-cudaNN-plugin and jax-cudaNN-pjrt match, by their metadata or else by the
+        known releases; that both halves of the CUDA plug-in (plugin and pjrt) are installed; and that
+        there is no second plug-in for another CUDA major version.
 
     Why it matters
-        JAX leaves out a plug-in that was built for another jaxlib, and computes on the CPU after a
-        warning ("it is not compatible with the installed jaxlib version"), or fails at the first call
-        of a kernel. Without pjrt there is no CUDA backend; without the plugin there are no kernels. Of
-        two plug-ins only one can register itself as `cuda`.
+        JAX skips a plug-in that was built for another jaxlib and computes on the CPU after a warning
+        ("it is not compatible with the installed jaxlib version"), or fails at the first kernel call.
+        Without pjrt there is no CUDA backend; without the plugin there are no kernels. Only one of two
+        plug-ins can register as `cuda`.
 
     How to fix
-        Install them in one command, by the extra: `pip install -U "jax[cuda13]"`; where one half is
-        missing, install it in the version of the other; of two plug-ins remove the one for the CUDA
-        that is not used.
+        Install them in one command with the extra: `pip install -U "jax[cuda13]"`. If one half is
+        missing, install it in the version of the other. Of two plug-ins, remove the one for the unused
+        CUDA.
 
     Sources
         JAX, Installation: https://docs.jax.dev/en/latest/installation.html
         JAX, Change log: https://docs.jax.dev/en/latest/changelog.html
     """
     parts = _parts(environment)
+    if len(parts) < 2:
+        return None
     apart, halves = [*_pairs(parts, facts), *_two_plugins(parts)], _missing_halves(parts, environment, facts)
     wrong = [*apart, *(_half_gone(parts[half], line) for half, line in halves.items())]
     if not wrong:
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
-        return passed(f"{fit}", decided_by="declared") if known else None
-    found = sorted(wrong, key=lambda each: STATUSES.index(each.status))
-    works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in of(environment))
+        return passed(f"JAX's packages match: {fit}", decided_by="declared") if known else None
+    found = worst_first(wrong)
+    works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in frameworks_in(environment))
     missing = " and ".join(map(requirement_name, halves.values()))
-    title = "Two CUDA plug-ins of JAX" if not any(_PAIR in each.reason for each in apart) else _APART
-    return Outcome(
-        status="note" if works else found[0].status,
-        title=title if apart else f"JAX cannot use the GPU: {missing} is missing",
-        message=" ".join(f"{each.reason}." for each in found),
-        evidence=tuple(dict.fromkeys(part for each in found for part in each.evidence)),
-        sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
-        decided_by="declared",
-        fixes=_together(parts, facts) if apart else _bring(tuple(halves.values()), facts),
-        frameworks=tuple(each.name for each in of(environment) if _OF_JAX.fullmatch(each.name)),
+    title = "Two CUDA plug-ins of JAX are installed" if not any(_PAIR in each.reason for each in apart) else _APART
+    lines = tuple(halves.values())
+    return do_not_go_together(
+        found,
+        title if apart else f"JAX cannot use the GPU: {missing} is missing",
+        _together(parts, facts) if apart else install(facts, lines, f"Install {missing}, which is missing"),
+        status="note" if works else None,
+        frameworks=tuple(each.name for each in frameworks_in(environment) if _OF_JAX.fullmatch(each.name)),
     )
 
 
-_PAIR = ", and this is "
-_APART = "JAX's packages do not belong together"
+_PAIR = ", installed: "
+_APART = "JAX's packages do not match"
 
 
 def _missing_halves(parts: dict[str, Distribution], environment: Environment, facts: Facts) -> dict[str, str]:
@@ -122,8 +107,8 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
     """
     if not environment.distributions_complete or any(part.channel == "conda" for part in parts.values()):
         return {}
-    by_files = {each.name for each in of(environment) if each.path is not None}
-    for each in of(environment):
+    by_files = {each.name for each in frameworks_in(environment) if each.path is not None}
+    for each in frameworks_in(environment):
         if _PLUGIN.fullmatch(each.name) and any(path.endswith(_COMPILER) for path in each.binaries or ()):
             by_files.add(each.name.replace("plugin", "pjrt"))
     found = {}
@@ -136,17 +121,13 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
     return found
 
 
-def _half_gone(half: Distribution, line: str) -> _Wrong:
+def _half_gone(half: Distribution, line: str) -> Misfit:
     needs = "has no CUDA backend" if _PLUGIN.fullmatch(half.name) else "has a CUDA backend without kernels"
-    reason = f"{half.name} {half.version} works with {line} only, which is not installed: JAX {needs}"
-    return _Wrong(reason, (seen(half.name, half, "version"),), "fail")
+    reason = f"{half.name} {half.version} needs {line}, which is not installed: JAX {needs}"
+    return Misfit(half.name, reason, (seen(half.name, half, "version"),), "fail")
 
 
-def _bring(lines: tuple[str, ...], facts: Facts) -> tuple[Fix, ...]:
-    return install(facts, lines, f"Install {' and '.join(map(requirement_name, lines))}, which is missing", How())
-
-
-def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[_Wrong]:
+def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[Misfit]:
     for name, part in parts.items():
         for other, there in parts.items():
             found = _pair(name, part, other, there, facts) if name != other else None
@@ -154,7 +135,7 @@ def _pairs(parts: dict[str, Distribution], facts: Facts) -> Iterator[_Wrong]:
                 yield found
 
 
-def _pair(name: str, part: Distribution, other: str, there: Distribution, facts: Facts) -> _Wrong | None:
+def _pair(name: str, part: Distribution, other: str, there: Distribution, facts: Facts) -> Misfit | None:
     evidence = (seen(name, part, "version"), seen(other, there, "version"))
     # jax names its plug-ins only as extras: what an extra asks for holds where the plug-in is there.
     worst: Status = "warn" if name == "jax" and other != "jaxlib" else "fail"
@@ -163,14 +144,15 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         if admits(bounds, there.version) is not False:
             return None
         line = Evidence(what=f"{name} {part.version} requires", value=f"{other}{bounds}", source=part.source)
-        return _Wrong(f"{name} {part.version} requires {other}{bounds}{_PAIR}{there.version}", (line, *evidence), worst)
-    fit = release_fits(facts.tables, name, part.version, other, there.version, facts.driver_os, machine(facts))
+        reason = f"{name} {part.version} requires {other}{bounds}{_PAIR}{there.version}"
+        return Misfit(name, reason, (line, *evidence), worst)
+    fit = release_fits(facts.matrix, name, part.version, other, there.version, facts.driver_os, machine(facts))
     if fit is not None and fit.bad:
         status = by_confidence(worst, fit)
-        return _Wrong(fit.reason, evidence, status, fit.sources)
+        return Misfit(name, fit.reason, evidence, status, fit.sources)
     if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and _differ(part.version, there.version):
-        reason = f"{name} {part.version} is built for jaxlib of its own version{_PAIR}{there.version}"
-        return _Wrong(reason, evidence, "warn")
+        reason = f"{name} {part.version} needs jaxlib in its own version{_PAIR}{there.version}"
+        return Misfit(name, reason, evidence, "warn")
     return None
 
 
@@ -179,11 +161,12 @@ def _differ(one: str, other: str) -> bool:
     return own is not None and its is not None and own.numbers[:3] != its.numbers[:3]
 
 
-def _two_plugins(parts: dict[str, Distribution]) -> Iterator[_Wrong]:
+def _two_plugins(parts: dict[str, Distribution]) -> Iterator[Misfit]:
     plugins = [part for name, part in parts.items() if _PLUGIN.fullmatch(name)]
     if len(plugins) > 1:
         names = " and ".join(part.name for part in plugins)
-        yield _Wrong(f"{names} are both installed", tuple(seen(part.name, part, "version") for part in plugins), "warn")
+        versions = tuple(seen(part.name, part, "version") for part in plugins)
+        yield Misfit(names, f"{names} are both installed", versions, "warn")
 
 
 def _together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
@@ -193,4 +176,4 @@ def _together(parts: dict[str, Distribution], facts: Facts) -> tuple[Fix, ...]:
     version = f"=={jax.version}" if jax and re.fullmatch(r"[0-9][0-9.]{1,30}", jax.version) else ""
     wanted = f"jax[cuda{majors[0]}]{version}" if majors else f"jax{version}"
     others = [name for name in parts if majors[1:] and re.fullmatch(rf"jax-cuda(?:{'|'.join(majors[1:])})-\w+", name)]
-    return install(facts, (wanted,), "Install jax, jaxlib and the plug-in of one release", How(), remove=others)
+    return install(facts, (wanted,), "Install jax, jaxlib and the plug-in in the same release", remove=others)

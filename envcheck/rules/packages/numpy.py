@@ -1,19 +1,18 @@
-"""NumPy, whose C interface and whose functions differ between releases."""
+"""NumPy, whose C interface and functions differ between releases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
-from envcheck.checks import STATUSES, Evidence, Fix, Source, Status
+from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, release_fits
 from envcheck.compat.specifier import parse_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import machine, named, of
+from envcheck.rules.facts.frameworks import frameworks_in, installed, machine, named
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import imported, ran_on_gpu
-from envcheck.rules.fixes.fits import by_confidence
+from envcheck.rules.fixes.fits import Misfit, by_confidence, do_not_go_together, worst_first
 from envcheck.rules.fixes.install import How, install, install_release_for
-from envcheck.rules.packages.redirected import imported_from
 from envcheck.snapshot import Distribution, Environment, Framework
 
 _NUMPY = "numpy"
@@ -23,33 +22,18 @@ _GOES_ON = frozenset({"torch", "pytorch"})
 """What works without NumPy, but for arrays that go in and out."""
 
 
-class _Wrong(NamedTuple):
-    name: str
-    reason: str
-    wanted: str
-    evidence: tuple[Evidence, ...]
-    status: Status
-    sources: tuple[Source, ...] = ()
-
-
-def _numpy(environment: Environment) -> Distribution | None:
-    return next((each for each in environment.distributions or () if each.name == _NUMPY and each.version), None)
-
-
-def _has_numpy(environment: Environment, _facts: Facts) -> bool:
-    return _numpy(environment) is not None
-
-
 def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     """Where only an error line is known: newer releases of what failed, else an older NumPy if nothing forbids it."""
     environment = facts.environment
-    numpy = _numpy(environment) if environment else None
+    numpy = installed(environment, _NUMPY)
     met = parse_version(numpy.version) if numpy else None
     if environment is None or numpy is None or met is None:
         return (
             Fix(text="Install a NumPy of the major version that the package was built for, or upgrade the package"),
         )
-    about = {name for each in of(environment) if each.name in facts.about for name in (each.name, each.extends)}
+    about = {
+        name for each in frameworks_in(environment) if each.name in facts.about for name in (each.name, each.extends)
+    }
     named = sorted(each.name for each in environment.distributions or () if each.name in about)
     text, newest = f"Upgrade {' and '.join(named)}, for NumPy {numpy.version}", How(newest=True)
     newer = install(facts, named, text, newest) if named else ()
@@ -59,7 +43,7 @@ def _match_numpy(facts: Facts) -> tuple[Fix, ...]:
     if met.numbers[0] == 0 or any(admits(part, before) is False for part in least):
         return newer or (Fix(text=f"Upgrade the package that the error names to a release for NumPy {numpy.version}"),)
     bounds = ",".join(filter(None, (asked, f"<{met.numbers[0]}")))
-    return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages were built for"))
+    return (*newer, *install(facts, (f"{_NUMPY}{bounds}",), "Install a NumPy that the packages support"))
 
 
 def _one_bound(bounds: Iterable[str]) -> str:
@@ -68,102 +52,78 @@ def _one_bound(bounds: Iterable[str]) -> str:
     return ",".join(dict.fromkeys(part for part in parts if part and "|" not in part))
 
 
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    arises=_has_numpy,
-    remedy=_match_numpy,
-    explains=("requirement-broken",),
-)
+@rule(layer="framework", per="environment", remedy=_match_numpy, explains=("requirement-broken",))
 def numpy_abi_mismatch(environment: Environment, facts: Facts) -> Outcome | None:
     """A package was built for a different NumPy version.
 
     What it checks
-        NumPy's version against what the frameworks and their packages require in their metadata,
-        else against what is known of their releases: above all whether something that was compiled
-        with NumPy 1 meets NumPy 2.
+        That the frameworks and their packages support the installed NumPy, by their metadata or else
+        by the known releases. The most common case is a package built for NumPy 1 with NumPy 2.
 
     Why it matters
-        What was compiled with NumPy 1 cannot be used with NumPy 2 ("A module that was compiled using
-        NumPy 1.x cannot be run in NumPy 2", "_ARRAY_API not found"): the import fails, or PyTorch goes
-        on without NumPy ("Numpy is not available"). What was compiled with a newer NumPy than is there
-        says "numpy.dtype size changed" or "module compiled against API version". And functions that
-        a release removed are missed by older packages.
+        A package that was compiled with NumPy 1 does not work with NumPy 2 ("A module that was compiled
+        using NumPy 1.x cannot be run in NumPy 2", "_ARRAY_API not found"): the import fails, or PyTorch
+        continues without NumPy ("Numpy is not available"). One that was compiled with a newer NumPy
+        than the installed one reports "numpy.dtype size changed" or "module compiled against API
+        version". Older packages also miss functions that a release removed.
 
     How to fix
-        Install a NumPy that all of them admit (often `numpy<2`), or releases of the packages that
-        were made for this NumPy.
+        Install a NumPy that all of them support (often `numpy<2`), or releases of the packages for
+        this NumPy.
 
     Sources
         NumPy 2.0 migration guide: https://numpy.org/doc/stable/numpy_2_0_migration_guide.html
         NumPy, for downstream package authors: https://numpy.org/doc/stable/dev/depending_on_numpy.html
     """
-    numpy = _numpy(environment)
+    numpy = installed(environment, _NUMPY)
     if numpy is None:
         return None
-    wrong = sorted(_wrong(environment, numpy, facts), key=lambda each: STATUSES.index(each.status))
+    wrong = worst_first(_wrong(environment, numpy, facts))
     if not wrong:
-        known = any(_asks(framework) for framework in of(environment))
-        title = f"NumPy {numpy.version} is one that the frameworks here admit"
+        known = any(bounds_on(each.requires, _NUMPY, {}) is not None for each in frameworks_in(environment))
+        title = f"The frameworks support NumPy {numpy.version}"
         return passed(title, seen(_NUMPY, numpy, "version"), decided_by="declared") if known else None
-    first = wrong[0]
-    more = f" (and for {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return Outcome(
-        status=first.status,
-        title=f"NumPy {numpy.version} is not one that {first.name} was made for"[: 80 - len(more)] + more,
-        message=" ".join(f"{each.reason}{imported_from(numpy)}." for each in wrong[:8]),
-        evidence=(seen(_NUMPY, numpy, "version"), *(part for each in wrong[:8] for part in each.evidence)),
-        sources=tuple(dict.fromkeys(source for each in wrong for source in each.sources)),
-        decided_by="declared",
-        fixes=_fixes(wrong, environment, facts),
+    return do_not_go_together(
+        wrong,
+        title_of_first(f"{wrong[0].name} does not support NumPy {numpy.version}", wrong),
+        _fixes(wrong, environment, facts),
+        seen(_NUMPY, numpy, "version"),
         frameworks=tuple(dict.fromkeys(each.name for each in wrong)),
     )
 
 
 def does_not_work_with_numpy(subject: FrameworkSubject) -> str | None:
     """Which framework does not work with which NumPy, where NumPy's version is known."""
-    numpy = _numpy(subject.environment)
+    numpy = installed(subject.environment, _NUMPY)
     return f"{named(subject.framework)[:44]} does not work with NumPy {numpy.version[:12]}" if numpy else None
 
 
-def _asks(framework: Framework) -> bool:
-    return bounds_on(framework.requires, _NUMPY, {}) is not None
-
-
-def _wrong(environment: Environment, numpy: Distribution, facts: Facts) -> Iterator[_Wrong]:
-    frameworks = {each.name: each for each in of(environment) if each.version}
-    for each in frameworks.values():
-        found = _held(each, numpy, each, facts)
-        if found:
+def _wrong(environment: Environment, numpy: Distribution, facts: Facts) -> Iterator[Misfit]:
+    frameworks = {each.name: each for each in frameworks_in(environment) if each.version}
+    known = {*frameworks, *(("pytorch",) if "torch" in frameworks else ())}
+    listed = (each for each in environment.distributions or () if each.name not in known)
+    records: list[Framework | Distribution] = [*frameworks.values(), *listed]
+    for record in records:
+        if found := _misfit(record, numpy.version, facts):
             yield found
-    for listed in environment.distributions or ():
-        if listed.name not in frameworks and not (listed.name == "pytorch" and "torch" in frameworks):
-            found = _held(listed, numpy, None, facts)
-            if found:
-                yield found
 
 
-def _held(
-    record: Framework | Distribution,
-    numpy: Distribution,
-    framework: Framework | None,
-    facts: Facts,
-) -> _Wrong | None:
-    name, version, there = record.name, record.version or "", numpy.version
+def _misfit(record: Framework | Distribution, there: str, facts: Facts) -> Misfit | None:
+    name, version = record.name, record.version or ""
+    framework = record if isinstance(record, Framework) else None
     bounds = bounds_on(record.requires or (), _NUMPY, facts.marks)
     if bounds:
         if admits(bounds, there) is not False:
             return None
         line = Evidence(what=f"{name} {version} requires", value=f"numpy{bounds}", source=record.source_of("requires"))
-        reason = f"{name} {version} requires numpy{bounds}, and this is {there}"
-        return _Wrong(name, reason, bounds, (line,), _weight(name, bounds, there, framework))
-    fit = release_fits(facts.tables, name, version, _NUMPY, there, facts.driver_os, machine(facts))
+        reason = f"{name} {version} requires numpy{bounds}, but {there} is installed"
+        return Misfit(name, reason, (line,), _weight(name, bounds, there, framework), wanted=bounds)
+    fit = release_fits(facts.matrix, name, version, _NUMPY, there, facts.driver_os, machine(facts))
     if fit is None or not fit.bad:
         return None
     wanted = fit.nearest_change.removeprefix(_NUMPY)
     status = by_confidence(_weight(name, wanted, there, framework), fit)
-    return _Wrong(name, fit.reason, wanted, (seen(name, record, "version"),), status, fit.sources)
+    return Misfit(name, fit.reason, (seen(name, record, "version"),), status, fit.sources, wanted)
 
 
 def _weight(name: str, wanted: str, there: str, framework: Framework | None) -> Status:
@@ -186,7 +146,7 @@ def _other_major(wanted: str, there: str) -> bool:
     return not any(admits(wanted.replace("|", ","), end) for end in ends)
 
 
-def _fixes(wrong: list[_Wrong], environment: Environment, facts: Facts) -> tuple[Fix, ...]:
+def _fixes(wrong: list[Misfit], environment: Environment, facts: Facts) -> tuple[Fix, ...]:
     """The NumPy that all who ask for one admit; else releases of the packages for the NumPy that is there."""
     bounds = _one_bound((*_bounds_on_numpy(environment, facts), *(each.wanted for each in wrong)))
     names = list(dict.fromkeys(each.name for each in wrong))
@@ -197,7 +157,7 @@ def _fixes(wrong: list[_Wrong], environment: Environment, facts: Facts) -> tuple
 
 def _bounds_on_numpy(environment: Environment, facts: Facts) -> Iterator[str]:
     """Which NumPy is asked for, by all metadata that was read."""
-    records: list[Framework | Distribution] = [*of(environment), *(environment.distributions or ())]
+    records: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     for each in records:
         bounds = bounds_on(each.requires or (), _NUMPY, facts.marks)
         if bounds:

@@ -1,14 +1,15 @@
-"""Redirection: what is imported is another copy than the one that is installed, or cannot be known from files."""
+"""Redirection: another copy is imported than the installed one, or files cannot tell which."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from envcheck.checks import Evidence, Fix, Status
+from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import importance, named, of
+from envcheck.rules.facts.frameworks import frameworks_in, importance, installed, named
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, tried
-from envcheck.rules.fixes.commands import in_user_site, installed
+from envcheck.rules.fixes.commands import in_user_site
 from envcheck.rules.fixes.install import uninstall
 from envcheck.rules.fixes.libraries import without_variable
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
@@ -19,15 +20,14 @@ _MOST = 8
 
 
 def _redirected(environment: Environment) -> list[Framework]:
-    """Frameworks whose import takes another copy than the installed one, or what is no whole framework; then other
+    """Frameworks whose import takes another copy than the installed one, or what is no complete framework; then other
     packages and modules of Python of which this holds.
     """
-    installed = {each.name for each in environment.distributions or ()}
     frameworks = [
         each
-        for each in of(environment)
+        for each in frameworks_in(environment)
         if each.instead_of
-        or (each.incomplete and each.path is not None and (each.led_by or each.name not in installed))
+        or (each.incomplete and each.path is not None and (each.led_by or not installed(environment, each.name)))
     ]
     known = {each.path for each in frameworks}
     return [*frameworks, *(each for each in _strays(environment) if each.path not in known)]
@@ -45,50 +45,41 @@ def _strays(environment: Environment) -> Iterator[Framework]:
         yield Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,))
 
 
-def _any_redirected(environment: Environment, _facts: Facts) -> bool:
-    return bool(_redirected(environment))
-
-
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
-    arises=_any_redirected,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     """Another copy of a framework is imported than the installed one.
 
     What it checks
-        Where `import` of each framework and of what it requires leads: whether PYTHONPATH, the user
-        site or a `.pth` file puts another copy before the installed one, and whether what is found is
-        a whole package or some folder of the same name. Whether a module on PYTHONPATH (`random.py`)
-        hides one of Python's own.
+        That `import` of each framework, and of what it requires, finds the installed copy: PYTHONPATH,
+        the user site or a `.pth` file may put another copy first, and a folder of the same name may be
+        no complete package. That no module on PYTHONPATH (`random.py`) hides one of Python's own.
 
     Why it matters
-        The copy that is imported was not chosen by the installer: versions, CUDA and extensions do not
-        belong together. Installing or upgrading the framework changes the copy that nobody imports.
+        The installer did not choose the imported copy: its version, CUDA and extensions do not match.
+        Installing or upgrading the framework changes a copy that nobody imports.
 
     How to fix
-        Take away what leads there: the entry of PYTHONPATH, the copy in the user site, the line of the
+        Remove what leads there: the entry in PYTHONPATH, the copy in the user site, the line in the
         `.pth` file, or the folder. Leave the installed package as it is.
 
     Sources
         Python, site: https://docs.python.org/3/library/site.html
         Python, PYTHONPATH: https://docs.python.org/3/using/cmdline.html#envvar-PYTHONPATH
     """
-    found = sorted(_redirected(environment), key=lambda each: importance(each, facts.tables))
+    found = sorted(_redirected(environment), key=lambda each: importance(each, facts.matrix))
     if not found:
         return None
-    names, frameworks = {each.name for each in found}, of(environment)
+    names, frameworks = {each.name for each in found}, frameworks_in(environment)
     concerned = [each.name for each in frameworks if each.name in names or each.extends in names]
     everybody = not names <= {each.name for each in frameworks}
     broken = any(each.incomplete or failed(each) for each in found)
-    first, more = found[0], f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    status: Status = "fail" if broken else "warn"
     return Outcome(
-        status=status,
-        title=_title(first)[: 80 - len(more)] + more,
+        status="fail" if broken else "warn",
+        title=title_of_first(_title(found[0]), found),
         message=" ".join(map(_sentence, found[:_MOST])),
         evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
         decided_by="declared",
@@ -99,7 +90,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
 
 def _title(framework: Framework) -> str:
     if framework.led_by is None:
-        return f"The folder that `import {_imported(framework)}` takes is no whole package"
+        return f"The folder that `import {_imported(framework)}` finds is not a complete package"
     who = {_VARIABLE: _VARIABLE, _USER_SITE: "The user site"}.get(framework.led_by, framework.led_by.rpartition("/")[2])
     installed = "Python's own" if framework.instead_of == (_OWN,) else "the installed one"
     return f"{who} puts another {framework.name} before {installed}"
@@ -153,33 +144,26 @@ def imported_from(distribution: Distribution) -> str:
     return f", imported from {folder} (by {distribution.led_by})" if distribution.led_by else ""
 
 
-def _any_code(environment: Environment, _facts: Facts) -> bool:
-    return bool(environment.startup)
-
-
 @rule(
     layer="framework",
-    scope="env",
     per="environment",
-    arises=_any_code,
     explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "imported-elsewhere", "python-unsupported"),
 )
 def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | None:
     """A .pth file changes Python's search path by code.
 
     What it checks
-        The lines of `.pth` files that begin with `import`, and the modules beside them that they
-        import: whether their text changes `sys.path`. It is read, not run. Lines of setuptools for
-        editable installations are followed and do not count.
+        That no line of a `.pth` file that begins with `import`, and no module beside it that it
+        imports, changes `sys.path`. The code is read, not run. Setuptools' lines for editable
+        installations are followed and do not count.
 
     Why it matters
-        Such a line runs at every start of the interpreter. What is imported afterwards cannot be known
-        from files: everything else that is said of this environment may be about a copy that is not
-        used.
+        Such a line runs at every start of the interpreter. Files cannot tell what is imported
+        afterwards: all other findings about this environment may be about an unused copy.
 
     How to fix
-        Remove the line, or the file, unless it is meant. With --deep the copies that are really
-        imported are compared with those that the files let expect.
+        Remove the line or the file, unless it is intended. --deep compares the copies that are really
+        imported with the expected ones.
 
     Sources
         Python, site: https://docs.python.org/3/library/site.html
@@ -187,25 +171,25 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
     lines = environment.startup or ()
     if not lines:
         return None
-    first, more = lines[0], f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+    file = lines[0].path.rpartition("/")[2]
     compared = [each.trial.as_found for each in tried(environment) if each.trial and each.trial.as_found is not None]
     harmless = (bool(compared) and all(compared)) or all(each.folders and not each.shadows for each in lines)
     return Outcome(
         status="note" if harmless else "warn",
-        title=f"{first.path.rpartition('/')[2]} changes Python's search path by code"[: 80 - len(more)] + more,
+        title=title_of_first(f"Code in {file} changes Python's search path", lines),
         message=" ".join(map(_told, lines[:_MOST])) + _compared(compared),
         evidence=tuple(seen(each.path, each, "line") for each in lines[:_MOST]),
         decided_by="declared",
-        fixes=tuple(Fix(text=f"Remove {each.path}, unless it is meant") for each in lines[:_MOST]),
+        fixes=tuple(Fix(text=f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
-        frameworks=tuple(_led(environment)) or (first.path.rpartition("/")[2],),
+        frameworks=tuple(_led(environment)) or (file,),
     )
 
 
 def _led(environment: Environment) -> Iterator[str]:
     """The frameworks that are known to be imported from where such a line leads, or are found there first."""
     shadowed = {name for line in environment.startup or () for name in line.shadows}
-    for each in of(environment):
+    for each in frameworks_in(environment):
         as_found = each.trial.as_found if each.trial else None
         if as_found is False or (as_found is None and _imported(each) in shadowed):
             yield each.name
@@ -220,43 +204,31 @@ def _told(line: Startup) -> str:
 
 def _compared(compared: list[bool]) -> str:
     if not compared:
-        return " What will be imported cannot be known from files (--deep imports it)."
+        return " Files cannot tell what will be imported (--deep imports it)."
     return " The frameworks were imported from where their files lie." if all(compared) else ""
 
 
-def _known_where(subject: FrameworkSubject, _facts: Facts) -> bool:
-    trial = subject.framework.trial
-    return trial is not None and trial.as_found is not None
-
-
-@rule(
-    layer="framework",
-    scope="env",
-    per="framework",
-    arises=_known_where,
-    explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"),
-)
+@rule(layer="framework", per="framework", explains=(*FOLLOWS_FROM_FILES, "file-stops-framework", "python-unsupported"))
 def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """A framework is imported from another place than its files let expect.
+    """A framework is imported from an unexpected place.
 
     What it checks
-        With --deep: whether the package that the trial imported is the one that following
-        Python's search path through the files leads to.
+        With --deep: that the package that was imported is the one to which Python's search path leads
+        according to the files.
 
     Why it matters
-        All that is judged by files is about the copy that was expected. What programs use is the
-        other one.
+        All findings from files are about the expected copy, but programs use the other one.
 
     How to fix
-        Find out what leads there: a line of code in a `.pth` file, `sitecustomize` or
-        `usercustomize`, or a wrapper around the interpreter. Remove it, unless it is meant.
+        Find out what leads there: code in a `.pth` file, `sitecustomize` or `usercustomize`, or a
+        wrapper around the interpreter. Remove it, unless it is intended.
 
     Sources
         Python, site: https://docs.python.org/3/library/site.html
         Python, the import system: https://docs.python.org/3/reference/import.html
     """
     framework, trial = subject.framework, subject.framework.trial
-    if trial is None:
+    if trial is None or trial.as_found is None:
         return None
     where = (
         Evidence(what="imported", value=f"{trial.path} ({trial.version or 'version not known'})", source=trial.source),
@@ -269,11 +241,11 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
     if trial.as_found:
         return passed(f"{named(framework)} is imported from where its files lie", *where, decided_by="framework-ran")
     lines = subject.environment.startup or ()
-    led = f" {lines[0].path} changes the search path by code." if lines else ""
+    led = f" Code in {lines[0].path} changes the search path." if lines else ""
     return Outcome(
         status="fail" if failed(framework) else "warn",
-        title=f"Another {framework.name} is imported than its files let expect",
-        message=f"{trial.path} is imported; {framework.path} was expected and judged.{led}",
+        title=f"{framework.name} is imported from an unexpected place",
+        message=f"{trial.path} is imported, but {framework.path} was expected and checked.{led}",
         evidence=where,
         decided_by="framework-ran",
         fixes=(_find_out(subject.environment),),
@@ -282,5 +254,5 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
 
 def _find_out(environment: Environment) -> Fix:
     python = environment.executable or "python"
-    text = "See what runs at the start of the interpreter, and remove what leads to the other copy"
+    text = "See what runs when the interpreter starts, and remove what leads to the other copy"
     return Fix(text=text, command=(python, "-v", "-c", "pass"))

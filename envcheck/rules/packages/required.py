@@ -1,4 +1,4 @@
-"""What frameworks require of other packages, in their own metadata."""
+"""What frameworks require of other packages, by their own metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, by_name, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import extended, gives_the_gpu, leads, named, of
+from envcheck.rules.facts.frameworks import extended, frameworks_in, gives_the_gpu, leads, named
 from envcheck.rules.facts.trials import imported, ran_on_gpu
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY
@@ -37,18 +37,14 @@ class _Broken(NamedTuple):
     def told(self) -> str:
         by = f" (of {self.asked_by})" if self.asked_by else ""
         if self.there is None:
-            return f"{self.name}{self.bounds}{by}, and it is not there"
-        return f"{self.name}{self.bounds}{by}, and {self.there.version} is there{imported_from(self.there)}"
+            return f"{self.name}{self.bounds}{by}, which is not installed"
+        where = imported_from(self.there).removeprefix(", ") or "installed"
+        return f"{self.name}{self.bounds}{by}, but {self.there.version or 'a copy of unknown version'} is {where}"
 
 
 _NOT_TO_RUN = frozenset({"setuptools", "pip", "wheel"})
 """What most programs run without, although it is required."""
 _OF_EXTRA = re.compile(r";.*\bextra\b")
-
-
-def _declares(subject: FrameworkSubject, _facts: Facts) -> bool:
-    complete = subject.environment.distributions_complete
-    return complete and (bool(_asked(subject)) or bool(_lines(subject)))
 
 
 def _lines(subject: FrameworkSubject) -> tuple[str, ...]:
@@ -68,7 +64,7 @@ def _other_releases(
     """
     own = subject.framework.name
     direct = _always(installed.get(own))
-    others = {each.name for each in of(subject.environment)}
+    others = {each.name for each in frameworks_in(subject.environment)}
     further = {name: _always(installed.get(name)) for name in direct if name not in others}
     for owner, asked in {own: direct, **further}.items():
         for name, lines in asked.items():
@@ -94,7 +90,7 @@ def _has_its_own_rule(name: str) -> bool:
 def _gone(subject: FrameworkSubject, facts: Facts) -> list[tuple[str, str]]:
     """Name and bounds of what is required, without an extra and for this system, and is not installed at all."""
     there = {each.name for each in subject.environment.distributions or ()}
-    there |= {each.name for each in of(subject.environment) if not each.incomplete}
+    there |= {each.name for each in frameworks_in(subject.environment) if not each.incomplete}
     lines = by_name(line for line in _lines(subject) if not _OF_EXTRA.search(line))
     lacking = [name for name in lines if name not in there]
     wanted = [(name, bounds) for name in lacking if (bounds := bounds_on(lines[name], name, facts.marks)) is not None]
@@ -109,42 +105,43 @@ def _asked(subject: FrameworkSubject) -> dict[str, list[str]]:
     return {name: lines for name, lines in asked.items() if not _has_its_own_rule(name)}
 
 
-@rule(layer="framework", scope="env", per="framework", arises=_declares)
+@rule(layer="framework", per="framework")
 def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework's own requirements are not met.
 
     What it checks
-        That what a framework requires in its metadata is installed (typing-extensions, sympy … of
-        PyTorch), in a release that it admits, and that what these packages require is of a release
-        that they admit. The copy that would be imported counts, which PYTHONPATH, the user site or a
-        `.pth` file may lead to. Extras are left out. NVIDIA's libraries, and the versions of
-        PyTorch's family, NumPy and JAX's parts, have rules of their own.
+        That the packages that a framework's metadata requires (typing-extensions, sympy … for PyTorch)
+        are installed in an accepted version, and that the installed requirements of these packages
+        are, too. The copy that would be imported counts; PYTHONPATH, the user site or a `.pth` file may
+        lead to it. Extras do not count. NVIDIA's libraries, PyTorch's family, NumPy and JAX's parts
+        have separate rules.
 
     Why it matters
-        What is not there cannot be imported, mostly already while the framework is. With other
-        versions it was neither built nor tested. It comes about by `--no-deps`, when something is
-        removed, or when another package is installed later, and the installer only warns.
+        A missing package cannot be imported, and often the framework cannot either. Other versions
+        were neither built against nor tested. The causes are `--no-deps`, a removed package, or a
+        package that was installed later while the installer only warned.
 
     How to fix
-        Install the version that is required, or all of them anew in one command, so that the
-        installer sees what contradicts itself; keep what cannot live together in two environments.
-        Where PYTHONPATH or the user site leads to another copy, leave that out.
+        Install the required version, or install everything in one command, so that the installer
+        sees all conflicts. Put packages that conflict into separate environments. If PYTHONPATH or
+        the user site leads to another copy, remove that entry.
 
     Sources
         pip, dependency resolution: https://pip.pypa.io/en/stable/topics/dependency-resolution/
         Dependency specifiers, PyPA:
             https://packaging.python.org/en/latest/specifications/dependency-specifiers/
     """
-    framework = subject.framework
+    framework, asked = subject.framework, _asked(subject)
+    if not subject.environment.distributions_complete or not (asked or _lines(subject)):
+        return None
     installed = {each.name: each for each in reversed(subject.environment.distributions or ())}
-    asked = _asked(subject).items()
-    found = [each for name, lines in asked if (each := _broken(subject, name, lines, installed, facts))]
+    found = [each for name, lines in asked.items() if (each := _broken(subject, name, lines, installed, facts))]
     found += _broken_in_every_group(subject, installed, facts)
     gone = _gone(subject, facts)
     found += [*(_Broken(name, bounds) for name, bounds in gone), *_other_releases(subject, installed, facts)]
     broken = list({(each.asked_by, each.name): each for each in reversed(found)}.values())[::-1]
     if not broken:
-        return passed(f"What {named(framework)} requires is there", decided_by="declared")
+        return passed(f"The requirements of {named(framework)} are installed", decided_by="declared")
     source = framework.source_of("requires")
     lines = (
         Evidence(
@@ -157,7 +154,7 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     there = (seen(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
     return Outcome(
         status=_weight(subject, gone, facts),
-        title=f"What {named(framework)} requires is not met",
+        title=f"Requirements of {named(framework)} are not met",
         message=f"{named(framework)} requires {'; '.join(each.told for each in broken[:_SHOWN])}.",
         evidence=(*lines, *there),
         decided_by="declared",
@@ -179,7 +176,7 @@ def _weight(subject: FrameworkSubject, gone: list[tuple[str, str]], facts: Facts
     framework, base = subject.framework, extended(subject)
     if ran_on_gpu(framework) or imported(framework):
         return "note"
-    left = bool(gone) and base is not None and leads(base, facts.tables) and gives_the_gpu(subject)
+    left = bool(gone) and base is not None and leads(base, facts.matrix) and gives_the_gpu(subject)
     return "fail" if left or framework.extends in {name for name, _ in gone} else "warn"
 
 
@@ -211,6 +208,6 @@ def _broken(
     there = installed.get(name)
     if there is None:
         by_conda = any(each.channel == "conda" for each in environment.distributions or ())
-        imported = any(each.name == name for each in of(environment))
+        imported = any(each.name == name for each in frameworks_in(environment))
         return None if by_conda or imported else _Broken(name, bounds)
     return _Broken(name, bounds, there) if bounds and admits(bounds, there.version) is False else None

@@ -12,7 +12,7 @@ import msgspec
 from envcheck.checks import Evidence
 from envcheck.compat.question.package_needs import bounds_on, requirement_name
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import extended, gives_the_gpu, of
+from envcheck.rules.facts.frameworks import extended, frameworks_in, gives_the_gpu
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import imported
 from envcheck.snapshot import DamagedFile, Distribution, Environment, Framework
@@ -186,7 +186,7 @@ def _needed(environment: Environment, marks: Mapping[str, str]) -> dict[str, lis
     """
     installed = {each.name: each for each in reversed(environment.distributions or ())}
     found: dict[str, list[Framework]] = {}
-    for framework in of(environment):
+    for framework in frameworks_in(environment):
         subject = FrameworkSubject(environment, framework)
         base = extended(subject) if gives_the_gpu(subject) else None
         queue = [framework.name]

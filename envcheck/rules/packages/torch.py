@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from envcheck.checks import STATUSES, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import distributions_in, framework_named
+from envcheck.rules.facts.machine import title_of_first
+from envcheck.rules.fixes.fits import Misfit, do_not_go_together
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.torch import SELECTOR
-from envcheck.rules.packages.beside_torch import (
-    FAMILY,
-    Misfit,
-    Package,
-    install_matching,
-    misfit,
-    packages_of,
-    torch_of,
-)
+from envcheck.rules.packages.beside_torch import FAMILY, Package, install_matching, misfit, packages_of, torch_of
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
 
@@ -25,16 +17,12 @@ _HELD_TO_ONE_CUDA = ("torchvision", "torchaudio")
 """Those that compare their CUDA with PyTorch's when they are imported, and refuse another major."""
 
 
-def _is_family(subject: FrameworkSubject, _facts: Facts) -> bool:
-    return torch_of(subject) is not None and any(each.name in FAMILY for each in packages_of(subject))
-
-
 def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
     """The family in one command: each release of the others requires its own PyTorch."""
     environment = facts.environment
-    torch = next((each for each in of(environment) if each.name == "torch"), None) if environment else None
+    torch = framework_named("torch", environment)
     version = (torch.version or "").partition("+")[0] if torch else ""
-    listed = {each.name for each in (environment.distributions if environment else None) or ()}
+    listed = {each.name for each in distributions_in(environment)}
     others = tuple(name for name in _HELD_TO_ONE_CUDA if name in listed) or _HELD_TO_ONE_CUDA[:1]
     text = f"Install PyTorch and its family in one command, from one index ({SELECTOR})"
     return install(facts, (f"torch=={version}" if version else "torch", *others), text, How(again=True))
@@ -42,9 +30,7 @@ def _install_all_together(facts: Facts) -> tuple[Fix, ...]:
 
 @rule(
     layer="framework",
-    scope="env",
     per="framework",
-    arises=_is_family,
     remedy=_install_all_together,
     explains=("extension-built-for-other-torch", "extension-binary-missing", "requirement-broken"),
 )
@@ -52,22 +38,20 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     """A package of PyTorch's family belongs to another release of PyTorch.
 
     What it checks
-        torchvision, torchaudio, torchtext, torch-tensorrt and Triton against the PyTorch beside them:
-        the symbols that their compiled parts ask for, what their files say that they were built for,
-        what their metadata (for Triton, PyTorch's) requires, else what is known of the release; for
-        torchvision and torchaudio also the major version of CUDA.
-        Where all symbols are there, and for Triton, it is a warning; where only the last number
-        differs, a remark.
+        That torchvision, torchaudio, torchtext, torch-tensorrt and Triton match the installed PyTorch:
+        by the symbols that their compiled parts need, by the build that their files name, by their
+        metadata (for Triton, PyTorch's), or else by the known releases. For torchvision and torchaudio
+        the CUDA major version must match, too. If all symbols are found, and for Triton, it is a
+        warning; if only the last part of the version differs, a note.
 
     Why it matters
-        Each release of PyTorch has its own release of these, compiled against it. With another one
-        the operations of torchvision are not registered ("operator torchvision::nms does not exist"),
-        symbols are undefined, or torch.compile fails in Triton. It comes about when one of them is
-        installed or updated alone, or when an index has no matching build.
+        Each release of PyTorch has its own releases of these packages, compiled against it. With
+        another one, torchvision's operations are not registered ("operator torchvision::nms does not
+        exist"), symbols are undefined, or torch.compile fails in Triton. It happens when one of them
+        is installed or updated alone, or when an index has no matching build.
 
     How to fix
-        Install the release that belongs to the PyTorch that is there, or all of them in one command,
-        from one index.
+        Install the release for the installed PyTorch, or all of them in one command from one index.
 
     Sources
         torchvision, which version for which PyTorch: https://github.com/pytorch/vision#installation
@@ -75,13 +59,17 @@ def torch_family_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         PyTorch, release compatibility: https://github.com/pytorch/pytorch/blob/main/RELEASE.md
     """
     torch = torch_of(subject)
-    if torch is None:
-        return None
     packages = [each for each in packages_of(subject) if each.name in FAMILY]
-    wrong = [found for each in packages if (found := misfit(each, torch, facts) or _other_cuda(each, torch))]
-    if not wrong:
-        return _fitting(packages, torch)
-    return told(wrong, torch, facts, "belongs to another PyTorch")
+    if torch is None or not packages:
+        return None
+    wrong = [(each, found) for each in packages if (found := misfit(each, torch, facts) or _other_cuda(each, torch))]
+    if wrong:
+        return not_made_for(torch, wrong, facts, "belongs to another PyTorch")
+    held = [each for each in packages if each.framework]  # the others are only in a list, and nothing of them is known
+    if not held:
+        return None
+    names = ", ".join(each.title for each in held)
+    return passed(f"{names} belongs to torch {torch.version}", seen("torch", torch, "version"))
 
 
 def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
@@ -93,33 +81,13 @@ def _other_cuda(package: Package, torch: Framework) -> Misfit | None:
         return None
     field = "cuda" if framework else "version"
     evidence = (seen(f"{package.name}: {field}", package.record, field), seen("CUDA of torch", torch, "cuda"))
-    return Misfit(
-        package, f"{package.title} is built for CUDA {own}, torch {torch.version} for {its}", evidence, "fail"
-    )
+    reason = f"{package.title} is built for CUDA {own}, torch {torch.version} for {its}"
+    return Misfit(package.title, reason, evidence, "fail")
 
 
-def _fitting(packages: list[Package], torch: Framework) -> Outcome | None:
-    """Only of what is a framework of its own: what is merely in a list was held against what is known of it."""
-    held = [each for each in packages if each.framework]
-    if not held:
-        return None
-    names = ", ".join(each.title for each in held)
-    return passed(f"{names} belongs to torch {torch.version}", seen("torch", torch, "version"))
-
-
-def told(wrong: Iterable[Misfit], torch: Framework, facts: Facts, how: str) -> Outcome:
+def not_made_for(torch: Framework, wrong: list[tuple[Package, Misfit]], facts: Facts, how: str) -> Outcome:
     """Packages that are not made for this PyTorch, the worst first."""
-    found = sorted(wrong, key=lambda each: STATUSES.index(each.status))
-    first = found[0]
-    fixes: tuple[Fix, ...] = tuple(fix for each in found[:4] for fix in install_matching(each.package, torch, facts))
-    title = f"{first.package.title} {how} than {torch.version}"
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return Outcome(
-        status=first.status,
-        title=f"{title[: 80 - len(more)]}{more}",
-        message=" ".join(f"{each.reason}." for each in found[:8]),
-        evidence=tuple(part for each in found[:8] for part in each.evidence),
-        fixes=fixes,
-        sources=tuple(dict.fromkeys(source for each in found for source in each.sources)),
-        decided_by="declared",
-    )
+    wrong = sorted(wrong, key=lambda pair: STATUSES.index(pair[1].status))
+    found = [each for _, each in wrong]
+    fixes = tuple(fix for each, _ in wrong[:4] for fix in install_matching(each, torch, facts))
+    return do_not_go_together(found, title_of_first(f"{found[0].name} {how} than {torch.version}", found), fixes)

@@ -8,6 +8,7 @@ import msgspec
 
 from envcheck.checks import Check, Evidence, Fix, shortened
 from envcheck.rules.api import Facts, Outcome, rule
+from envcheck.rules.facts.machine import and_more
 from envcheck.snapshot import Environment, Snapshot, Unreadable
 
 _SHOWN = 5
@@ -34,37 +35,34 @@ _ABSENCE = frozenset(
 """Rules that conclude from what is not there, or not whole."""
 
 
-def _is_hidden(environment: Environment, _facts: Facts) -> bool:
-    return bool(environment.unreadable)
-
-
-@rule(layer="framework", scope="env", per="environment", required=True, arises=_is_hidden)
+@rule(layer="framework", per="environment", required=True)
 def environment_unreadable(environment: Environment, _facts: Facts) -> Outcome | None:
     """Part of the Python environment cannot be read.
 
     What it checks
-        That every file and folder of the environment that was looked at could be read: its folders of
-        packages, their records, the interpreter's folder and pyvenv.cfg. No permission, a link that
-        leads nowhere or in a circle, and an I/O error count; so does a folder of packages that is not
-        where Python looks for it.
+        That all files and folders of the environment can be read: the package folders, their records,
+        the interpreter's folder and pyvenv.cfg. Missing permissions, broken or circular links and I/O
+        errors count; so does a package folder that is not where Python looks for it.
 
     Why it matters
-        What cannot be read is not absent: another user's process, or this one after a change of the
-        permissions, may load it. Nothing is concluded from it here, and there is no verdict.
+        Unreadable does not mean absent: another user's process may load it. envcheck draws no
+        conclusion from it and gives no verdict.
 
     How to fix
-        Run envcheck as the user who runs the programs, or give this user permission to read. Where a
-        folder is gone or a link leads nowhere, restore it, or create the environment again.
+        Run envcheck as the user who runs the programs, or give this user permission to read. If a
+        folder is missing or a link is broken, restore it or create the environment again.
 
     Sources
         File permissions, path_resolution(7):
             https://man7.org/linux/man-pages/man7/path_resolution.7.html
         Virtual environments, PEP 405: https://peps.python.org/pep-0405/
     """
+    if not environment.unreadable:
+        return None
     return _told(
         "Part of the Python environment cannot be read",
-        environment.unreadable or (),
-        "Restore what is gone or leads nowhere, or create the environment again",
+        environment.unreadable,
+        "Restore the missing folder or the broken link, or create the environment again",
     )
 
 
@@ -75,22 +73,18 @@ def _of_the_machine(snapshot: Snapshot) -> tuple[Unreadable, ...]:
     return tuple({part.path: part for part in snapshot.unreadable if part.path not in told}.values())
 
 
-def _is_machine_hidden(snapshot: Snapshot, _facts: Facts) -> bool:
-    return bool(_of_the_machine(snapshot))
-
-
-@rule(layer="kernel", scope="env", always=True, required=True, arises=_is_machine_hidden)
+@rule(layer="kernel", always=True, required=True)
 def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
     """Part of the machine cannot be read.
 
     What it checks
-        That every file and folder that was looked at for the driver, the kernel module, the GPUs on the
-        bus, toolkits and libraries could be read. What the kernel shows to root alone does not count,
-        nor do the home folders of root and of the user.
+        That all files and folders of the driver, the kernel module, the GPUs on the bus, toolkits and
+        libraries can be read. Files that only root may read by design do not count, nor do the home
+        folders of root and of the user.
 
     Why it matters
-        What cannot be read is not absent: a driver, toolkit or setting that is hidden from this user
-        may be in force for another. Nothing is concluded from it here, and there is no verdict.
+        Unreadable does not mean absent: another user may use the hidden driver, toolkit or setting.
+        envcheck draws no conclusion from it and gives no verdict.
 
     How to fix
         Run envcheck as the user who runs the programs, or give this user permission to read.
@@ -99,22 +93,24 @@ def machine_unreadable(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
         File permissions, path_resolution(7):
             https://man7.org/linux/man-pages/man7/path_resolution.7.html
     """
+    hidden = _of_the_machine(snapshot)
+    if not hidden:
+        return None
     return _told(
         "Part of the machine cannot be read",
-        _of_the_machine(snapshot),
-        "Restore what cannot be read; the system log tells about errors of a disk",
+        hidden,
+        "Restore what cannot be read; the system log shows disk errors",
     )
 
 
 def _told(title: str, hidden: Sequence[Unreadable], otherwise: str) -> Outcome:
     first = hidden[0]
-    more = f", and {len(hidden) - 1} more" if len(hidden) > 1 else ""
     denied = any(part.problem == _DENIED for part in hidden)
     by_user = "Run envcheck as the user who runs the programs, or let this user read these paths"
     return Outcome(
         status="unknown",
         title=title,
-        message=f"{first.path}: {first.problem}{more}.",
+        message=f"{first.path}: {first.problem}{and_more(hidden)}.",
         evidence=tuple(Evidence(what=part.path, value=part.problem, source=part.source) for part in hidden[:_SHOWN]),
         decided_by="declared",
         fixes=(Fix(text=by_user if denied else otherwise),),

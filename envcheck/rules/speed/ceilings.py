@@ -95,7 +95,7 @@ def judged(subject: MeasurementSubject, facts: Facts) -> Outcome:
     """Compare a measurement with its expectation."""
     gpu, measured = subject.gpu, subject.measurement
     name = f"{called(gpu)}: {called_measurement(measured)}"
-    found = why_not_judged(gpu, measured) or expectation(facts.tables, gpu, measured)
+    found = why_not_judged(gpu, measured) or expectation(facts.matrix, gpu, measured)
     if not isinstance(found, str):
         return _with_verdict(name, gpu, measured, found, facts)
     if measured.value is None:

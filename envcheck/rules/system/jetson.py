@@ -11,9 +11,8 @@ from envcheck.compat.families import row_of
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, on_tegra
-from envcheck.rules.facts.releases import rows_named
 from envcheck.rules.messages.driver import NOT_LOADABLE, shown
 from envcheck.rules.messages.observed import quoted_error
 from envcheck.snapshot import Framework, Platform, Snapshot
@@ -57,7 +56,7 @@ def missing_libraries(facts: Facts) -> tuple[MissingLibrary, ...]:
 
 
 def _frameworks(facts: Facts) -> tuple[Framework, ...]:
-    return of(facts.environment) if facts.environment else ()
+    return frameworks_in(facts.environment) if facts.environment else ()
 
 
 def _of_errors(facts: Facts) -> Iterator[tuple[str, Evidence]]:
@@ -85,7 +84,7 @@ def covering(name: str, version: str | None, facts: Facts) -> ReleaseRow | None:
     number = parse_version(version or "")
     if number is None:
         return None
-    rows = [row for row in rows_named(facts.tables, name) if parse_specifier(row.versions).cover(number) != "none"]
+    rows = [row for row in facts.matrix.rows_of(name) if parse_specifier(row.versions).cover(number) != "none"]
     return next(
         (row for row in rows if parse_specifier(row.versions).cover(number) == "all"), rows[-1] if rows else None
     )
@@ -252,7 +251,7 @@ def _built_for_another(framework: Framework, row: ReleaseRow, facts: Facts) -> O
             *supported,
         ),
         confidence=row.confidence,
-        sources=facts.tables.cite(row),
+        sources=facts.matrix.cite(row),
     )
 
 
@@ -272,7 +271,7 @@ def _other_libraries(facts: Facts) -> Outcome | None:
         evidence=tuple(item.evidence for item in foreign[:_SHOWN]),
         decided_by="framework-ran" if facts.snapshot.observed_errors else "inferred",
         confidence="high" if row else "medium",
-        sources=facts.tables.cite(row) if row else (),
+        sources=facts.matrix.cite(row) if row else (),
     )
 
 
@@ -284,7 +283,7 @@ def _is_of_another(item: MissingLibrary, row: ReleaseRow | None, facts: Facts) -
 
 def _only_in_jetpack(facts: Facts) -> frozenset[int]:
     """TensorRT major versions that only old JetPacks, with a fixed CUDA, included."""
-    rows = rows_named(facts.tables, "jetpack")
+    rows = facts.matrix.rows_of("jetpack")
     then, later = (
         {bundled_major(row, "tensorrt") for row in rows if has_fixed_cuda(row) is one} for one in (True, False)
     )

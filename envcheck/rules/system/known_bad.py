@@ -11,7 +11,7 @@ from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import FlawRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
 from envcheck.rules.facts.driver import release_text
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
 from envcheck.snapshot import Environment, Platform, Snapshot
 
@@ -31,7 +31,7 @@ class Present(NamedTuple):
 @rule(
     layer="driver",
     scope="env",
-    arises=lambda _subject, facts: bool(facts.tables.flaws) and next(_present(facts), None) is not None,
+    arises=lambda _subject, facts: bool(facts.matrix.flaws) and next(_present(facts), None) is not None,
     explains=("driver-not-loaded", "gpu-init-failed", "no-gpu-visible", "wsl-libcuda-shadowed"),
 )
 def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
@@ -52,7 +52,7 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         An example, a preview of Windows without GPUs in WSL:
           https://github.com/microsoft/WSL/issues/6773
     """
-    met = [(row, item) for item in _present(facts) for row in facts.tables.flaws if _is_in(row, item, facts)]
+    met = [(row, item) for item in _present(facts) for row in facts.matrix.flaws if _is_in(row, item, facts)]
     if not met:
         return passed("No release in use is known to be broken")
     row, item = min(met, key=lambda found: STATUSES.index(found[0].status))
@@ -64,7 +64,7 @@ def known_bad_release(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         decided_by="declared",
         confidence=row.confidence,
         fixes=tuple(Fix(text=each.change) for each, _ in met),
-        sources=facts.tables.cite(*(each for each, _ in met)),
+        sources=facts.matrix.cite(*(each for each, _ in met)),
     )
 
 
@@ -99,7 +99,7 @@ def _in_environment(environment: Environment) -> Iterator[Present]:
 
 
 def _frameworks(environment: Environment) -> Iterator[Present]:
-    for framework in of(environment):
+    for framework in frameworks_in(environment):
         versions = {framework.name: framework.version, **{name: getattr(framework, name) for name in _BUNDLED}}
         for name, version in versions.items():
             if version:

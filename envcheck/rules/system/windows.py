@@ -11,8 +11,7 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import of
-from envcheck.rules.facts.releases import rows_named
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.frameworks.cuda_wanted import signs
 from envcheck.snapshot import Distribution, Environment, Framework
 
@@ -89,13 +88,13 @@ def windows_gpu_unsupported(environment: Environment, facts: Facts) -> Outcome |
         ),
         decided_by="declared",
         fixes=(_WSL, *_older(item, facts)),
-        sources=facts.tables.cite(*rows),
+        sources=facts.matrix.cite(*rows),
     )
 
 
 def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
     """What uses GPUs, each once."""
-    items: list[Framework | Distribution] = [*of(environment), *(environment.distributions or ())]
+    items: list[Framework | Distribution] = [*frameworks_in(environment), *(environment.distributions or ())]
     met: set[str] = set()
     for item in items:
         name = canonicalize_name(item.name)
@@ -106,7 +105,7 @@ def _frameworks(environment: Environment) -> Iterator[Framework | Distribution]:
 
 def _rows(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:
     name = canonicalize_name(item.name)
-    return [row for row in rows_named(facts.tables, _SAME_AS.get(name, name)) if row.cuda and row.os]
+    return [row for row in facts.matrix.rows_of(_SAME_AS.get(name, name)) if row.cuda and row.os]
 
 
 def _builds(item: Framework | Distribution, facts: Facts) -> list[ReleaseRow]:

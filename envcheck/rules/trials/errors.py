@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject
-from envcheck.rules.facts.frameworks import for_cuda, of
+from envcheck.rules.facts.frameworks import for_cuda, frameworks_in
 from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.messages.lines import ErrorLine, named_by
 from envcheck.rules.messages.told_apart import told_apart
@@ -36,14 +36,14 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
         for line, text in _named(framework).values():
             if line.problem == "cpu-only-build" and _has_cuda(framework, environment):
                 continue  # JAX says so too where its part for CUDA is there and does not start
-            meant = told_apart(line, text, facts.snapshot, facts.tables)
+            meant = told_apart(line, text, facts.snapshot, facts.matrix)
             found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
     return tuple(found)
 
 
 def _has_cuda(framework: Framework, environment: Environment) -> bool:
     """Whether its files, or those of its part for CUDA, say that it is a build for CUDA."""
-    parts = [each for each in of(environment) if each.extends == framework.name]
+    parts = [each for each in frameworks_in(environment) if each.extends == framework.name]
     return any(for_cuda(each) for each in (framework, *parts))
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from envcheck.checks import Evidence, Fix
 from envcheck.compat.question.package_needs import requirement_name
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import importance, named
+from envcheck.rules.facts.frameworks import distributions_in, importance, installed, named
+from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
@@ -60,34 +61,23 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
     return file.role == "error" and file.state is None and file.path.startswith("/") and bool(_REFUSED.search(error))
 
 
-def _any(environment: Environment, _facts: Facts) -> bool:
-    return any(culprit_of(framework) for framework in tried(environment))
-
-
-@rule(
-    layer="framework",
-    scope="env",
-    per="environment",
-    arises=_any,
-    explains=FOLLOWS_FROM_FILES,
-    told_by=("damaged-distribution",),
-)
+@rule(layer="framework", per="environment", explains=FOLLOWS_FROM_FILES, told_by=("damaged-distribution",))
 def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | None:
-    """A file that is not what was installed stops a framework.
+    """A damaged or changed file stops a framework.
 
     What it checks
-        With --deep: the files that the error of a failed import or operation names, and those that
-        its traceback ends in. The RECORD of the package that installed a file tells its size and
-        hash. A file that is gone, cut off, changed or unreadable is named with its package; so is a
-        module that nothing installed has.
+        With --deep: that the files in the error and at the end of the traceback of a failed import or
+        operation are those that were installed. The RECORD of the package has their sizes and hashes.
+        Missing, truncated, changed and unreadable files are named with their package; so are modules
+        that no installed package provides.
 
     Why it matters
-        Such a file is the cause: other findings about the same framework follow from it, and
-        installing anything but its package does not help.
+        Such a file is the cause of other findings about the framework. Installing anything but its
+        package does not help.
 
     How to fix
-        Install exactly that package again, in the same version. A changed Python file may be
-        somebody's own edit: save it first.
+        Install exactly that package again, in the same version. Somebody may have edited a Python
+        file on purpose: save it first.
 
     Sources
         Recording installed projects, PyPA:
@@ -96,15 +86,15 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
     met = [found for framework in tried(environment) if (found := culprit_of(framework))]
-    met.sort(key=lambda culprit: importance(culprit.framework, facts.tables))
+    met.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
     if not met:
         return None
     first = met[0]
     distinct = {culprit.file.path: culprit for culprit in reversed(met)}
-    culprits, others = [*distinct.values()][::-1][:_MOST], len(distinct) - 1
+    culprits = [*distinct.values()][::-1][:_MOST]
     return Outcome(
         status="fail",
-        title=_title(first, f" and {others} more" if others else ""),
+        title=title_of_first(_title(first), distinct),
         message=f"{_sentence(first)} It stops {_stopped(met)}.",
         evidence=tuple(_evidence(met)),
         decided_by="framework-ran",
@@ -113,10 +103,10 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     )
 
 
-def _title(culprit: Culprit, more: str) -> str:
+def _title(culprit: Culprit) -> str:
     file, package = culprit.file, culprit.package
     if file.role == "module" and package is None:
-        return f"No installed package provides the module {_module(file)}"[: 80 - len(more)] + more
+        return f"No installed package provides the module {_module(file)}"
     name = posixpath.basename(file.path)
     state = {"gone": "is missing", "unreadable": "cannot be read"}.get(file.state or "", "is damaged")
     if file.state == "differs" and name.endswith(".py") and file.detail != "it is empty":
@@ -124,7 +114,7 @@ def _title(culprit: Culprit, more: str) -> str:
     if name == "__init__.py" or (file.state == "gone" and file.role == "module"):
         name = f"{posixpath.basename(posixpath.dirname(file.path))}/{name}"
     of = f" of {package}" if package else ""
-    return f"{name}{of} {state}"[: 80 - len(more)] + more
+    return f"{name}{of} {state}"
 
 
 def _sentence(culprit: Culprit) -> str:
@@ -166,7 +156,7 @@ def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
     elif file.role == "module":
         yield from _install_module(_module(file).partition(".")[0], facts)
     else:
-        text = f"No package lists {file.path}: find out what put it there, and remove it or replace it"
+        text = f"No package lists {file.path}: find out where it comes from, and remove or replace it"
         yield Fix(text=text)
 
 
@@ -175,19 +165,17 @@ def _install_again(owner: str, facts: Facts) -> tuple[Fix, ...]:
     if facts.environment is None:
         return (Fix(text=f"Install {name} again, in the same version"),)
     said = Distribution(source="trial", name=name, version=version, channel="pip")
-    return reinstall(facts.environment, (next((each for each in _distributions(facts) if each.name == name), said),))
-
-
-def _distributions(facts: Facts) -> tuple[Distribution, ...]:
-    return (facts.environment.distributions if facts.environment else None) or ()
+    return reinstall(facts.environment, (installed(facts.environment, name) or said,))
 
 
 def _install_module(name: str, facts: Facts) -> Iterator[Fix]:
     """What brings a module: the distribution of its name, where something that is installed asks for that."""
     wanted = name.lower().replace("_", "-")
-    if facts.environment and any(each.name == wanted for each in _distributions(facts)):
+    if installed(facts.environment, wanted):
         yield from _install_again(wanted, facts)
-    elif wanted in (requirement_name(line) for each in _distributions(facts) for line in each.requires or ()):
+    elif wanted in (
+        requirement_name(line) for each in distributions_in(facts.environment) for line in each.requires or ()
+    ):
         yield from install(facts, (wanted,), f"Install {wanted}, which is required and not installed")
     else:
         yield Fix(text=f"Install the package that provides the module {name}; its name may differ from the module's")

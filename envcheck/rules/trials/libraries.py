@@ -7,7 +7,7 @@ import re
 from envcheck.checks import Evidence
 from envcheck.enrich.loads import SOURCE
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
-from envcheck.rules.facts.frameworks import named, of
+from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.rules.facts.machine import plural
 from envcheck.snapshot import Load, Loaded
 
@@ -15,28 +15,22 @@ _LIBRARY = re.compile(r"lib([\w+-]+?)(?:[-.][0-9a-f]{8})?\.so(?:\.[\d.]*)?$", re
 _OF_THE_DRIVER = frozenset({"cuda", "nvidia-ml"})
 
 
-def _has_both(subject: FrameworkSubject, _facts: Facts) -> bool:
-    trial = subject.framework.trial
-    return trial is not None and bool(trial.libraries) and bool(_predicted(subject))
-
-
-@rule(layer="library", scope="env", per="framework", arises=_has_both)
+@rule(layer="library", per="framework")
 def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
     """A framework loads other libraries than its files predict.
 
     What it checks
-        With --deep: for each of CUDA's libraries in the memory map of the process in which the
-        framework ran, whether it is the file that following its binaries, the loader's search and its
-        own preloading predicts.
+        With --deep: that each CUDA library in the memory map of the framework's process is the file
+        that its binaries, the loader's search and its own preloading predict.
 
     Why it matters
-        It is a remark. What was predicted is what the other checks judged; where the process holds
-        another file, their answers are about the wrong one. Something at run time chooses: another
-        package that was imported first, a variable, a .pth file, an importing program's own libraries.
+        The other checks are about the predicted files; if the process uses another one, they are about
+        the wrong file. Another package that was imported first, a variable, a .pth file or the
+        libraries of the importing program can cause it. This is a note, not a fault.
 
     How to fix
-        Nothing, if the file that is loaded is a fitting one. Else remove the copy that wins, or what
-        puts it first (LD_LIBRARY_PATH, LD_PRELOAD, a .pth file).
+        Nothing, if the loaded file fits. Otherwise remove that copy, or what puts it first
+        (LD_LIBRARY_PATH, LD_PRELOAD, a .pth file).
 
     Sources
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
@@ -48,15 +42,15 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
     if not compared:
         return None
     if not differing:
-        title = f"{named(framework)} loaded {plural(len(compared), 'library')} where its files predict them"
+        title = f"{named(framework)} loaded {plural(len(compared), 'library')} from where its files predict"
         evidence = (_evidence(library) for library in compared)
-        return passed(title.replace("librarys", "libraries"), *evidence, decided_by="framework-ran")
+        return passed(title, *evidence, decided_by="framework-ran")
     families = dict.fromkeys(library.family or "" for library in differing)
     names = ", ".join(f"lib{family}" for family in families)
     return Outcome(
         status="note",
         title=f"{named(framework)} loaded another {names} than its files predict",
-        message="What was loaded is what counts: the search at run time was another than the one that was followed.",
+        message="The loaded files count: at run time the search differed from the predicted one.",
         evidence=tuple(
             part
             for library in differing
@@ -69,7 +63,10 @@ def loaded_library_differs(subject: FrameworkSubject, _facts: Facts) -> Outcome 
 def _predicted(subject: FrameworkSubject) -> dict[str, list[Load]]:
     """The libraries of CUDA that the framework, or a plug-in of it, would be given, by family."""
     own = subject.framework
-    records = [own, *(other for other in of(subject.environment) if other.name.startswith(f"{own.name}-cuda"))]
+    records = [
+        own,
+        *(other for other in frameworks_in(subject.environment) if other.name.startswith(f"{own.name}-cuda")),
+    ]
     found: dict[str, list[Load]] = {}
     for load in (load for record in records for load in record.loads or ()):
         match = _LIBRARY.search(load.name)

@@ -1,4 +1,4 @@
-"""What came of trying a framework: importing it, and letting it compute on the GPU (``--deep``)."""
+"""Results of testing a framework: importing it and computing on the GPU (``--deep``)."""
 
 from __future__ import annotations
 
@@ -17,54 +17,47 @@ _NEEDS = "needs"
 """The answer of a framework that names what a program must call first."""
 
 
-def _was_tried(subject: FrameworkSubject, _facts: Facts) -> bool:
-    return subject.framework.trial is not None
-
-
-def _was_imported(subject: FrameworkSubject, _facts: Facts) -> bool:
-    trial = subject.framework.trial
-    return trial is not None and trial.imported is True
-
-
-@rule(layer="framework", scope="env", per="framework", arises=_was_tried, symptom=True)
+@rule(layer="framework", per="framework", symptom=True)
 def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework cannot be imported.
 
     What it checks
-        With --deep: whether `import` of the framework works, in a process of its own, started by the
-        environment's own interpreter with the variables of the user. A crash of that process counts;
-        a process that was ended for taking too long leaves the question open.
+        With --deep: that `import` of the framework works in a separate process, with the
+        environment's interpreter and the user's variables. A crash of that process is a failure; a
+        timeout leaves the result unknown.
 
     Why it matters
-        Nothing that is built on the framework runs. The error names the cause: a library that is not
-        found, a symbol that another release of a library does not have, a file for another Python.
+        Nothing that uses the framework runs. The error names the cause: a library that is not found,
+        a symbol that another release of a library lacks, or a file for another Python.
 
     How to fix
-        Mostly another finding of the report says what is wrong, and this is its consequence. Where
-        none does, install the framework anew, in an environment of its own.
+        Usually another finding of the report is the cause. If there is none, install the framework
+        in a new environment.
 
     Sources
         Python, the import system: https://docs.python.org/3/reference/import.html
         Linux manual, the dynamic loader: https://man7.org/linux/man-pages/man8/ld.so.8.html
     """
     framework, base = subject.framework, extended(subject)
-    trial, evidence = framework.trial or Trial(), tuple(what_it_printed(framework))
+    trial = framework.trial
+    if trial is None:
+        return None
     if trial.imported:
         return passed(f"{named(framework)} can be imported", decided_by="framework-ran")
     title = f"{named(framework)} cannot be imported"
     if trial.imported is None:
-        return _open(f"Whether {named(framework)} can be imported is not known", subject)
+        return _open(f"Not known whether {named(framework)} can be imported", subject)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
     if _only_lacks_a_driver(trial) and not may_have_gpus(facts):
-        text = f"it wants the driver's library, and there is no GPU here: {trial.error}"
+        text = f"it needs the driver's library, but this machine has no GPU: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
     message = trial.error or "no reason was given"
     return Outcome(
         status="fail",
         title=title,
         message=message,
-        evidence=evidence,
+        evidence=tuple(what_it_printed(framework)),
         decided_by="framework-ran",
         fixes=next_steps(subject),
     )
@@ -75,24 +68,24 @@ def _only_lacks_a_driver(trial: Trial) -> bool:
     return line is not None and line.problem == "driver-not-installed"
 
 
-@rule(layer="framework", scope="env", per="framework", arises=_was_imported, symptom=True)
+@rule(layer="framework", per="framework", symptom=True)
 def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A framework that is built for CUDA does not compute on the GPU.
 
     What it checks
-        With --deep: whether small operations (a matrix product, a convolution, a kernel compiled on
-        the spot) give the right result, and whether the first one's lies in the GPU's memory: the
-        driver is asked where the pointer leads. So a framework that falls back to the CPU without an
-        error is found. Of an extension it is a warning, unless it alone leads the framework to the
-        GPU, and no other framework there is built for CUDA.
+        With --deep: that small operations (a matrix product, a convolution, a kernel compiled at run
+        time) give the right result, and that the first result lies in GPU memory: the driver tells
+        where the pointer leads. This also finds frameworks that fall back to the CPU without an error.
+        For an extension it is a warning, unless it alone gives a framework the GPU and no other
+        framework there is built for CUDA.
 
     Why it matters
-        Programs fail at their first operation; or, worse, run on the CPU unnoticed, ten to a hundred
-        times as slow.
+        Programs fail at their first operation, or run on the CPU unnoticed, ten to a hundred times
+        slower.
 
     How to fix
-        Mostly another finding of the report says what is wrong, and this is its consequence. Where
-        none does, the error and what was printed before it name the library or the call that failed.
+        Usually another finding of the report is the cause. If there is none, the error and the lines
+        printed before it name the library or the call that failed.
 
     Sources
         PyTorch, CUDA semantics: https://docs.pytorch.org/docs/stable/notes/cuda.html
@@ -103,8 +96,9 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         CUDA driver API, pointer attributes:
             https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__UNIFIED.html
     """
-    framework = subject.framework
-    trial = framework.trial or Trial()
+    framework, trial = subject.framework, subject.framework.trial
+    if trial is None or trial.imported is not True:
+        return None
     if trial.ran_on_gpu is None:
         return _not_seen_at_work(subject, trial)
     if trial.ran_on_gpu and not trial.error:
@@ -117,8 +111,8 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
 def _not_seen_at_work(subject: FrameworkSubject, trial: Trial) -> Outcome:
     framework = subject.framework
     if trial.error:
-        return _open(f"Whether {named(framework)} can use the GPU is not known", subject)
-    title = f"{named(framework)} was imported, and not put to work"
+        return _open(f"Not known whether {named(framework)} can use the GPU", subject)
+    title = f"{named(framework)} was imported but not tested on the GPU"
     return Outcome(status="skipped", title=title, message=trial.skipped or "")
 
 
@@ -145,7 +139,7 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
     return Outcome(
         status="note",  # as without a trial: whether a program makes the call cannot be seen
         title=f"{named(framework)} uses the GPU only after {needed}",
-        message=f"Without that call it does not find CUDA's libraries, and computes on the CPU with no error raised. "
+        message=f"Without that call it does not find CUDA's libraries and computes on the CPU without an error. "
         f"It ran on {where} once it was called.",
         evidence=(*proof_of(framework), *what_it_printed(framework)),
         decided_by="framework-ran",
@@ -156,12 +150,12 @@ def _ran(framework: Framework, trial: Trial, facts: Facts) -> Outcome:
 def _failed(subject: FrameworkSubject, trial: Trial, facts: Facts) -> Outcome:
     """A failure of a framework built for CUDA, a warning for an extension; of what may be there for the CPU, a note."""
     framework = subject.framework
-    alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.tables)
-    weight: Status = "fail" if leads(framework, facts.tables) or alone else "warn"
+    alone = gives_the_gpu(subject) and not others_on_cuda(subject, facts.matrix)
+    weight: Status = "fail" if leads(framework, facts.matrix) or alone else "warn"
     status: Status = weight if for_cuda(framework) or trial.ran_on_gpu else "note"
     title = f"{shown(framework)} cannot use the GPU"
     if trial.ran_on_gpu:
-        title = f"{named(framework)} reaches the GPU, and fails there"
+        title = f"{named(framework)} reaches the GPU but fails there"
     return Outcome(
         status=status,
         title=title,
@@ -182,5 +176,5 @@ def _pages(framework: Framework) -> tuple[Source, ...]:
 
 def _open(title: str, subject: FrameworkSubject) -> Outcome:
     trial = subject.framework.trial
-    message = (trial.error if trial else None) or "no end of it was seen"
+    message = (trial.error if trial else None) or "the test did not finish"
     return Outcome(status="unknown", title=title, message=message, fixes=next_steps(subject))

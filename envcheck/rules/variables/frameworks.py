@@ -69,12 +69,12 @@ def variable_stops_framework(subject: FrameworkSubject, facts: Facts) -> Outcome
     does = min((_DOES[each.variable.row.invalid] for each in found if each.stops), default=_DOES["cpu"])
     tried = failed(framework)
     return Outcome(
-        status="fail" if leads(framework, facts.tables) and (tried or any(each.stops for each in found)) else "warn",
+        status="fail" if leads(framework, facts.matrix) and (tried or any(each.stops for each in found)) else "warn",
         title=titled("", names, f": {named(framework)} {does}"),
         message=" ".join(f"{each.variable.name}: {each.text}." for each in found),
         evidence=(*(as_set(each) for each in variables), *(line for _, quoted in met for line in quoted)),
         decided_by="framework-ran" if tried else "declared",
-        sources=facts.tables.cite(*(each.row for each in variables)),
+        sources=facts.matrix.cite(*(each.row for each in variables)),
         fixes=unset(variables),
     )
 

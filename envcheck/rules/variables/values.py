@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from envcheck.checks import Status
 from envcheck.compat.relations.variables import effects, reads, shown
 from envcheck.rules.api import Facts, Outcome, rule
-from envcheck.rules.facts.frameworks import of
+from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.machine import driver_of
 from envcheck.rules.facts.variables import (
     Fault,
@@ -82,7 +82,7 @@ def variable_stops_cuda(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
             *((shown_call(driver.cuda_init),) if driver.cuda_init is not None else ()),
         ),
         decided_by="driver-answered" if driver.cuda_init is not None else "inferred",
-        sources=facts.tables.cite(*(each.variable.row for each in found)),
+        sources=facts.matrix.cite(*(each.variable.row for each in found)),
         fixes=unset([each.variable for each in found]),
     )
 
@@ -124,7 +124,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
         message=_sentences(once),
         evidence=tuple(as_set(each.variable) for each in once[:_SHOWN]),
         decided_by="declared",
-        sources=facts.tables.cite(*(each.variable.row for each in once)),
+        sources=facts.matrix.cite(*(each.variable.row for each in once)),
         fixes=unset([each.variable for each in once]),
     )
 
@@ -132,7 +132,7 @@ def variable_leads_nowhere(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
 def _missing_path(variable: SetVariable, facts: Facts) -> Fault | None:
     """A path that does not exist, unless it stops a framework, whose rule reports it."""
     row = variable.row
-    frameworks = of(facts.environment) if facts.environment else ()
+    frameworks = frameworks_in(facts.environment) if facts.environment else ()
     if row.invalid != "ignored" and any(reads(row, each.name) for each in frameworks):
         return None
     found = fault(variable, facts)
@@ -205,6 +205,6 @@ def _with_effects(facts: Facts, kinds: Sequence[str], does: tuple[str, str]) -> 
         message=" ".join(f"{each.name}={shown(each.value)}: {effect.text}." for each, effect in found),
         evidence=tuple(as_set(each) for each, _ in found[:_SHOWN]),
         decided_by="declared",
-        sources=facts.tables.cite(*(each.row for each, _ in found)),
+        sources=facts.matrix.cite(*(each.row for each, _ in found)),
         fixes=unset(worst) if status == "warn" else (),
     )

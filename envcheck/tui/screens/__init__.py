@@ -1,1 +1,1 @@
-"""The four screens, and the pages that they show."""
+"""The four screens and what they show."""

@@ -1,4 +1,4 @@
-"""The fourth screen. Everything known, as a tree that can be searched: each value with where it was read."""
+"""The facts screen: every known value and its source, as a tree that can be searched."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 _MOST_FOUND = 500
 _MOST_BELOW = 2000
-"""Entries of one node that are shown."""
-_OPEN_AT_FIRST = ("driver", "gpus")
-_OPEN_ON_TALL = ("platform", "kernel", "toolkits", "environments")
+"""Most entries of a node that are shown."""
+_EXPANDED = ("driver", "gpus")
+_EXPANDED_WHEN_TALL = ("platform", "kernel", "toolkits", "environments")
 _TALL = 44
-"""Rows of a terminal from which on more is open at first."""
+"""Least rows of a terminal to expand more nodes at first."""
 _BOOKKEEPING = ("source", "read")
 _LONGEST, _ALIGNED = 200, 32
-"""Characters of a value that are shown; of a key and of a value up to which those below it stand in line with it."""
+"""Most characters of a value that are shown; widest column of keys or values that is aligned."""
 _NAMING = ("name", "key", "path", "pci_bus_id", "call", "text")
 
 
@@ -43,7 +43,7 @@ class Facts(Vertical):
     def compose(self) -> ComposeResult:
         yield Input(placeholder="search: a name, a value or a source", id="facts-search", compact=True)
         tree: Tree[Any] = Tree("facts", id="facts-tree", classes="framed")
-        tree.border_title = "facts, and where each was read"
+        tree.border_title = "facts and their sources"
         tree.show_root = False
         tree.guide_depth = 2
         draw_tree(tree, ascii_only=self._paint.ascii)
@@ -52,21 +52,21 @@ class Facts(Vertical):
 
     @property
     def probe(self) -> str | None:
-        """The probe that the cursor is on or in, if it is on one."""
+        """The probe that the cursor is on or in, if any."""
         node = self.query_one("#facts-tree", Tree).cursor_node
         while node is not None and not (isinstance(node.data, _Inner) and node.data.probe):
             node = node.parent
         return node.data.probe if node is not None and isinstance(node.data, _Inner) else None
 
     def show(self, report: Report) -> None:
-        """Fill the tree anew."""
+        """Fill the tree from a report."""
         plain = msgspec.to_builtins(report.snapshot) if report.snapshot else {}
         plain.pop("runs", None)
         self._facts = {**plain, "probes": msgspec.to_builtins(report.probes)}
         self._fill(self.query_one("#facts-search", Input).value)
 
     def repaint(self, paint: Paint) -> None:
-        """Take other colours."""
+        """Use other colours."""
         self._paint = paint
         self._fill(self.query_one("#facts-search", Input).value)
 
@@ -79,21 +79,21 @@ class Facts(Vertical):
         self.query_one("#facts-tree").focus()
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Any]) -> None:
-        """Grow what is inside when somebody looks: a machine has ten thousand facts."""
+        """Add the children of a node when it is first expanded: a machine has ten thousand facts."""
         event.stop()
         inner = event.node.data
         if isinstance(inner, _Inner) and not event.node.children:
-            self._grow(event.node, inner)
+            self._fill_node(event.node, inner)
 
     def _fill(self, wanted: str) -> None:
         tree: Tree[Any] = self.query_one("#facts-tree", Tree)
         tree.clear()
         words = wanted.lower().split()
         if not words:
-            self._grow(tree.root, _Inner(self._facts, ""))
+            self._fill_node(tree.root, _Inner(self._facts, ""))
             for node in tree.root.children:
                 tall = self.app.size.height >= _TALL
-                if str(node.label).startswith(_OPEN_AT_FIRST + (_OPEN_ON_TALL if tall else ())):
+                if str(node.label).startswith(_EXPANDED + (_EXPANDED_WHEN_TALL if tall else ())):
                     node.expand()
             self._count("")
             return
@@ -104,26 +104,26 @@ class Facts(Vertical):
                 found += 1
                 if found == _MOST_FOUND:
                     break
-        self._count(f"{found} found{' (the first of them)' if found == _MOST_FOUND else ''}")
+        self._count(f"{found} found{' (only the first are shown)' if found == _MOST_FOUND else ''}")
 
     def _count(self, words: str) -> None:
         self.query_one("#facts-count", Static).update(Text(words))
 
-    def _grow(self, node: TreeNode[Any], inner: _Inner) -> None:
-        """Add what a value holds; a record's source stands behind its plain values."""
+    def _fill_node(self, node: TreeNode[Any], inner: _Inner) -> None:
+        """Add what a value holds; the source of a record is shown behind its plain values."""
         entries = list(_entries(inner.value, inner.source))
-        plain = [(key, _shown(item)) for key, item, _ in entries[:_MOST_BELOW] if _plain(item)]
+        plain = [(key, _shown(item)) for key, item, _ in entries[:_MOST_BELOW] if _is_plain(item)]
         keys, values = (
             min(_ALIGNED, max(map(len, column), default=0)) for column in list(zip(*plain, strict=True)) or [(), ()]
         )
         for key, item, source in entries[:_MOST_BELOW]:
-            if _plain(item):
+            if _is_plain(item):
                 node.add_leaf(self._leaf(key, item, source, keys, values))
             else:
                 probe = item.get("name") if isinstance(item, dict) and "fills" in item and "status" in item else None
                 node.add(self._branch(key, item), data=_Inner(_unlisted(item), source, probe))
         if len(entries) > _MOST_BELOW:
-            node.add_leaf(Text(f"and {len(entries) - _MOST_BELOW} more: search for them"))
+            node.add_leaf(Text(f"and {len(entries) - _MOST_BELOW} more: use the search"))
 
     def _branch(self, key: str, item: Any) -> Text:
         text = self._text(key)
@@ -136,7 +136,7 @@ class Facts(Vertical):
         return text
 
     def _leaf(self, key: str, value: Any, source: str, keys: int = 0, values: int = 0) -> Text:
-        """``key  value  source``, in columns of at least so many characters."""
+        """``key  value  source``, in columns of at least ``keys`` and ``values`` characters."""
         text = self._text(key)
         text.append(" " * max(2, keys + 2 - text.cell_len))
         text.append_text(self._paint.text(_shown(value)[:_LONGEST], "title"))
@@ -148,7 +148,7 @@ class Facts(Vertical):
 
 
 class _Inner:
-    """What a node holds, grown when it is opened."""
+    """What a node holds; its children are added when it is expanded."""
 
     def __init__(self, value: Any, source: str, probe: str | None = None) -> None:
         self.value, self.source, self.probe = value, source, probe
@@ -161,11 +161,11 @@ def _entries(value: Any, source: str) -> Iterator[tuple[str, Any, str]]:
                 yield str(key), item, _source_of(value, key, source)
     elif isinstance(value, list | tuple):
         for number, item in enumerate(value):
-            yield _name_of(item, number), item, source
+            yield _label_of(item, number), item, source
 
 
-def _plain(item: Any) -> bool:
-    """Whether it is shown on one line: a value, or a list of such."""
+def _is_plain(item: Any) -> bool:
+    """Whether a value is shown on one line: no record, and no list that holds any."""
     if isinstance(item, list | tuple):
         return not any(isinstance(each, dict | list | tuple) for each in item)
     return not (isinstance(item, dict) and item)
@@ -186,13 +186,13 @@ def _shown(value: Any) -> str:
 
 
 def _source_of(record: dict[str, Any], key: str, source: str) -> str:
-    """Where a field of a record was read, or else the record itself, or what it lies in."""
+    """The source of a field of a record, else of the record itself, else of what it is part of."""
     read = record.get("read") or {}
     return str(read.get(key) or record.get("source") or source)
 
 
-def _name_of(item: Any, number: int) -> str:
-    """A record by what people call it."""
+def _label_of(item: Any, number: int) -> str:
+    """The name of a record, else its number."""
     if isinstance(item, dict):
         for key in _NAMING:
             if item.get(key):
@@ -201,7 +201,7 @@ def _name_of(item: Any, number: int) -> str:
 
 
 def _leaves(value: Any, path: str, source: str) -> Iterator[tuple[str, Any, str]]:
-    if _plain(value):
+    if _is_plain(value):
         yield path, _shown(value), source
         return
     inner = _unlisted(value)

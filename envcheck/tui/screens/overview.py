@@ -1,4 +1,4 @@
-"""The first screen: the verdict with its cause and fix, the stack, and what was found."""
+"""The overview: the verdict with its cause and fix, the stack, the findings, and details of one."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from envcheck.report.pen import Line, Pen, Span
+from envcheck.report.page.pen import Line, Pen, Span
 from envcheck.text.wrap import clip
-from envcheck.tui.widgets.base import Listing, Live
+from envcheck.tui.widgets.base import FindingList, StatusText
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.worker.sessions import Work
+from envcheck.tui.worker.sessions import SessionProgress
 
 if TYPE_CHECKING:
     from envcheck.checks import Check, Report
     from envcheck.report import Options
-    from envcheck.report.findings import Finding
+    from envcheck.report.page.findings import Finding
 
 WIDE, BESIDE = 150, 110
-"""Columns from which on the stack stands beside the verdict, and the details beside the findings."""
+"""Least columns to show the stack beside the verdict, and the details beside the findings."""
 BELOW = 36
-"""Rows from which on the details stand below the findings where they are not beside them."""
+"""Least rows to show the details below the findings where they are not beside them."""
 _ROOMY, _TALL = 26, 44
-"""Rows of the overview from which on its parts are framed, and the bricks of the stack have a second line."""
+"""Least rows of the overview for frames, and for a second line of each layer."""
 _LEAST_LISTED = 4
 """Rows that the list of findings always keeps."""
 _FRAME, _SIDES, _SCROLLBAR = 2, 4, 1
@@ -40,10 +40,10 @@ _VERDICTS = ("pass", "warn", "fail", "unknown")
 
 
 class Overview(Vertical):
-    """What the report says, most important first."""
+    """A report, most important first."""
 
-    class Chosen(Message):
-        """A finding was chosen by Enter or a click."""
+    class Selected(Message):
+        """Enter or a click on a finding."""
 
         def __init__(self, finding: Finding) -> None:
             super().__init__()
@@ -52,21 +52,21 @@ class Overview(Vertical):
     def __init__(self, options: Options) -> None:
         super().__init__(id="overview-body")
         self._options = options
-        self._found: list[Finding] = []
+        self._findings: list[Finding] = []
         self._rows: list[Text] = []
         self._last: tuple[Paint, bool] | None = None
         self._laid_out_for: Size | None = None
         self._detail: object = None  # what the details were laid out from
-        self._high, self._tall = 1, 0  # rows of the verdict, and of the stack
+        self._verdict_rows, self._stack_rows = 1, 0
         self.report: Report | None = None
-        self._rules: Mapping[str, str] = {}
-        # The cursor stays on the finding that the user put it on, else it rests on the most pressing one.
-        self._moved, self._put = False, 0
+        self._rule_pages: Mapping[str, str] = {}
+        # The cursor stays on the finding that the user moved it to, else it is on the most urgent one.
+        self._moved, self._own_row = False, 0
 
     def compose(self) -> ComposeResult:
-        yield Live("Examining this machine", id="verdict")
-        yield Live("", id="stack")
-        yield Listing(id="findings")
+        yield StatusText("Examining this machine", id="verdict")
+        yield StatusText("", id="stack")
+        yield FindingList(id="findings")
         with VerticalScroll(id="details", can_focus=False):
             yield Static("", id="detail-text")
 
@@ -76,71 +76,72 @@ class Overview(Vertical):
 
     @property
     def selected(self) -> Check | None:
-        """The finding under the cursor; the first when none is."""
+        """The finding under the cursor, else the first."""
         finding = self._finding
         return finding.lead if finding is not None else None
 
     @property
     def _finding(self) -> Finding | None:
         place = self.query_one("#findings", OptionList).highlighted
-        if place is not None and place < len(self._found):
-            return self._found[place]
-        return self._found[0] if self._found else None
+        if place is not None and place < len(self._findings):
+            return self._findings[place]
+        return self._findings[0] if self._findings else None
 
-    def show_work(self, doing: str, work: Work, paint: Paint) -> None:
-        """What is under way, where there is no verdict yet."""
-        self._frame_parts()
+    def show_progress(self, activity: str, progress: SessionProgress, paint: Paint) -> None:
+        """Show what runs, where there is no verdict yet."""
+        self._set_frames()
         pen = self._pen(self._columns("verdict"))
-        lines: list[Line] = [(Span(doing, "title"), Span(f"  {work.counted()}", "dim"))]
+        lines: list[Line] = [(Span(activity, "title"), Span(f"  {progress.counted()}", "dim"))]
         room = max(1, self.size.height // 2 - 3)
-        running = work.running
+        running = progress.running
         for probe in running[:room]:
-            told = f"  looking  {probe.name:<16} {probe.seconds:5.1f} s  {probe.text}"
-            lines.append((Span(pen.clip(told, pen.width), "dim"),))
+            text = f"  running  {probe.name:<16} {probe.seconds:5.1f} s  {probe.text}"
+            lines.append((Span(pen.clip(text, pen.width), "dim"),))
         if len(running) > room:
             lines.append((Span(f"  and {len(running) - room} more", "dim"),))
-        self._put_verdict(paint.lines(lines), "unknown")
+        self._show_verdict(paint.lines(lines), "unknown")
 
     def show_problem(self, problem: str, paint: Paint) -> None:
-        """Why there will be no verdict."""
+        """Show why there is no verdict."""
         pen = self._pen(self._columns("verdict"))
-        told = [(Span(line),) for line in pen.fill(problem, pen.width)]
-        lines: list[Line] = [(Span("NO VERDICT", "title"),), *told, (Span("r examines again", "dim"),)]
-        self._put_verdict(paint.lines(lines), "unknown")
+        reason = [(Span(line),) for line in pen.fill(problem, pen.width)]
+        lines: list[Line] = [(Span("NO VERDICT", "title"),), *reason, (Span("press r to try again", "dim"),)]
+        self._show_verdict(paint.lines(lines), "unknown")
         self._place_parts()
 
     def show(self, report: Report, paint: Paint, *, final: bool) -> None:
         """Show ``report``; one that is not ``final`` leaves the verdict open."""
-        from envcheck.report.findings import Outline
+        from envcheck.report.page.findings import Outline
         from envcheck.tui.screens import pages
-        from envcheck.tui.widgets.stack import tower
+        from envcheck.tui.widgets.stack import stack_lines
 
         self.report, self._last, self._laid_out_for = report, (paint, final), self.size
-        self._frame_parts()
+        self._set_frames()
         outline = Outline(report)
-        stack = tower(report, self._pen(self._columns("stack")), final=final, roomy=self.size.height >= _TALL)
+        stack = stack_lines(report, self._pen(self._columns("stack")), final=final, roomy=self.size.height >= _TALL)
         if final:
             beside = 0 if self._wide else len(stack) + self._frame
             most = max(6, self.size.height - beside - self._frame - _LEAST_LISTED - self._frame)
             head = pages.head(outline, self._pen(self._columns("verdict") - _BADGE), most)
-            self._put_verdict(paint.headed(head), report.verdict)
-        self.query_one("#stack", Live).put(paint.lines(stack))
-        self._tall = len(stack)
+            self._show_verdict(paint.headed(head), report.verdict)
+        self.query_one("#stack", StatusText).show(paint.lines(stack))
+        self._stack_rows = len(stack)
         self._place_parts()
         found = pages.in_order(outline, final=final)
         self.query_one("#findings").border_subtitle = pages.counted(check for one in found for check in one.checks)
         self._fill(found, self._pen(self._columns("findings")), paint)
         self.show_detail(paint)
 
-    def _put_verdict(self, text: Text, verdict: str) -> None:
-        part = self.query_one("#verdict", Live)
+    def _show_verdict(self, text: Text, verdict: str) -> None:
+        part = self.query_one("#verdict", StatusText)
         for each in _VERDICTS:
             part.set_class(each == verdict, f"-{each}")
-        part.put(text)
-        self._high = sum(max(1, -(-line.cell_len // self._columns("verdict"))) for line in text.split(allow_blank=True))
+        part.show(text)
+        columns, lines = self._columns("verdict"), text.split(allow_blank=True)
+        self._verdict_rows = sum(max(1, -(-line.cell_len // columns)) for line in lines)
 
     def on_resize(self) -> None:
-        """Lay out anew for another size; coming to the front again is told as one too."""
+        """Lay out for another size. The event also comes, without a change, when the tab comes to the front."""
         if self.report is not None and self._last is not None and self._laid_out_for != self.size:
             paint, final = self._last
             self.show(self.report, paint, final=final)
@@ -163,16 +164,16 @@ class Overview(Vertical):
         bar = 0 if part in ("verdict", "stack") else _SCROLLBAR
         return max(20, whole - (_SIDES if self._frame else _MARGIN) - bar)
 
-    def _frame_parts(self) -> None:
+    def _set_frames(self) -> None:
         self.set_class(bool(self._frame), "-roomy")
 
     def _place_parts(self) -> None:
-        """Verdict and stack beside each other where there are columns for both, the shorter one's rest given to what
-        lies below it; findings and details likewise; else one below the other, details only where there are rows.
+        """On a wide terminal verdict and stack are side by side, and what is below the shorter one gets the rest of its
+        rows; findings and details likewise. Else all are one below the other, the details only where rows are left.
         """
         width, height = self.size
         beside = width >= BESIDE
-        verdict, stack = self._high + self._frame, self._tall + self._frame
+        verdict, stack = self._verdict_rows + self._frame, self._stack_rows + self._frame
         apart = stack - verdict if self._wide else 0
         parts = {name: self.query_one(f"#{name}") for name in ("verdict", "stack", "findings", "details")}
         parts["details"].display = beside or height >= BELOW
@@ -189,9 +190,9 @@ class Overview(Vertical):
 
     def _fill(self, found: list[Finding], pen: Pen, paint: Paint) -> None:
         listing = self.query_one("#findings", OptionList)
-        self._moved |= bool(self._found) and listing.highlighted != self._put
+        self._moved |= bool(self._findings) and listing.highlighted != self._own_row
         before = self.selected.id if self._moved and self.selected else None
-        self._found = found
+        self._findings = found
         columns = self._columns("findings")
         rows = [_row(finding, columns, pen, paint) for finding in found]
         if rows == self._rows:
@@ -201,26 +202,26 @@ class Overview(Vertical):
         listing.add_options(map(Option, rows))
         if found:
             again = [number for number, finding in enumerate(found) if finding.lead.id == before]
-            self._moved, self._put = bool(again), next(iter(again), 0)
-            listing.highlighted = self._put
+            self._moved, self._own_row = bool(again), next(iter(again), 0)
+            listing.highlighted = self._own_row
 
-    def learn(self, rules: Mapping[str, str], paint: Paint) -> None:
-        """Take what rules say of themselves, by name, into the details."""
-        self._rules = rules
+    def set_rule_pages(self, pages: Mapping[str, str], paint: Paint) -> None:
+        """Take the documentation of the rules, by name, into the details."""
+        self._rule_pages = pages
         self.show_detail(paint)
 
     def documentation(self, finding: Finding) -> str:
-        """What the rule of a finding says of itself; empty where that is not known (yet)."""
-        return self._rules.get(finding.rule, "")
+        """The documentation of a finding's rule; empty until it is loaded."""
+        return self._rule_pages.get(finding.rule, "")
 
     def show_detail(self, paint: Paint) -> None:
-        """What is known of the finding under the cursor, where there is room for it."""
+        """Show the finding under the cursor, where there is room for it."""
         finding = self._finding
         if not self.query_one("#details").display or finding is None or self.report is None:
             return
         columns, documentation = self._columns("details") - _BADGE, self.documentation(finding)
         if (detail := (finding, documentation, columns, paint.dark)) == self._detail:
-            return  # the list tells of its cursor after every filling
+            return  # the list also posts its cursor after every filling
         from envcheck.tui.screens.pages import first_lines
 
         self._detail = detail
@@ -229,9 +230,9 @@ class Overview(Vertical):
         self.query_one("#details").scroll_home(animate=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Open the details."""
+        """Post the finding for a window with all its details."""
         event.stop()
-        self.post_message(self.Chosen(self._found[event.option_index]))
+        self.post_message(self.Selected(self._findings[event.option_index]))
 
     def _pen(self, columns: int) -> Pen:
         from envcheck.report import Options
@@ -240,12 +241,12 @@ class Overview(Vertical):
 
 
 def _row(finding: Finding, columns: int, pen: Pen, paint: Paint) -> Text:
-    """A finding in one row: its sign and word, its title, and at the right its rule where there is room for it."""
+    """A finding in one row: mark, word, title, and at the right its rule where there is room for it."""
     from envcheck.text.wrap import width
     from envcheck.tui.screens.pages import title_of
-    from envcheck.tui.widgets.stack import mark
+    from envcheck.tui.widgets.stack import status_mark
 
-    word = f"{mark(finding.status, ascii_only=pen.ascii):<7}"
+    word = f"{status_mark(finding.status, ascii_only=pen.ascii):<7}"
     title = pen.text(title_of(finding))
     rule = pen.text(finding.rule)
     room = columns - len(word)

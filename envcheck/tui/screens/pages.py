@@ -1,27 +1,27 @@
-"""The parts of the overview, as lines: the pages of the CLI with keys in place of options."""
+"""The parts of the overview as lines: the pages of the command line, with keys in place of options."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from envcheck.checks import STATUSES, Check, Report, Status
-from envcheck.report.findings import Finding, Outline
-from envcheck.report.head import head_lines
-from envcheck.report.pen import WORDS, Line, Pen, Span, screen_rows
-from envcheck.report.room import ROOMS
-from envcheck.report.subject import gpu_numbers
-from envcheck.report.tail import not_tried
+from envcheck.report.page.findings import Finding, Outline
+from envcheck.report.page.head import head_lines
+from envcheck.report.page.layout import ROOMS
+from envcheck.report.page.pen import WORDS, Line, Pen, Span, screen_rows
+from envcheck.report.page.subject import gpu_numbers
+from envcheck.report.page.tail import not_tried
 
 _COUNTED = {"?": "open"}
 _MOST_SHOWN = 200
-"""Lines about a finding that stand beside the list."""
+"""Lines about a finding that are shown beside the list."""
 _KEYS = {"(--deep)": "(d)", "(--bench)": "(b)", "(-v)": "(enter)"}
 
 
 def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
-    """The verdict in the roomiest way that takes at most ``most`` rows, or in the tightest."""
+    """The verdict in the most detailed layout of at most ``most`` rows, else in the shortest."""
     untried = _with_keys(not_tried(outline.report))
     tail: list[Line] = [(Span(untried, "dim"),)] if untried else []
     laid_out = ([*head_lines(outline, pen, room), *tail] for room in ROOMS)
@@ -31,80 +31,71 @@ def head(outline: Outline, pen: Pen, most: int) -> list[Line]:
 
 
 def counted(checks: Iterable[Check]) -> str:
-    """``1 FAIL, 2 WARN, 30 ok``: how many findings of each kind there are."""
+    """``1 FAIL, 2 WARN, 30 ok``."""
     statuses = [_weight(check) for check in checks]
-    told = [(statuses.count(status), WORDS[status]) for status in STATUSES if status != "skipped"]
-    return ", ".join(f"{number} {_COUNTED.get(word, word)}" for number, word in told if number)
+    counts = [(statuses.count(status), WORDS[status]) for status in STATUSES if status != "skipped"]
+    return ", ".join(f"{number} {_COUNTED.get(word, word)}" for number, word in counts if number)
 
 
 def _with_keys(text: str) -> str:
-    """``text`` with the keys that do what the options of the CLI do."""
+    """``text`` with keys in place of the options that do the same."""
     for option, key in _KEYS.items():
         text = text.replace(option, key)
     return text
 
 
 def in_order(outline: Outline, *, final: bool) -> list[Finding]:
-    """Findings, consequences, open questions, notes, then what passed; what was not looked at is left to the facts."""
+    """Findings, consequences, open questions, notes, then passed checks; without skipped ones."""
     report = outline.report
     shown = [check for check in report.checks if check.status != "skipped" and (final or check.status != "unknown")]
     roots = [check.id for finding in outline.findings for check in finding.checks]
     place = {identity: number for number, identity in enumerate(roots)}
     shown.sort(key=lambda check: (STATUSES.index(_weight(check)), place.get(check.id, len(place))))
-    return _alike(shown)
+    groups: dict[tuple[str, str, str], list[Check]] = {}
+    for check in shown:  # one row for several subjects with the same words
+        groups.setdefault((check.rule, check.status, check.title), []).append(check)
+    return [Finding(tuple(group)) for group in groups.values()]
 
 
 def _weight(check: Check) -> Status:
     return "note" if check.ignored else check.status
 
 
-def _alike(checks: Iterable[Check]) -> list[Finding]:
-    """What one rule says in the same words of several subjects is one row."""
-    groups: dict[tuple[str, str, str], list[Check]] = {}
-    for check in checks:
-        groups.setdefault((check.rule, check.status, check.title), []).append(check)
-    return [Finding(tuple(group)) for group in groups.values()]
-
-
 def title_of(finding: Finding) -> str:
-    """What stands in its row."""
+    """The title in its row."""
     title = finding.lead.title
-    told = f"not judged: {title}" if finding.status == "unknown" else title
+    shown = f"not judged: {title}" if finding.status == "unknown" else title
     numbers = gpu_numbers(finding.checks) if len(finding.checks) > 1 else ""
-    return f"{told} ({numbers})" if numbers else told
+    return f"{shown} ({numbers})" if numbers else shown
 
 
 def finding_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
-    """All that is known of a finding, subjects that say the same together, and what its rule says, if that is known."""
-    from envcheck.report.verbose import check_lines
+    """A finding, its subjects with the same text only once, and the documentation of its rule."""
+    from envcheck.report.page.verbose import check_lines
 
-    lines: list[Line] = []
-    for check in _different(finding.checks):
-        lines += [*check_lines(check, report, pen), ()]
-    return [*lines, *_said_by_rule(finding.rule, documentation, pen)]
+    different: dict[Check, Check] = {}
+    for check in finding.checks:
+        different.setdefault(msgspec.structs.replace(check, id="", subject=finding.lead.subject), check)
+    lines = [line for check in different.values() for line in (*check_lines(check, report, pen), ())]
+    return [*lines, *_rule_lines(finding.rule, documentation, pen)]
 
 
 def first_lines(finding: Finding, report: Report, pen: Pen, documentation: str) -> list[Line]:
-    """The same about its first subject alone, and no longer than a few screens: it is laid out at every step."""
-    from envcheck.report.verbose import check_lines
+    """The same for its first subject alone, cut to a few screens: it is laid out at every move of the cursor."""
+    from envcheck.report.page.verbose import check_lines
 
     lines = check_lines(finding.lead, report, pen)[:_MOST_SHOWN]
     others = len(finding.checks) - 1
-    more: list[Line] = [(Span(f"and of {others} more: enter shows all", "dim"),)] if others else []
-    return [*lines, *more, (), *_said_by_rule(finding.rule, documentation, pen)]
+    more: list[Line] = [(Span(f"and {others} more: enter shows all", "dim"),)] if others else []
+    return [*lines, *more, (), *_rule_lines(finding.rule, documentation, pen)]
 
 
-def _said_by_rule(name: str, documentation: str, pen: Pen) -> list[Line]:
+def _rule_lines(name: str, documentation: str, pen: Pen) -> list[Line]:
     if not documentation:
         return []
-    return [(Span(f"envcheck rule {pen.text(name)}", "title"),), *_documentation(documentation, pen)]
-
-
-def _documentation(text: str, pen: Pen) -> list[Line]:
-    """What a rule says of itself: its headings, and its paragraphs filled anew for these columns."""
-    lines: list[Line] = []
-    for margin, paragraph in _paragraphs(text):
-        if not margin and lines and not paragraph.endswith("."):
+    lines: list[Line] = [(Span(f"envcheck rule {pen.text(name)}", "title"),)]
+    for margin, paragraph in _paragraphs(documentation):
+        if not margin and len(lines) > 1 and not paragraph.endswith("."):
             lines.append((Span(pen.text(paragraph), "title"),))
         else:
             columns = pen.width - len(margin)
@@ -113,12 +104,12 @@ def _documentation(text: str, pen: Pen) -> list[Line]:
 
 
 def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Lines of one indentation that follow each other, joined, with what they are indented by; addresses end one."""
+    """Indentation and text of each paragraph. A change of indentation ends one, and so does a URL."""
     margin, joined = "", ""
     for line in text.splitlines():
         words = line.strip()
         indented = line[: len(line) - len(line.lstrip())]
-        if joined and (indented != margin or not words or _ends(joined)):
+        if joined and (indented != margin or not words or joined.rpartition(" ")[2].startswith("https://")):
             yield margin, joined
             joined = ""
         margin, joined = indented, f"{joined} {words}".strip()
@@ -126,16 +117,3 @@ def _paragraphs(text: str) -> Iterator[tuple[str, str]]:
             yield "", ""
     if joined:
         yield margin, joined
-
-
-def _ends(paragraph: str) -> bool:
-    """Whether the next line is another paragraph: behind an address."""
-    return paragraph.rpartition(" ")[2].startswith("https://")
-
-
-def _different(checks: Sequence[Check]) -> list[Check]:
-    """One for each thing that is said; who else it is said of is in the row."""
-    seen: dict[Check, Check] = {}
-    for check in checks:
-        seen.setdefault(msgspec.structs.replace(check, id="", subject=checks[0].subject), check)
-    return list(seen.values())

@@ -1,4 +1,4 @@
-"""The second screen: what to measure, how far it is, the GPUs at the moment, and what was measured."""
+"""The performance screen: what to measure, progress, live GPUs, and the measured figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.widgets import Input, Label, Static
 
 from envcheck.errors import UsageError
-from envcheck.tui.widgets.base import Live
+from envcheck.tui.widgets.base import StatusText
 from envcheck.tui.widgets.paint import Paint
 from envcheck.tui.widgets.telemetry import Telemetry
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from envcheck.collect.bench_plan import Bench
     from envcheck.tui.worker.sessions import Session
 
-_EMPTY = """Nothing was measured yet.
+_EMPTY = """No measurements yet.
 
-  b  measures the main figures, in about ten seconds on each GPU
-  B  measures everything: some minutes
-  x  cancels; what was measured until then is shown
+  b  measure the main figures: about ten seconds for each GPU
+  B  measure everything: some minutes
+  x  cancel; figures measured by then are kept
 
-GPUs that others use are left alone. Nothing is changed: no clock, no limit, no mode."""
+envcheck skips GPUs that are in use. It changes no clocks, limits or modes."""
 
 
 class Speed(Vertical):
-    """The figures of a report, and the way to them."""
+    """Starts measurements and shows the figures of a report."""
 
-    class Wanted(Message):
+    class Requested(Message):
         """Enter in a field: measure."""
 
     def __init__(self, telemetry: Telemetry, paint: Paint) -> None:
@@ -49,8 +49,8 @@ class Speed(Vertical):
             yield Label("  figures ")
             yield Input(placeholder="all, or gemm,device-memory-copy", id="speed-only", compact=True)
         for name in ("speed-state", "speed-now"):
-            line = Live("", id=name, classes="framed")
-            line.border_title = "under way" if name == "speed-state" else "now"
+            line = StatusText("", id=name, classes="framed")
+            line.border_title = "running" if name == "speed-state" else "live"
             line.display = False
             yield line
         with VerticalScroll(id="speed-page", classes="framed") as page:
@@ -59,13 +59,13 @@ class Speed(Vertical):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self.post_message(self.Wanted())
+        self.post_message(self.Requested())
 
     def on_unmount(self) -> None:
         self._telemetry.stop()
 
-    def wanted(self, *, full: bool) -> Bench:
-        """What the fields ask for; raise UsageError for what is no GPU's number. Figures are not looked up."""
+    def requested(self, *, full: bool) -> Bench:
+        """What the fields ask for; raise UsageError where a GPU is not a number. Names of figures are not checked."""
         from envcheck.collect.bench_plan import Bench
 
         gpus, only = (
@@ -74,45 +74,45 @@ class Speed(Vertical):
         )
         wrong = [part for part in gpus if not part.isdecimal()]
         if wrong:
-            raise UsageError(f"{wrong[0]!r} is no number of a GPU")
+            raise UsageError(f"{wrong[0]!r} is not a GPU number")
         return Bench(full=full, gpus=tuple(map(int, gpus)), only=tuple(only))
 
-    def say(self, session: Session, report: Report | None, paint: Paint) -> None:
-        """How far a session is that measures: all of it, and a line for each GPU."""
+    def show_progress(self, session: Session, report: Report | None, paint: Paint) -> None:
+        """Progress of a session that measures: the whole, and a line for each GPU."""
         gpus = report.snapshot.gpus.items if report and report.snapshot and report.snapshot.gpus else ()
         numbers = {gpu.uuid: f"GPU {gpu.index}" for gpu in gpus}
-        told = [f"{session.doing}: {session.work.counted()}   (x cancels)"]
-        told += [
+        lines = [f"{session.activity}: {session.progress.counted()}   (x cancels)"]
+        lines += [
             f"  {numbers.get(probe.gpu or '', ''):<7} {probe.name:<18} {probe.seconds:5.1f} s  {probe.text}"
-            for probe in session.work.running
+            for probe in session.progress.running
         ]
         self.query_one("#speed-state").display = True
-        self.query_one("#speed-state", Live).put(Text("\n").join([paint.text(line, "note") for line in told]))
+        self.query_one("#speed-state", StatusText).show(Text("\n").join([paint.text(line, "note") for line in lines]))
 
-    def quiet(self) -> None:
-        """Nothing is measured."""
-        self.query_one("#speed-state", Live).put(Text())
+    def hide_progress(self) -> None:
+        """The measurement has ended."""
+        self.query_one("#speed-state", StatusText).show(Text())
         self.query_one("#speed-state").display = False
 
     def watch_gpus(self, *, wanted: bool) -> None:
-        """Read the GPUs' clocks and such from now on, or no longer."""
+        """Start or stop reading the GPUs' clocks, power and temperatures."""
         if wanted:
             self._telemetry.start()
         else:
             self._telemetry.stop()
 
     def show_now(self, paint: Paint) -> None:
-        """The GPUs at the moment."""
+        """Show the latest samples of the GPUs."""
         from envcheck.tui.widgets.telemetry import trace_lines
 
         traces = [trace for trace in self._telemetry.traces if trace.clock]
         self.query_one("#speed-now").display = bool(traces)
         if traces:
-            line = self.query_one("#speed-now", Live)
-            line.put(trace_lines(traces, self.size.width - line.gutter.width, paint))
+            line = self.query_one("#speed-now", StatusText)
+            line.show(trace_lines(traces, self.size.width - line.gutter.width, paint))
 
     def show(self, report: Report, paint: Paint) -> None:
-        """The figures of ``report``, if it has any."""
+        """Show the figures of ``report``, if it has any."""
         self._report, self._paint = report, paint
         if self.size.width:
             self._lay_out()

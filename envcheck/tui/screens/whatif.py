@@ -1,8 +1,8 @@
-"""The third screen. What if: do these components fit, why not, what to change; and which builds fit this machine."""
+"""The matrix screen: whether components fit, what to change, and which builds fit this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,9 @@ from textual.widgets import Input, Label, Static
 from envcheck.errors import EnvcheckError
 from envcheck.report import Options
 from envcheck.text.clean import clean
-from envcheck.tui.screens.builds import Builds
+from envcheck.tui.screens.builds import BuildTable
 from envcheck.tui.widgets.paint import Paint
-from envcheck.tui.worker.client import Desk
+from envcheck.tui.worker.client import Client
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 FIELDS = ("gpu", "driver", "cuda", "python", "package")
 _PLACEHOLDERS = ("H100, sm_90 …", "550.54.14", "12.4", "3.12", "torch==2.5.1+cu124 …")
 _BESIDE = 130
-"""Columns from which on the grid stands beside the answer."""
+"""Least columns to show the table beside the answer."""
 
 
 class Answer(VerticalScroll):
-    """Where the answer stands; it says when there is another width for it."""
+    """Posts a message when its width changes."""
 
-    class Widened(Message):
-        """Or narrowed."""
+    class WidthChanged(Message):
+        """Lay out the answer again."""
 
     _width = 0
 
     def on_resize(self, event: Resize) -> None:
         if event.size.width != self._width:
             self._width = event.size.width
-            self.post_message(self.Widened())
+            self.post_message(self.WidthChanged())
 
 
 class WhatIf(Vertical):
     """A form over ``matrix check``."""
 
-    def __init__(self, options: Options, paint: Paint, desk: Desk) -> None:
+    def __init__(self, options: Options, paint: Paint, client: Client) -> None:
         super().__init__(id="whatif-body")
-        self._options, self._paint, self._desk = options, paint, desk
+        self._options, self._paint, self._client = options, paint, client
         self._touched = False
         self._overlays: tuple[str, ...] = ()
 
@@ -59,37 +59,39 @@ class WhatIf(Vertical):
             for field, placeholder in zip(FIELDS, _PLACEHOLDERS, strict=True):
                 with Vertical(classes=f"field field-{field}"):
                     yield Label(field)
-                    yield Input(placeholder=self._own(placeholder), id=f"ask-{field}", compact=True)
+                    shown = placeholder.replace("…", "...") if self._options.ascii else placeholder
+                    yield Input(placeholder=shown, id=f"ask-{field}", compact=True)
         with Horizontal(id="whatif-answer"):
             with Answer(id="whatif-page", classes="framed", can_focus=False) as page:
                 page.border_title = "answer"
                 yield Static("", id="whatif-text")
-            yield Builds(self._desk, self._paint)
+            yield BuildTable(self._client, self._paint)
 
     def on_resize(self) -> None:
         self.query_one("#whatif-answer").set_class(self.size.width < _BESIDE, "-below")
 
-    def on_answer_widened(self, event: Answer.Widened) -> None:
+    def on_answer_width_changed(self, event: Answer.WidthChanged) -> None:
         event.stop()
         self.answer()
 
     def repaint(self, paint: Paint) -> None:
-        """Take other colours."""
+        """Use other colours."""
         self._paint = paint
         self.answer()
-        self.query_one(Builds).repaint(paint)
+        self.query_one(BuildTable).repaint(paint)
 
     @work(exclusive=True, group="machine", exit_on_error=False)
     async def show(self, report: Report) -> None:
-        """Take this machine for the question, unless somebody has begun to write another."""
+        """Ask about this machine, unless the user has edited a field."""
         self._overlays = report.overlays
         if self._touched or report.snapshot is None:
             return
         with suppress(EnvcheckError):  # then the fields stay as they are
-            known = await self._desk.known_of(report)
+            known = await self._client.ask("machine_fields", report)
             if not self._touched:
                 self._fill(known)
-            self._suggest(await self._desk.suggested(self._overlays))
+            for field, names in (await self._client.ask("suggested", self._overlays)).items():
+                self.query_one(f"#ask-{field}", Input).suggester = SuggestFromList(names, case_sensitive=False)
 
     def _fill(self, known: Mapping[str, str]) -> None:
         with self.prevent(Input.Changed):
@@ -97,10 +99,6 @@ class WhatIf(Vertical):
                 self.query_one(f"#ask-{field}", Input).value = clean(value, ascii_only=self._options.ascii)
         self.answer()
         self._judge_builds()
-
-    def _suggest(self, names: Mapping[str, Sequence[str]]) -> None:
-        for field, known in names.items():
-            self.query_one(f"#ask-{field}", Input).suggester = SuggestFromList(known, case_sensitive=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -110,17 +108,17 @@ class WhatIf(Vertical):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self._judge_builds()
-        self.query_one(Builds).focus()
+        self.query_one(BuildTable).focus()
 
-    def on_builds_picked(self, event: Builds.Picked) -> None:
-        """Put the chosen build into the question."""
+    def on_build_table_selected(self, event: BuildTable.Selected) -> None:
+        """Ask about the chosen build."""
         event.stop()
         self.query_one("#ask-package", Input).value = event.stated
 
     def answer(self) -> None:
-        """Put the question as it stands."""
-        stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._stated(field))]
-        package = self._stated("package")
+        """Answer the question in the fields."""
+        stated = [f"{field}=={value}" for field in FIELDS[:-1] if (value := self._value(field))]
+        package = self._value("package")
         self._find_answer([*stated, package] if package else stated, self.query_one("#whatif-page").size.width - 1)
 
     @work(exclusive=True, group="answer", exit_on_error=False)
@@ -129,19 +127,17 @@ class WhatIf(Vertical):
 
     async def _answer_to(self, stated: list[str], width: int) -> Text:
         if not stated:
-            return Text("Name some components: what fits together, and what to change where it does not.")
+            return Text("Enter components to see whether they fit together, and what to change if they do not.")
         try:
-            lines = await self._desk.fits(stated, self._overlays, Options(width=width, ascii=self._options.ascii))
+            options = Options(width=width, ascii=self._options.ascii)
+            lines = await self._client.ask("fits", stated, self._overlays, options)
         except EnvcheckError as error:
             return self._paint.text(str(error), "warn")
         return self._paint.headed(lines)
 
-    def _stated(self, field: str) -> str:
+    def _value(self, field: str) -> str:
         return self.query_one(f"#ask-{field}", Input).value.strip()
 
     def _judge_builds(self) -> None:
-        fixed = [f"{name}=={value}" for name in ("gpu", "driver", "python") if (value := self._stated(name))]
-        self.query_one(Builds).judge(self._stated("package"), fixed, self._overlays)
-
-    def _own(self, words: str) -> str:
-        return words.replace("…", "...") if self._options.ascii else words
+        fixed = [f"{name}=={value}" for name in ("gpu", "driver", "python") if (value := self._value(name))]
+        self.query_one(BuildTable).judge(self._value("package"), fixed, self._overlays)

@@ -1,1 +1,1 @@
-"""The application in a browser of this machine."""
+"""The application in a browser of the same machine."""

@@ -1,7 +1,7 @@
-"""The terminal application in a browser of this machine: each visit starts one, and ends it.
+"""Serve the terminal application to browsers of this machine: each visit starts one and ends it.
 
-Whoever has the address may do what the user may, so it holds a random token; everything that the page needs is served
-here, and no page of another site may show it, read it, or open its socket.
+The address gives the rights of the user, so it holds a random token. The server sends everything that the page needs,
+and no page of another site can show it, read it, or open its socket.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from envcheck.text.streams import say
 from envcheck.tui.serve.session import MOST_BYTES, WebSession, cells
 
 MOST_SESSIONS = 4
-"""Applications at once: each is a process that examines the machine."""
+"""Most applications at once: each is a process that examines the machine."""
 
 _SECONDS_TO_END = 3.0
-"""How long a page that is loaded again waits for its last session to end."""
+"""How long a reloaded page waits for its last session to end."""
 
 _CODE = (
     "import sys; sys.path[:] = [sys.argv.pop(1), *filter(None, sys.path)]; "
     "from envcheck.cli.main import main; sys.exit(main(sys.argv[1:]))"
 )
-"""Runs the command line from the folder that envcheck lies in, whatever lies in the working folder."""
+"""Runs the command line of this envcheck, whatever the working folder holds."""
 
 _PAGE = Path(__file__).parent / "page"
 
@@ -59,10 +59,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Served:
-    """Answers this machine's browsers on one address that holds a token, and pages of other sites never."""
+    """A server for browsers of this machine, at an address with a token."""
 
     def __init__(self, arguments: Sequence[str], host: str, port: int) -> None:
-        """``arguments``: of ``envcheck tui``. Port 0 is a free one."""
+        """``arguments``: of ``envcheck tui``. Port 0 chooses a free port."""
         self._command = (sys.executable, "-c", _CODE, str(Path(envcheck.__file__).parents[1]), "tui", *arguments)
         self._host = host
         self._port = port
@@ -70,9 +70,9 @@ class Served:
         self._sessions: dict[asyncio.Task[None], web.WebSocketResponse] = {}
 
     async def run(self, on_ready: Callable[[str], None]) -> None:
-        """Serve until SIGINT or SIGTERM; every application has ended by then.
+        """Serve until SIGINT or SIGTERM, and end every application.
 
-        ``on_ready`` is told the address. Raises UsageError where it cannot be had.
+        ``on_ready`` is called with the address. Raises UsageError where the port cannot be used.
         """
         ended = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -102,18 +102,18 @@ class Served:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse what has no token, and what another site's page asks for; say in a line what broke."""
+        """Refuse requests without the token or from other sites; report an error in one line."""
         try:
             self._refuse_others(request)
             return await handler(request)
         except (web.HTTPException, asyncio.CancelledError):
             raise
-        except Exception as error:  # noqa: BLE001  a browser that went away in the middle, for one
-            say(clean(f"envcheck: a request was not answered: {type(error).__name__}: {error}"))
-            raise web.HTTPInternalServerError(text="envcheck could not answer this request\n") from None
+        except Exception as error:  # noqa: BLE001 - such as a browser that went away
+            say(clean(f"envcheck: a request failed: {type(error).__name__}: {error}"))
+            raise web.HTTPInternalServerError(text="envcheck could not answer this request.\n") from None
 
     def _refuse_others(self, request: web.Request) -> None:
-        """Browsers let any site reach this machine's ports, sockets above all, and say so in these headers."""
+        """Browsers let any site reach ports of this machine, also by sockets; these headers name the site."""
         own = {f"{name}:{self._port}" for name in (_bracketed(self._host), "localhost")}
         origins = request.headers.getall("Origin", [])
         sites = request.headers.getall("Sec-Fetch-Site", [])
@@ -128,7 +128,7 @@ class Served:
             raise web.HTTPForbidden(text="Open the whole address that 'envcheck serve' printed: it holds a token\n")
 
     async def _protect(self, _request: web.Request, response: web.StreamResponse) -> None:
-        """What a browser is told of every answer."""
+        """Add the headers of every response."""
         response.headers.update(_HEADERS)
         response.headers["Content-Security-Policy"] = _POLICY.format(host=f"{_bracketed(self._host)}:{self._port}")
 
@@ -139,7 +139,7 @@ class Served:
         return web.Response(text=page.substitute(socket=socket), content_type="text/html")
 
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
-        """One session: remembered, to be ended with the server."""
+        """Run one session, which ends with the server at the latest."""
         await self._make_room()
         socket = web.WebSocketResponse(heartbeat=15, max_msg_size=MOST_BYTES, timeout=2.0)
         session = asyncio.create_task(self._hold(socket, request))
@@ -158,7 +158,7 @@ class Served:
             await socket.close()
 
     async def _make_room(self) -> None:
-        """Refuse another session beside as many as there may be; one that is just ending is waited for."""
+        """Refuse a session above the limit; wait a moment for one that is ending."""
         if len(self._sessions) >= MOST_SESSIONS:
             await asyncio.wait(self._sessions, timeout=_SECONDS_TO_END, return_when=asyncio.FIRST_COMPLETED)
         if len(self._sessions) >= MOST_SESSIONS:
@@ -169,7 +169,7 @@ class Served:
             )
 
     async def _end_sessions(self) -> None:
-        """A session ends with its socket; none is cancelled, since it has an application to wait for."""
+        """Close the sockets, which ends the sessions. Cancelled ones would not wait for their applications."""
         sessions = dict(self._sessions)
         await asyncio.gather(*(socket.close() for socket in sessions.values()), return_exceptions=True)
         if sessions:
@@ -177,7 +177,7 @@ class Served:
 
 
 def _files() -> dict[str, Path]:
-    """What the page loads: its own files, and textual-serve's terminal."""
+    """The files that the page loads: its own, and the terminal of textual-serve."""
     terminal = Path(textual_serve.__file__).parent / "static"
     return {
         **{name: _PAGE / name for name in ("page.css", "page.js")},
@@ -193,7 +193,7 @@ def _sender(file: Path) -> Handler:
 
 
 def _silent() -> logging.Logger:
-    """What broke is said in a line by us; aiohttp would print tracebacks."""
+    """A logger that prints nothing: errors are reported in one line, where aiohttp would print tracebacks."""
     logger = logging.getLogger("envcheck.served")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False

@@ -1,4 +1,4 @@
-"""One application behind one socket of a browser: they end together."""
+"""One application for one socket of a browser; they end together."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from envcheck.text.clean import clean
 from envcheck.text.streams import say
 
 MOST_BYTES = 1 << 20
-"""Of one message from the browser: room for a long paste."""
+"""Largest message from the browser: room for a long paste."""
 _MOST_CELLS = 1000
 _LONGEST_PACKET = 64 << 20
 _SECONDS_TO_LEAVE = 10.0
 _MOST_OF_STDERR = 64 << 10
 
 _READY = b"__GANGLION__\n"
-"""What Textual's web driver prints when it takes over stdout; packets follow."""
+"""Textual's web driver prints this before its packets."""
 
 
 class MalformedError(ValueError):
-    """A message of the browser that the page's own script never sends."""
+    """A message that the script of the page never sends."""
 
 
 class WebSession:
-    """Runs ``command`` under Textual's web driver and passes on what it and the browser say to each other."""
+    """Runs ``command`` under Textual's web driver and connects it to the browser."""
 
     def __init__(self, command: Sequence[str], socket: web.WebSocketResponse) -> None:
         self._command = command
         self._socket = socket
 
     async def run(self, width: int, height: int) -> None:
-        """Until the application ends or the socket closes; then neither is left."""
+        """Run until the application ends or the socket closes, then end both."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -59,7 +59,7 @@ class WebSession:
             say(clean(f"envcheck: the application of a session ended with status {process.returncode}: {line}"))
 
     async def _show(self, process: asyncio.subprocess.Process) -> None:
-        """Pass on what the application draws, until it says that it leaves."""
+        """Send what the application draws to the browser, until the application exits."""
         assert process.stdout is not None  # noqa: S101  it was asked for
         output = process.stdout
         with suppress(asyncio.IncompleteReadError, ConnectionError, ValueError):
@@ -76,7 +76,7 @@ class WebSession:
                     return
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        """Pass on what the browser sends; a message that makes no sense ends the session."""
+        """Send the browser's input to the application; a malformed message ends the session."""
         assert process.stdin is not None  # noqa: S101  it was asked for
         with suppress(ConnectionError, RuntimeError):
             async for message in self._socket:
@@ -103,7 +103,7 @@ class WebSession:
 
 
 def cells(text: str, default: int) -> int:
-    """Columns or rows as the address of the socket names them."""
+    """Columns or rows from the query of the socket's URL."""
     return min(int(text), _MOST_CELLS) if text.isascii() and text.isdecimal() and 0 < len(text) < 10 else default
 
 
@@ -150,7 +150,7 @@ def _environment(width: int, height: int) -> dict[str, str]:
 
 
 async def _last_line(process: asyncio.subprocess.Process) -> str:
-    """The last line on stderr; all of it is read, so that the application never waits."""
+    """The last line on stderr; read all of it, so that the application never blocks."""
     assert process.stderr is not None  # noqa: S101  it was asked for
     kept = b""
     while data := await process.stderr.read(_MOST_OF_STDERR):
@@ -159,7 +159,7 @@ async def _last_line(process: asyncio.subprocess.Process) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) -> None:
-    """Ask the application to leave, and end it where it does not."""
+    """Ask the application to exit, and kill it if it does not."""
     with suppress(OSError, RuntimeError):
         _send_meta(process, {"type": "quit"})
     for task in tasks:
@@ -176,7 +176,7 @@ async def _end(process: asyncio.subprocess.Process, *tasks: asyncio.Task[None]) 
 
 
 async def _discard(process: asyncio.subprocess.Process) -> None:
-    """Read what is left on stdout: the page that the application prints when it is left."""
+    """Read the rest of stdout: the page that the application prints when it exits."""
     assert process.stdout is not None  # noqa: S101  it was asked for
     while await process.stdout.read(_MOST_OF_STDERR):
         pass

@@ -1,1 +1,1 @@
-"""The parts that screens are made of."""
+"""Widgets and texts that the screens share."""

@@ -1,4 +1,4 @@
-"""What Textual draws itself, without characters outside ASCII: for ``--ascii``."""
+"""Textual's widgets, redrawn only where something changed (keys wait for drawing), and in ASCII for ``--ascii``."""
 
 from __future__ import annotations
 
@@ -19,61 +19,55 @@ class _AsciiBars(ScrollBarRender):
 
 
 def draw_scrollbars(*, ascii_only: bool) -> None:
-    """Choose how scroll bars are drawn, for all of them: Textual keeps that on the class."""
+    """Choose the renderer of all scroll bars: Textual keeps it on the class."""
     ScrollBar.renderer = _AsciiBars if ascii_only else ScrollBarRender
 
 
 def draw_tree(tree: Tree[object], *, ascii_only: bool) -> None:
-    """The same for the guides and signs of a tree."""
+    """Choose the guides and icons of a tree."""
     if ascii_only:
         tree.show_guides = False
         tree.ICON_NODE = "+ "
         tree.ICON_NODE_EXPANDED = "- "
 
 
-# Textual's widgets, drawn anew only where there is something else to see: keys wait for whatever is drawn.
-
-
-class Front(Screen[object]):
-    """The screen below all windows. Who gets or loses the focus draws itself; Textual's draws everything then."""
+class MainScreen(Screen[object]):
+    """The screen below all windows. Textual's redraws all of itself when the focus changes; here the widgets do."""
 
     focused: Reactive[Widget | None] = Reactive(None, repaint=False)
 
 
-class Listing(OptionList):
-    """Coming to the front again is told as another size, upon which Textual's lays out every row anew."""
+class FindingList(OptionList):
+    """Textual's lays out every row again for a resize event without a change, which comes with each change of tabs."""
 
-    _had: Size | None = None
+    _last_size: Size | None = None
 
     def on_resize(self, event: Resize) -> None:
-        if event.size == self._had:
+        if event.size == self._last_size:
             event.prevent_default()
-        self._had = event.size
+        self._last_size = event.size
 
 
-class Live(Static):
-    """Text that is put on the screen again and again while something is under way.
+class StatusText(Static):
+    """Text that is updated often: redrawn only when it differs, and with a new layout only when its height does."""
 
-    Drawn anew only for another text, and laid out anew, with all beside it, only for more or fewer lines.
-    """
+    _text = Text()
 
-    _words = Text()
-
-    def put(self, words: Text) -> None:
-        """Show ``words``, whose lines are cut and not folded, or whose height does not depend on them."""
-        if words == self._words:
+    def show(self, text: Text) -> None:
+        """Show ``text``, whose lines are never folded, or in a widget of fixed height."""
+        if text == self._text:
             return
-        lines, self._words = self._words.plain.count("\n"), words
-        self.update(words, layout=words.plain.count("\n") != lines)
+        lines, self._text = self._text.plain.count("\n"), text
+        self.update(text, layout=text.plain.count("\n") != lines)
 
 
-class KeyLine(Footer):
-    """The keys, made anew only when there are others: a window over the screen, say, leaves them as they are."""
+class KeyFooter(Footer):
+    """The keys, rebuilt only when they differ: most windows leave them as they are."""
 
     _shown: tuple[ActiveBinding, ...] = ()
 
     def bindings_changed(self, screen: Screen[object]) -> None:
-        """The screen tells of its keys whenever another widget gets the focus."""
+        """Called whenever the focus moves."""
         shown = tuple(active for active in screen.active_bindings.values() if active.binding.show)
         if screen.app.app_focus and shown != self._shown:
             self._shown = shown

@@ -1,4 +1,4 @@
-"""What opens over the screen: a page of text, a list to choose from, a line to fill in."""
+"""Windows over the screen: a page of text, a list to choose from, a line to fill in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FRAME = 6
 
 
 class Page(ModalScreen[None]):
-    """A text over the screen, laid out anew for each width; any of the usual keys closes it."""
+    """A text, laid out for each width."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "dismiss", "close"),
@@ -30,7 +30,7 @@ class Page(ModalScreen[None]):
     ]
 
     def __init__(self, title: str, text: Callable[[int], Text]) -> None:
-        """``text`` gives what is shown within a number of columns."""
+        """``text`` returns the text for a number of columns."""
         super().__init__()
         self._title, self._text = title, text
         self._columns = 0
@@ -58,7 +58,7 @@ class Page(ModalScreen[None]):
 
 
 class Choose(ModalScreen[int | None]):
-    """A list over the screen; answers the number of the row that was chosen, or None."""
+    """A list; returns the number of the chosen row, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss(None)", "close"),
@@ -84,15 +84,12 @@ class Choose(ModalScreen[int | None]):
         self.dismiss(event.option_index)
 
     def action_move(self, lines: int) -> None:
-        listing = self.query_one("#choices", OptionList)
-        if lines > 0:
-            listing.action_cursor_down()
-        else:
-            listing.action_cursor_up()
+        choices = self.query_one("#choices", OptionList)
+        (choices.action_cursor_down if lines > 0 else choices.action_cursor_up)()
 
 
 class Ask(ModalScreen[str | None]):
-    """A line to fill in; answers it, or None."""
+    """A line to fill in; returns it, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "close")]
 
@@ -103,7 +100,7 @@ class Ask(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         with Vertical(id="ask", classes="window") as window:
             window.border_title = Text(self._title).markup
-            window.border_subtitle = "enter goes on, esc closes"
+            window.border_subtitle = "enter continues, esc closes"
             yield Input(placeholder=self._placeholder, id="answer", compact=True)
 
     def on_mount(self) -> None:

@@ -1,4 +1,4 @@
-"""What was measured, as rows: for each GPU its figures as bars, against the ceiling and the band of sound GPUs."""
+"""Measured figures as rows: for each GPU bars against the theoretical maximum and the range of healthy GPUs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.rules.facts.measurements import (
     called_among,
@@ -24,12 +24,12 @@ from envcheck.tui.widgets.paint import Paint
 
 if TYPE_CHECKING:
     from envcheck.checks import Check, Report
-    from envcheck.report.pen import Style
+    from envcheck.report.page.pen import Style
     from envcheck.snapshot import Gpu, Measurement
 
 _VALUE, _SHARE = 13, 5
 _WORTH_SAYING = 0.02
-"""Spread of the samples of a figure from which on it is told."""
+"""Least spread of samples that is shown."""
 
 
 class Figures:
@@ -45,14 +45,15 @@ class Figures:
         self._earlier = {(measured.gpu, measured_as(measured)): measured for measured in earlier}
 
     def text(self) -> Text:
-        """All of it."""
+        """All rows."""
         return Text("\n").join([*self._of_gpus(), *self._among_gpus(), *self._not_measured()])
 
     def _of_gpus(self) -> Iterator[Text]:
         for gpu in self._gpus:
             figures = figures_of(gpu, self._report.measurements)
             if figures:
-                yield self._plain(_called(gpu), "title")
+                number = gpu.index if gpu.index is not None else gpu.key
+                yield self._plain(f"GPU {number}  {gpu.name or ''}".rstrip(), "title")
                 yield from (self._row(gpu, measured) for measured in figures)
                 yield Text("")
 
@@ -62,7 +63,7 @@ class Figures:
             return self._rest(text, f"{'-':>{_VALUE}}  {measured.missing or 'not measured'}", "dim")
         text.append(f"{quantity(measured.value, measured.unit):>{_VALUE}}  ", "bold")
         check = self._checks.get((gpu.key, measured_as(measured)))
-        found = expectation(tables(self._report.overlays), gpu, measured)
+        found = expectation(load_matrix(self._report.overlays), gpu, measured)
         if isinstance(found, str):
             self._rest(text, _against(measured, self._earlier) or f"not judged: {found.partition(':')[0]}", "dim")
         else:
@@ -73,40 +74,40 @@ class Figures:
         return text
 
     def _draw(self, text: Text, found: Expectation, check: Check | None) -> None:
-        """The share as a bar; a mark stands where the band of sound GPUs begins."""
+        """The share as a bar, with a mark where the range of healthy GPUs begins."""
         full, empty, mark = ("=", "-", "|") if self._paint.ascii else ("━", "─", "┃")
         status: Style = check.status if check else "skipped"
         reached = round(min(found.share, 1.0) * self._bar)
         edge = min(round(found.low * self._bar), self._bar - 1)
-        for place in range(self._bar):
-            if place == edge:
+        for column in range(self._bar):
+            if column == edge:
                 text.append(mark, "bold")
+            elif column < reached:
+                text.append(full, self._paint.colour(status))
             else:
-                text.append(
-                    full if place < reached else empty, self._paint.colour(status if place < reached else "dim")
-                )
+                text.append(empty, self._paint.colour("dim"))
         text.append(f"{found.share:{_SHARE}.0%}")
         if check is not None and check.status in ("warn", "fail"):
             text.append(f" {check.status.upper()}", self._paint.colour(check.status))
 
     def _remarks(self, measured: Measurement, check: Check | None) -> str:
         loose = spread(measured.samples)
-        told = (
+        remarks = (
             "not judged" if check is None or check.status in ("unknown", "skipped") else "",
             _against(measured, self._earlier),
             f"spread {loose:.0%}" if loose > _WORTH_SAYING else "",
         )
-        return "".join(f"  {part}" for part in told if part)
+        return "".join(f"  {part}" for part in remarks if part)
 
     def _among_gpus(self) -> Iterator[Text]:
-        """The same figure of several GPUs: how far they lie apart."""
+        """Figures of several GPUs: how far they are apart."""
         groups: dict[str, list[Measurement]] = {}
         for measured in self._report.measurements:
             if measured.value and not measured.peer:
                 groups.setdefault(measured_as(measured), []).append(measured)
         rows = [group for group in groups.values() if len({measured.gpu for measured in group}) > 1]
         if rows:
-            yield self._plain("Among the GPUs: lowest, highest, and how far apart", "title")
+            yield self._plain("Across GPUs: lowest, highest, difference", "title")
         for group in rows:
             yield self._apart(group)
         if rows:
@@ -121,18 +122,18 @@ class Figures:
         return self._rest(text, f"{ends}  {apart:.1%}", "")
 
     def _not_measured(self) -> Iterator[Text]:
-        told = dict.fromkeys(
+        reasons = dict.fromkeys(
             f"{run.title}: {run.detail}"
             for run in self._report.probes
             if run.name.startswith("bench_") and run.status != "ok" and run.detail
         )
-        yield from (self._plain(text, "dim") for text in told)
+        yield from (self._plain(text, "dim") for text in reasons)
 
     def _plain(self, words: str, style: Style) -> Text:
         return Text(self._clip(words, self._columns), self._paint.colour(style))
 
     def _rest(self, text: Text, words: str, style: Style) -> Text:
-        """``words`` behind ``text``, as far as there is room."""
+        """Append ``words`` as far as there is room."""
         return text.append(self._clip(words, max(0, self._columns - text.cell_len)), self._paint.colour(style))
 
     def _clip(self, words: str, columns: int) -> str:
@@ -143,12 +144,8 @@ def _value(measured: Measurement) -> float:
     return measured.value or 0.0
 
 
-def _called(gpu: Gpu) -> str:
-    return f"GPU {gpu.index if gpu.index is not None else gpu.key}  {gpu.name or ''}".rstrip()
-
-
 def _against(measured: Measurement, baseline: Mapping[tuple[str | None, str], Measurement]) -> str:
-    """``98% of baseline``; of a duration, how fast it is beside it."""
+    """``98% of baseline``: of its speed, also where a duration was measured."""
     earlier = baseline.get((measured.gpu, measured_as(measured)))
     if earlier is None or not earlier.value or not measured.value:
         return ""

@@ -1,4 +1,4 @@
-"""Lines of the pages, as Textual shows them: the same words, in the colours of the theme."""
+"""Styled lines as Textual shows them, in the colours of the theme."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.text import Text
 from textual.theme import Theme
 
-from envcheck.report.pen import Line, Style
+from envcheck.report.page.pen import Line, Style
 from envcheck.text.clean import clean
 
 _DARK: Mapping[Style, str] = {
@@ -87,26 +87,26 @@ THEMES = (
         },
     ),
 )
-"""The two looks; Textual's own themes can be chosen from the palette as well."""
+"""Textual's own themes can be chosen from the palette as well."""
 
 _BRIGHT_BACKGROUNDS = ("7", "15")
 
 
 def first_theme(variables: Mapping[str, str]) -> str:
-    """The look to begin with: light where the terminal says that its background is (COLORFGBG), else dark."""
+    """Light where the terminal says that its background is bright (COLORFGBG), else dark."""
     background = variables.get("COLORFGBG", "").rpartition(";")[2]
     return "envcheck-light" if background in _BRIGHT_BACKGROUNDS else "envcheck-dark"
 
 
 class Paint:
-    """How spans are coloured, on a dark or a light screen."""
+    """Colours of styles on a dark or a light screen."""
 
     def __init__(self, *, dark: bool, ascii_only: bool) -> None:
         self._colours = _DARK if dark else _LIGHT
         self.dark, self.ascii = dark, ascii_only
 
     def line(self, line: Line) -> Text:
-        """One line; foreign text in it is cleaned, and never read as markup."""
+        """One line; its text is cleaned and never read as markup."""
         text = Text()
         for span in line:
             text.append(clean(span.text, ascii_only=self.ascii), self.colour(span.style))
@@ -114,11 +114,11 @@ class Paint:
         return text
 
     def lines(self, lines: Iterable[Line]) -> Text:
-        """Several, as one text."""
+        """Several lines as one text."""
         return Text("\n").join([self.line(line) for line in lines])
 
     def headed(self, lines: Sequence[Line]) -> Text:
-        """A verdict: its word as a badge, two columns wider than the word, and what else is titled moved along."""
+        """Lines with the status in front as a badge, two columns wider than the word; other titled lines move along."""
         laid_out = []
         for number, line in enumerate(lines):
             if number == 0:
@@ -132,7 +132,7 @@ class Paint:
         return Text("\n").join(laid_out)
 
     def text(self, foreign: str, style: Style = "") -> Text:
-        """Foreign words in a style."""
+        """Foreign text in a style."""
         return Text(clean(foreign, ascii_only=self.ascii), self.colour(style))
 
     def colour(self, style: Style) -> str:

@@ -1,16 +1,14 @@
-"""Signs beside the words for a status, so that a screen is read at a glance and never by colour alone."""
+"""The stack: a line for each layer with its status, what it is, and where that was read."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from envcheck.checks import STATUSES, Check, Layer, Report, Status
-from envcheck.report.pen import Line, Pen, Span
-from envcheck.report.stack import Row, stack_rows
-from envcheck.report.status import worst
-from envcheck.report.subject import frameworks_in, judged_environment, listed
+from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.stack import Row, stack_rows, worst
+from envcheck.report.page.subject import frameworks_in, judged_environment, listed
 
 _MARKS: dict[Status, str] = {
     "fail": "✗ FAIL",
@@ -20,24 +18,22 @@ _MARKS: dict[Status, str] = {
     "pass": "✓ ok",
     "skipped": "-",
 }
+"""A mark and a word, so that no status is shown by colour alone."""
 _ASCII = {"✗": "x", "✓": "+"}
 
 
-def mark(status: Status, *, ascii_only: bool) -> str:
-    """Sign and word of a status, at most six columns."""
-    told = _MARKS[status]
-    return _ASCII.get(told[0], told[0]) + told[1:] if ascii_only else told
-
-
-# The stack as a tower: a brick for each layer, with its state, what it is, and where that was read.
+def status_mark(status: Status, *, ascii_only: bool) -> str:
+    """Mark and word of a status, at most six columns."""
+    text = _MARKS[status]
+    return _ASCII.get(text[0], text[0]) + text[1:] if ascii_only else text
 
 
 _LABEL, _MARK = 12, 8
 _GPUS = 3
-"""Bricks about GPUs at most."""
-_OPEN = "looking"
+"""Most lines about GPUs."""
+_RUNNING = "checking"
 _FAMILIES = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS", "nvrtc": "NVRTC"}
-"""The libraries that people ask about first, as they are called."""
+"""The libraries that people ask about first, with their titles."""
 _ABOUT: dict[str, tuple[tuple[str, ...], tuple[Layer, ...]]] = {
     "GPU": (("gpus", "fabric"), ("gpu", "fabric")),
     "Driver": (("driver", "kernel"), ("driver", "kernel")),
@@ -48,37 +44,51 @@ _ABOUT: dict[str, tuple[tuple[str, ...], tuple[Layer, ...]]] = {
     "Container": (("platform",), ("container",)),
     "Required": ((), ("request",)),
 }
-"""For each brick: the parts of the Snapshot that it shows, and the layers of the checks about it."""
+"""For each line: the parts of the Snapshot that it shows, and the layers of its checks."""
 
 
-def tower(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[Line]:
-    """A line for each layer; ``roomy``: a second one that says where it was read and how many checks stand behind it.
+def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[Line]:
+    """A line for each layer; ``roomy``: and a second one with its sources and the number of its checks.
 
-    Until all is known (not ``final``), layers that nobody told of yet are still looked at, and none is left open.
+    Unless ``final``, layers without facts are still being checked, and none is shown as unknown.
     """
     lines: list[Line] = []
+    columns = pen.width - 2 - _LABEL - _MARK
     for row in _rows(report):
-        shown = row if final else _still_open(row)
-        lines.append(_first(shown, pen))
-        note = _note(row.label, report) if roomy and row.label else ""
+        status, text = row.status, row.text
+        if not final:
+            status = "skipped" if status == "unknown" else status
+            text = _RUNNING if text == "not looked at" else text
+        edge = Span("|" if pen.ascii else "▌", status), Span(" ")
+        mark = status_mark(status, ascii_only=pen.ascii) if row.label or status != "skipped" else ""
+        shown = Span(pen.clip(text.replace("(-v)", "(g)"), columns))
+        lines.append((*edge, Span(row.label.ljust(_LABEL), "title"), Span(mark.ljust(_MARK), status), shown))
         if roomy:
-            lines.append(_second(shown, note, pen))
+            note = _note(row.label, report) if row.label else ""
+            lines.append((*edge, Span(" " * (_LABEL + _MARK)), Span(pen.clip(note, columns), "dim")))
     return lines
 
 
 def _rows(report: Report) -> list[Row]:
-    """The rows of the page, with the libraries on a floor of their own."""
+    """The rows of the page, with a row for the libraries between CUDA and the frameworks."""
     rows = stack_rows(report, _GPUS)
     libraries = _libraries(report)
     if libraries is None:
         return rows
     at = next((number for number, row in enumerate(rows) if row.label == "Frameworks"), len(rows))
     rows[at:at] = [libraries]
-    return [_without_libraries(row, report) for row in rows]
+    by_libraries = {check.status for check in _in(report, ("library",))}
+    # The row of the libraries shows their status, so the one of the frameworks does not repeat it.
+    return [
+        Row(row.label, worst(_in(report, ("framework",))), row.text)
+        if row.label == "Frameworks" and row.status in by_libraries
+        else row
+        for row in rows
+    ]
 
 
 def _libraries(report: Report) -> Row | None:
-    """The floor between CUDA and the frameworks; None where nobody looked."""
+    """The row of the libraries; None where they were not checked."""
     checks = _in(report, ("library",))
     versions = _versions(report)
     if not versions and worst(checks) in ("skipped", "pass"):
@@ -88,7 +98,7 @@ def _libraries(report: Report) -> Row | None:
 
 
 def _versions(report: Report) -> list[str]:
-    """What the frameworks of the judged environment would load: ``cuDNN 9.19.0``."""
+    """The libraries that the frameworks of the judged environment would load: ``cuDNN 9.19.0``."""
     found: dict[str, dict[str, None]] = {}
     for framework in frameworks_in(judged_environment(report)):
         for load in framework.loads or ():
@@ -98,50 +108,15 @@ def _versions(report: Report) -> list[str]:
     return [f"{family} {' and '.join(found[family])}" for family in _FAMILIES.values() if family in found]
 
 
-def _without_libraries(row: Row, report: Report) -> Row:
-    """The frameworks' own state: that of their libraries stands one floor below."""
-    if row.label != "Frameworks" or row.status not in [check.status for check in _in(report, ("library",))]:
-        return row
-    return Row(row.label, worst(_in(report, ("framework",))), row.text)
-
-
-def _still_open(row: Row) -> Row:
-    status: Status = "skipped" if row.status == "unknown" else row.status
-    return Row(row.label, status, _OPEN if row.text == "not looked at" else row.text)
-
-
-def _first(row: Row, pen: Pen) -> Line:
-    told = mark(row.status, ascii_only=pen.ascii) if row.label or row.status != "skipped" else ""
-    text = pen.clip(re.sub(r"\(-v\)", "(g)", row.text), pen.width - 2 - _LABEL - _MARK)
-    return (*_edge(row, pen), Span(row.label.ljust(_LABEL), "title"), Span(told.ljust(_MARK), row.status), Span(text))
-
-
-def _second(row: Row, note: str, pen: Pen) -> Line:
-    room = pen.width - 2 - _LABEL - _MARK
-    return (*_edge(row, pen), Span(" " * (_LABEL + _MARK)), Span(pen.clip(note, room), "dim"))
-
-
-def _edge(row: Row, pen: Pen) -> tuple[Span, Span]:
-    """The side of the brick, in the colour of its state; the word behind it says the same."""
-    return Span("|" if pen.ascii else "▌", row.status), Span(" ")
-
-
 def _note(label: str, report: Report) -> str:
-    """``read from nvml, cuda; 11 checks: 1 fails, 10 ok``."""
+    """``read from nvml, cuda; 11 checks: 1 failed, 10 ok``."""
     sections, layers = _ABOUT.get(label, ((), ()))
     read = listed(list(dict.fromkeys(_sources(report, sections))), 4)
-    counts = _counts(_in(report, layers))
-    return "; ".join(filter(None, (f"read from {read}" if read else "", counts)))
-
-
-def _counts(checks: Sequence[Check]) -> str:
-    judged = [check for check in checks if check.status != "skipped"]
-    if not judged:
-        return ""
+    statuses = [check.status for check in _in(report, layers) if check.status != "skipped"]
     words = {"fail": "failed", "warn": "warned", "unknown": "open", "note": "noted", "pass": "ok"}
-    numbers = {word: sum(check.status == status for check in judged) for status, word in words.items()}
-    told = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
-    return f"{len(judged)} {'check' if len(judged) == 1 else 'checks'}: {told}"
+    counts = ", ".join(f"{statuses.count(status)} {word}" for status, word in words.items() if status in statuses)
+    checks = f"{len(statuses)} {'check' if len(statuses) == 1 else 'checks'}: {counts}" if statuses else ""
+    return "; ".join(filter(None, (f"read from {read}" if read else "", checks)))
 
 
 def _in(report: Report, layers: Iterable[Layer]) -> list[Check]:
@@ -150,7 +125,7 @@ def _in(report: Report, layers: Iterable[Layer]) -> list[Check]:
 
 
 def _sources(report: Report, sections: Sequence[str]) -> Iterator[str]:
-    """The kinds of places that parts of the Snapshot were read from: ``nvml``, ``file``."""
+    """The kinds of sources of parts of the Snapshot: ``nvml``, ``file``."""
     for section in sections:
         record: Any = getattr(report.snapshot, section, None)
         for found in getattr(record, "items", (record,)):

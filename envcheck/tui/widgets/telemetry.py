@@ -1,4 +1,4 @@
-"""GPUs as they are at the moment, read from NVML twice a second while somebody looks: clock, power, heat, use."""
+"""Live clock, power, temperature and utilisation of GPUs, read from NVML twice a second while they are shown."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ from envcheck.tui.widgets.paint import Paint
 _BETWEEN_SAMPLES = 0.5
 _KEPT = 120
 
-_HOLDING = {
+_THROTTLE_REASONS = {
     "nvmlClocksThrottleReasonSwPowerCap": "power cap",
     "nvmlClocksThrottleReasonHwSlowdown": "hardware slowdown",
-    "nvmlClocksThrottleReasonSwThermalSlowdown": "heat",
-    "nvmlClocksThrottleReasonHwThermalSlowdown": "heat (hardware)",
+    "nvmlClocksThrottleReasonSwThermalSlowdown": "temperature",
+    "nvmlClocksThrottleReasonHwThermalSlowdown": "temperature (hardware)",
     "nvmlClocksThrottleReasonHwPowerBrakeSlowdown": "power brake",
     "nvmlClocksThrottleReasonSyncBoost": "sync boost",
-    "nvmlClocksThrottleReasonApplicationsClocksSetting": "set clocks",
+    "nvmlClocksThrottleReasonApplicationsClocksSetting": "application clocks",
 }
-"""What holds the clocks down, by NVML's names; an idle GPU is held down by nothing."""
+"""Why clocks are reduced, by NVML's names. That a GPU is idle is no reason to show."""
 
 
 @dataclass
 class Trace:
-    """One GPU; None stands where NVML did not answer."""
+    """Samples of one GPU; None where NVML did not answer."""
 
     index: int
     clock: deque[float | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
     """MHz."""
     power: deque[float | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
     """W."""
-    heat: deque[float | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    temperature: deque[float | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
     """Degrees Celsius."""
-    use: deque[float | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
+    utilisation: deque[float | None] = field(default_factory=lambda: deque(maxlen=_KEPT))
     """Percent."""
-    held: tuple[str, ...] = ()
+    throttled_by: tuple[str, ...] = ()
     top_clock: float | None = None
     top_power: float | None = None
 
 
 def load_pynvml() -> Any:
-    """NVML's binding; raise ImportError where there is none."""
+    """The NVML binding; raise ImportError where it is missing."""
     import pynvml
 
     return pynvml
 
 
 class Telemetry:
-    """Samples in a thread of its own from ``start`` to ``stop``."""
+    """Samples in a thread from ``start`` to ``stop``."""
 
     def __init__(self, load: Callable[[], Any] = load_pynvml) -> None:
         self._load = load
@@ -63,14 +63,14 @@ class Telemetry:
         self.problem = ""
 
     def start(self) -> None:
-        """Begin, if it is not under way."""
+        """Start sampling unless it runs."""
         if self._thread is None or not self._thread.is_alive():
             self._stop = threading.Event()
             self._thread = threading.Thread(target=self._run, args=(self._stop,), name="envcheck nvml", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
-        """End within a sample."""
+        """Stop before the next sample."""
         self._stop.set()
         self._thread = None
 
@@ -78,7 +78,7 @@ class Telemetry:
         try:
             nvml = self._load()
             nvml.nvmlInit()
-        except Exception as error:  # noqa: BLE001 - no library, no driver: then there is nothing to show
+        except Exception as error:  # noqa: BLE001 - no library or no driver: nothing to show
             self.problem = f"NVML does not answer: {error}"
             return
         try:
@@ -94,29 +94,26 @@ class Telemetry:
 
 
 def _trace(nvml: Any, number: int, handle: Any) -> Trace:
-    top = _asked(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))
-    limit = _asked(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    top = _number(lambda: nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))
+    limit = _number(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
     return Trace(number, top_clock=top, top_power=None if limit is None else limit / 1000)
 
 
 def _sample(nvml: Any, trace: Trace, handle: Any) -> None:
-    power = _asked(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
-    trace.clock.append(_asked(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
+    power = _number(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+    trace.clock.append(_number(lambda: nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
     trace.power.append(None if power is None else power / 1000)
-    trace.heat.append(_asked(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)))
-    trace.use.append(_asked(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
-    bits = int(_asked(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0)
-    trace.held = tuple(words for name, words in _HOLDING.items() if bits & getattr(nvml, name, 0))
+    trace.temperature.append(_number(lambda: nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU)))
+    trace.utilisation.append(_number(lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu))
+    bits = int(_number(lambda: nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)) or 0)
+    trace.throttled_by = tuple(words for name, words in _THROTTLE_REASONS.items() if bits & getattr(nvml, name, 0))
 
 
-def _asked(question: Callable[[], Any]) -> float | None:
+def _number(query: Callable[[], Any]) -> float | None:
     try:
-        return float(question())
-    except Exception:  # noqa: BLE001 - what one GPU does not tell is not known
+        return float(query())
+    except Exception:  # noqa: BLE001 - one GPU may not answer what others do
         return None
-
-
-# Traces of GPUs as lines of small bars.
 
 
 _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -137,7 +134,7 @@ def spark(values: Iterable[float | None], columns: int, top: float | None, *, as
 
 
 def trace_lines(traces: Sequence[Trace], columns: int, paint: Paint) -> Text:
-    """A line for each GPU: SM clock, power, temperature and use, now and lately, and what holds its clocks down."""
+    """A line for each GPU: SM clock, power, temperature, utilisation, and why its clocks are reduced."""
     wide = max(4, min(24, (columns - 70) // 4))
     return Text("\n").join([_line(trace, wide, paint) for trace in traces])
 
@@ -147,13 +144,13 @@ def _line(trace: Trace, wide: int, paint: Paint) -> Text:
     parts = (
         (trace.clock, "MHz", trace.top_clock),
         (trace.power, "W", trace.top_power),
-        (trace.heat, "C", _HOTTEST),
-        (trace.use, "%", _HOTTEST),
+        (trace.temperature, "C", _HOTTEST),
+        (trace.utilisation, "%", _HOTTEST),
     )
     for values, unit, top in parts:
         now = values[-1] if values else None
         text.append(f" {'-' if now is None else f'{now:.0f}':>5} {unit} ")
         text.append(spark(values, wide, top, ascii_only=paint.ascii), paint.colour("note"))
-    if trace.held:
-        text.append(f"  held: {', '.join(trace.held)}", paint.colour("warn"))
+    if trace.throttled_by:
+        text.append(f"  throttled: {', '.join(trace.throttled_by)}", paint.colour("warn"))
     return text

@@ -1,1 +1,1 @@
-"""Work that must not hold up a key: done in processes beside the application, and what they tell."""
+"""Work that must not hold up a key: it runs in other processes and threads."""

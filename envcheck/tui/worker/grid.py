@@ -1,4 +1,4 @@
-"""Releases x CUDA builds of a framework, each held against one machine: which of them fit here."""
+"""Releases by CUDA builds of a framework, and which of them fit a machine."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from envcheck.compat.load import tables
-from envcheck.compat.question.asking import ask
+from envcheck.compat.load import load_matrix
+from envcheck.compat.question.answer import ask
 from envcheck.components import parse_components
 from envcheck.errors import EnvcheckError
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 _NEWEST = 16
 _AROUND = 2
-"""Releases in the grid: the newest, and of both sides of the one that is asked about."""
+"""Releases in the grid: the newest, and the neighbours of the requested one on both sides."""
 
-_One = TypeVar("_One")
+_Row = TypeVar("_Row")
 Cell = Literal["fits", "no", "?", ""]
 _CELLS: dict[str, Cell] = {"compatible": "fits", "incompatible": "no"}
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of which no cell is judged yet; ``stated[row][column]`` puts a cell's build into the question."""
+    """A grid that is not judged yet; ``stated[row][column]`` is the build of a cell, as a component."""
 
     name: str
     rows: tuple[str, ...]
@@ -34,8 +34,8 @@ class Grid:
 
 
 def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
-    """The grid of ``package`` (``torch``, ``torch==2.4.0+cu121``); None where the matrix has no releases of it."""
-    found = tables(tuple(overlays))
+    """The grid of ``package`` (``torch``, ``torch==2.4.0+cu121``); None where the matrix has no release of it."""
+    found = load_matrix(tuple(overlays))
     name, _, build = package.partition("==")
     name, version = name.strip().lower(), build.partition("+")[0].strip()
     if name == "torch":
@@ -44,20 +44,20 @@ def grid(package: str, overlays: Sequence[str] = ()) -> Grid | None:
     return _releases(name, rows, version) if rows else None
 
 
-def _shown(newest_first: Sequence[_One], versions: Sequence[str], version: str) -> list[_One]:
-    """Those of ``newest_first`` that have a row; ``versions`` are theirs."""
-    there = versions.index(version) if version in versions else 0
-    return [one for place, one in enumerate(newest_first) if place < _NEWEST or abs(place - there) <= _AROUND]
+def _shown(newest_first: Sequence[_Row], versions: Sequence[str], version: str) -> list[_Row]:
+    """The rows of the grid; ``versions`` are those of ``newest_first``."""
+    wanted = versions.index(version) if version in versions else 0
+    return [row for place, row in enumerate(newest_first) if place < _NEWEST or abs(place - wanted) <= _AROUND]
 
 
 def row(stated: Sequence[str], fixed: Sequence[str], overlays: Sequence[str] = ()) -> tuple[Cell, ...]:
-    """The cells of a row of builds, each held against what is ``fixed``; empty where there is no build."""
+    """Whether each build of a row fits the ``fixed`` components; empty where there is no build."""
     return tuple(_cell([*fixed, text], overlays) if text else "" for text in stated)
 
 
 def names(overlays: Sequence[str] = ()) -> tuple[str, ...]:
-    """What there is a grid of."""
-    found = tables(tuple(overlays))
+    """The packages that have a grid."""
+    found = load_matrix(tuple(overlays))
     return "torch", *sorted({found_row.name for found_row in found.releases if _single(found_row)})
 
 
@@ -77,7 +77,7 @@ def _torch(rows: Sequence[TorchRow]) -> Grid:
 
 
 def _releases(name: str, rows: Sequence[ReleaseRow], version: str) -> Grid:
-    """Other frameworks: their releases by the CUDA that they were built with."""
+    """The grid of another package than PyTorch."""
     every = sorted({_single(row) for row in rows}, key=_by_number)
     versions = _shown(every, every, version)
     rows = [row for row in rows if _single(row) in versions]
@@ -92,7 +92,7 @@ def _releases(name: str, rows: Sequence[ReleaseRow], version: str) -> Grid:
 
 
 def _single(row: ReleaseRow) -> str:
-    """The release of a row that speaks of one, or of one series (``==2.16.*``); else empty."""
+    """The release of a row about one release or one series (``==2.16.*``); else empty."""
     versions = row.versions.removeprefix("==").removesuffix(".*")
     return versions if row.versions.startswith("==") and not set(versions) & set("<>=,|*! ") else ""
 
@@ -110,7 +110,7 @@ def _by_number(text: str) -> list[int]:
 def _cell(stated: Sequence[str], overlays: Sequence[str]) -> Cell:
     try:
         components = tuple(one for text in stated for one in parse_components(text))
-        verdict = ask(tables(tuple(overlays)), components).verdict
+        verdict = ask(load_matrix(tuple(overlays)), components).verdict
     except EnvcheckError:
         return "?"
     return _CELLS.get(verdict, "?")

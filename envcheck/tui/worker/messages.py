@@ -1,4 +1,4 @@
-"""What an examination tells: the events of the command line, and two words more; and how it crosses a pipe."""
+"""What the process of a session sends: the events of the command line, reports on the way, and why it failed."""
 
 from __future__ import annotations
 
@@ -13,32 +13,30 @@ from envcheck.text.encode import encode as as_json
 
 
 @dataclass(frozen=True)
-class SoFar:
-    """What can be said of the probes that ended until now."""
+class InterimReport:
+    """A report of the probes that have ended so far."""
 
     report: Report
 
 
 @dataclass(frozen=True)
-class Broken:
+class Failed:
     """There will be no report."""
 
     problem: str
 
 
-Told: TypeAlias = Event | SoFar | Broken
-Sent: TypeAlias = tuple[str, bytes]
-"""The name of what is told, and its JSON."""
+Message: TypeAlias = Event | InterimReport | Failed
 
-_KINDS = {kind.__name__: kind for kind in (*get_args(Event), SoFar, Broken)}
+_TYPES = {kind.__name__: kind for kind in (*get_args(Event), InterimReport, Failed)}
 
 
-def encode(told: Told) -> Sent:
-    """What goes over the pipe: JSON, which is read ten times as fast as a pickle of the same records."""
-    return type(told).__name__, as_json(told).encode()
+def encode(message: Message) -> tuple[str, bytes]:
+    """Name of the type, and JSON, which is read ten times as fast as a pickle of the same records."""
+    return type(message).__name__, as_json(message).encode()
 
 
-def decode(sent: Sent) -> Told:
-    """The same again."""
-    name, data = sent
-    return cast("Told", msgspec.json.decode(data, type=_KINDS[name]))
+def decode(packet: tuple[str, bytes]) -> Message:
+    """The inverse of ``encode``."""
+    name, data = packet
+    return cast("Message", msgspec.json.decode(data, type=_TYPES[name]))

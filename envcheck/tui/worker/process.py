@@ -1,16 +1,19 @@
-"""Values to and from another process of envcheck, over two pipes."""
+"""A second process of envcheck, and the pipes that values cross: both ends."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import select
+import signal
 import struct
 import subprocess
 import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import envcheck
@@ -21,10 +24,10 @@ _CHUNK = 1 << 20
 
 
 class Link:
-    """One end. Both ends are envcheck's own, hence pickles; what is foreign in them is text."""
+    """One end. Both ends are envcheck's own, so values travel as pickles; foreign data in them is text."""
 
     def __init__(self, incoming: int, outgoing: int) -> None:
-        """``incoming`` and ``outgoing`` are descriptors of pipes, which are closed with it."""
+        """Takes over two descriptors of pipes and closes them in ``close``."""
         self._incoming, self._outgoing = incoming, outgoing
         self._sending = threading.Lock()
 
@@ -39,21 +42,21 @@ class Link:
     def receive(self) -> Any:
         """Wait for a value; raise EOFError when no more will come."""
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size))
-        return pickle.loads(self._read(length))  # noqa: S301 - of envcheck's own
+        return pickle.loads(self._read(length))  # noqa: S301 - envcheck's own
 
-    def has_news(self, seconds: float) -> bool:
-        """Wait at most some seconds for a value, or for the end."""
+    def is_readable(self, seconds: float) -> bool:
+        """Wait at most ``seconds`` for a value or for the end."""
         return bool(select.select([self._incoming], [], [], seconds)[0])
 
     def hang_up(self) -> None:
-        """Send no more, which tells the other end."""
+        """Close the sending side, which the other end notices."""
         with self._sending:
             outgoing, self._outgoing = self._outgoing, -1
             if outgoing >= 0:
                 os.close(outgoing)
 
     def close(self) -> None:
-        """Neither send nor receive any more."""
+        """Close both sides."""
         self.hang_up()
         incoming, self._incoming = self._incoming, -1
         if incoming >= 0:
@@ -69,11 +72,8 @@ class Link:
         return b"".join(parts)
 
 
-# The application's end of a process beside it: how it is started and how it ends.
-
-
 _GRACE = 1.0
-"""Seconds in which a process that was asked to end may do so."""
+"""Seconds that a process has to end after SIGTERM."""
 _BOOTSTRAP = """\
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -82,26 +82,27 @@ sys.path += [entry for entry in path if entry not in sys.path]
 spec = spec_from_file_location("envcheck", folder + "/__init__.py", submodule_search_locations=[folder])
 sys.modules["envcheck"] = module_from_spec(spec)
 spec.loader.exec_module(sys.modules["envcheck"])
-from envcheck.tui.worker.child import main
+from envcheck.tui.worker.process import main
 main(int(reading), int(writing))
 """
-"""The very envcheck that runs here, wherever it lies; the rest from where the application found it."""
+"""Loads the same envcheck that runs here, wherever it lies, and everything else from the parent's ``sys.path``."""
 
 
-class Aside:
+class WorkerProcess:
     """A process that serves the application, and that ends by itself when the application is gone.
 
-    It has a session of its own: a terminal that goes away reaches the application alone, which then ends it.
+    It has its own session, so that the end of the terminal reaches the application alone, which then ends it.
     """
 
     def __init__(self, module: str, *arguments: Any) -> None:
-        """Let it run ``serve(link, *arguments)`` of a module, which is not imported here; raise OSError on failure."""
+        """Run ``serve(link, *arguments)`` of a module that is imported there alone; raise OSError on failure."""
         theirs_in, outgoing = os.pipe()
         incoming, theirs_out = os.pipe()
+        folder = str(Path(envcheck.__file__).parent)
         flags = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, *flags, "-c", _BOOTSTRAP, str(theirs_in), str(theirs_out), *_found_in()],
+                [sys.executable, *flags, "-c", _BOOTSTRAP, str(theirs_in), str(theirs_out), folder, *own_path()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -116,16 +117,16 @@ class Aside:
             os.close(theirs_in)
             os.close(theirs_out)
         self.link = Link(incoming, outgoing)
-        with suppress(OSError):  # it has ended already, which reading tells
+        with suppress(OSError):  # the process has ended: reading says so
             self.link.send((module, arguments))
 
     def close(self) -> None:
-        """Hang up and wait until it has ended, which it does by itself."""
+        """Hang up and wait until the process has ended by itself."""
         self.link.close()
         self._process.wait()
 
     def end(self) -> None:
-        """End it at once, in the middle of whatever it does."""
+        """End the process at once, whatever it does."""
         self._process.terminate()
         try:
             self._process.wait(_GRACE)
@@ -134,10 +135,22 @@ class Aside:
             self._process.wait()
 
     def ended(self) -> str:
-        """How it ended, once it has hung up: ``signal 9``, ``exit status 1``."""
+        """Wait, and say how the process ended: ``signal 9``, ``exit status 1``."""
         status = self._process.wait()
         return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
-def _found_in() -> list[str]:
-    return [str(Path(envcheck.__file__).parent), *own_path()]
+def main(incoming: int, outgoing: int) -> None:
+    """The program of a worker process: serve as the application's first message says."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    for descriptor in (incoming, outgoing):
+        os.set_inheritable(descriptor, False)
+    link = Link(incoming, outgoing)
+    with suppress(EOFError, BrokenPipeError, KeyboardInterrupt):  # the application is gone or has hung up
+        module, arguments = link.receive()
+        importlib.import_module(module).serve(link, *arguments)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """End as by Ctrl-C, which ends the probes first."""
+    raise KeyboardInterrupt

@@ -1,23 +1,62 @@
-"""What is under way in a session: how much has ended, what still runs, for how long."""
+"""Sessions as the screen sees them: one at a time, its progress, the report so far, its end."""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
-from envcheck.tui.worker.parts import Key, Parts, kept_of, key_of
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from envcheck.checks import Report
     from envcheck.events import Event
     from envcheck.pipeline.request import Request
-    from envcheck.snapshot import Snapshot
-    from envcheck.tui.worker.examination import Gather, ShouldStop, Tell
-    from envcheck.tui.worker.messages import Told
+    from envcheck.snapshot import ProbeRun, Snapshot
+    from envcheck.tui.worker.examination import Gather, Send, ShouldStop
+    from envcheck.tui.worker.messages import Message
+
+RunKey: TypeAlias = tuple[str, str | None, str | None]
+"""Probe, framework, GPU."""
+ProbeFacts: TypeAlias = Mapping[RunKey, "Snapshot"]
+"""What each probe found, kept from one session to the next."""
+Examine: TypeAlias = "Callable[[Request, ProbeFacts, Send, ShouldStop], None]"
+"""Sends the messages of an examination: ``examine_in_worker``, or in tests one in the same process."""
+
+_POLL = 0.1
+"""Seconds after which a request to stop is noticed."""
+_SECONDS_TO_END = 5.0
+"""How long closing waits for children to end."""
+
+
+def run_key(run: ProbeRun) -> RunKey:
+    """What distinguishes a run from the others of its session."""
+    return run.name, run.framework, run.gpu
+
+
+def kept_facts(facts: ProbeFacts, kinds: Iterable[str] | None) -> ProbeFacts:
+    """The facts of probes of these kinds; None: of all probes."""
+    if not facts or kinds is None:
+        return facts
+    from envcheck.collect.catalog import all_probes
+
+    wanted = frozenset(kinds)
+    names = {spec.name for spec in all_probes() if spec.kind in wanted}
+    return {key: found for key, found in facts.items() if key[0] in names}
+
+
+def probe_alone(request: Request, probe: str) -> Request:
+    """A request for one probe, of whatever kind."""
+    from envcheck.collect.bench_plan import Bench
+    from envcheck.collect.catalog import all_probes
+
+    kind = next((spec.kind for spec in all_probes() if spec.name == probe), "file")
+    bench = Bench() if kind == "bench" else None
+    return replace(request, probes=(probe,), deep=kind == "deep", verify=kind == "verify", bench=bench)
 
 
 @dataclass(frozen=True)
@@ -32,124 +71,104 @@ class Running:
 
 
 @dataclass
-class _Begun:
-    since: float
-    text: str = ""
-
-
-@dataclass
-class Work:
-    """Told of events by the session's thread, asked by the screen's."""
+class SessionProgress:
+    """Counts probes. The session's thread adds events, the screen's thread reads."""
 
     clock: Callable[[], float] = time.monotonic
     planned: int = 0
     ended: int = 0
-    _running: dict[tuple[str, str | None, str | None], _Begun] = field(default_factory=dict)
+    _running: dict[RunKey, tuple[float, str]] = field(default_factory=dict)  # since when, and its last words
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.started = self.clock()
 
-    def take(self, event: Event) -> None:
-        """Take note of an event."""
+    def add(self, event: Event) -> None:
+        """Count an event."""
         from envcheck.events import ProbeFinished, ProbesPlanned, ProbeStarted, Progress
 
         with self._lock:
             if isinstance(event, ProbesPlanned):
                 self.planned += len(event.probes)
             elif isinstance(event, ProbeStarted):
-                self._running[event.name, event.framework, event.gpu] = _Begun(self.clock())
+                self._running[event.name, event.framework, event.gpu] = self.clock(), ""
             elif isinstance(event, Progress):
-                begun = self._running.setdefault((event.name, event.framework, event.gpu), _Begun(self.clock()))
-                begun.text = event.text
+                key = event.name, event.framework, event.gpu
+                since, _ = self._running.get(key, (self.clock(), ""))
+                self._running[key] = since, event.text
             elif isinstance(event, ProbeFinished):
-                run = event.run
-                self.ended += self._running.pop((run.name, run.framework, run.gpu), None) is not None
+                self.ended += self._running.pop(run_key(event.run), None) is not None
 
     @property
     def running(self) -> list[Running]:
-        """What still runs, the longest first."""
+        """The probes that still run, the longest first."""
         with self._lock:
             now = self.clock()
             return [
-                Running(framework or name, gpu, begun.text, now - begun.since)
-                for (name, framework, gpu), begun in self._running.items()
+                Running(framework or name, gpu, text, now - since)
+                for (name, framework, gpu), (since, text) in self._running.items()
             ]
-
-    @property
-    def seconds(self) -> float:
-        """Since it began."""
-        return self.clock() - self.started
 
     def counted(self) -> str:
         """``3 of 9 probes  1.2 s``."""
-        return f"{f'{self.ended} of {self.planned} probes' if self.planned else 'starting'}  {self.seconds:.1f} s"
+        count = f"{self.ended} of {self.planned} probes" if self.planned else "starting"
+        return f"{count}  {self.clock() - self.started:.1f} s"
 
-    def words(self) -> str:
+    def summary(self) -> str:
         """``3 of 9 probes  1.2 s  nvml, cuda (GPU 2 of 8)``."""
         named = [f"{probe.name} ({probe.text})" if probe.text else probe.name for probe in self.running]
         return f"{self.counted()}  {', '.join(named)}".rstrip()
 
 
-# A session as the screen sees it: what is under way, the report so far, its end. The screen looks in now and then.
-
-
-Examine: TypeAlias = "Callable[[Request, Parts, Tell, ShouldStop], None]"
-"""Tells of an examination until its end: ``examine_aside``, or in tests one in the same process."""
-
-_GLANCE = 0.1
-"""Seconds after which a wish to stop is noticed."""
-
-
-def examine_aside(
-    request: Request, kept: Parts, tell: Tell, should_stop: ShouldStop, gather: Gather | None = None
+def examine_in_worker(
+    request: Request, kept: ProbeFacts, send: Send, should_stop: ShouldStop, gather: Gather | None = None
 ) -> None:
     """Examine in a process of its own, so that no key waits for the interpreter's lock.
 
-    ``gather`` stands in for the machine where that is timed.
+    ``gather`` replaces the machine in benchmarks.
     """
-    from envcheck.tui.worker.messages import Broken, decode
-    from envcheck.tui.worker.process import Aside
+    from envcheck.tui.worker.messages import Failed, decode
+    from envcheck.tui.worker.process import WorkerProcess
 
     try:
-        aside = Aside("envcheck.tui.worker.examination", request, kept, *([gather] if gather else []))
+        worker = WorkerProcess("envcheck.tui.worker.examination", request, kept, *([gather] if gather else []))
     except OSError as error:
-        tell(Broken(f"no process can be started: {error}"))
+        send(Failed(f"cannot start a process: {error}"))
         return
-    with closing(aside):
+    with closing(worker):
         try:
             while True:
                 if should_stop():
-                    aside.link.hang_up()
-                if aside.link.has_news(_GLANCE):
-                    tell(decode(aside.link.receive()))
+                    worker.link.hang_up()
+                if worker.link.is_readable(_POLL):
+                    send(decode(worker.link.receive()))
         except EOFError:
-            tell(Broken(f"the examination ended early ({aside.ended()})"))
+            send(Failed(f"the examination ended early ({worker.ended()})"))
 
 
 class Session:
-    """One session; everything public may be asked from the thread of the screen."""
+    """One session, in a thread; everything public may be used from the thread of the screen."""
 
     def __init__(
         self,
         request: Callable[[], Request],
-        doing: str,
+        activity: str,
         *,
-        examine: Examine = examine_aside,
-        parts: Parts | None = None,
+        examine: Examine = examine_in_worker,
+        facts: ProbeFacts | None = None,
         keep: Iterable[str] | None = (),
     ) -> None:
-        """``request`` is asked in the session's thread. ``parts``: facts of an earlier session, of which those of
-        probes of the kinds ``keep`` (None: of all) are not gathered anew.
+        """``request`` is called in the session's thread. ``facts``: those of an earlier session; facts of probes of the
+        kinds ``keep`` (None: of all) are not gathered again.
         """
-        self.doing = doing
-        self.work = Work()
-        self.parts: dict[Key, Snapshot] = {}
+        self.activity = activity
+        self.progress = SessionProgress()
+        self.facts: dict[RunKey, Snapshot] = {}
         self.report: Report | None = None
         self.problem = ""
         self.measures = False
-        self._request, self._examine, self._earlier, self._keep = request, examine, parts or {}, keep
-        self._news: Report | None = None
+        self._request, self._examine, self._earlier, self._keep = request, examine, facts or {}, keep
+        self._interim: Report | None = None
         self._stop = threading.Event()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name="envcheck session", daemon=True)
@@ -167,42 +186,95 @@ class Session:
         self._thread.join(seconds)
 
     @property
-    def stopped(self) -> bool:
+    def is_stopped(self) -> bool:
         """Whether it was asked to end."""
         return self._stop.is_set()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether ``report`` or ``problem`` is final."""
         return self._over.is_set()
 
-    def news(self) -> Report | None:
-        """The report so far, if there is a newer one than at the last call."""
-        report, self._news = self._news, None
+    def take_interim(self) -> Report | None:
+        """The report so far, if it is newer than at the last call."""
+        report, self._interim = self._interim, None
         return report
 
     def _run(self) -> None:
         try:
-            self.parts.update(kept_of(self._earlier, self._keep))
+            self.facts.update(kept_facts(self._earlier, self._keep))
             request = self._request()
             self.measures = request.bench is not None
-            self._examine(request, dict(self.parts), self._hear, self._stop.is_set)
-        except Exception as error:  # noqa: BLE001 - a session that broke must not take the screen along
+            self._examine(request, dict(self.facts), self._on_message, self._stop.is_set)
+        except Exception as error:  # noqa: BLE001 - a session that fails must not take the screen down
             self.problem = f"envcheck broke: {type(error).__name__}: {error}"
         finally:
             self._over.set()
 
-    def _hear(self, told: Told) -> None:
+    def _on_message(self, message: Message) -> None:
         from envcheck.events import Judged, ProbeFinished
-        from envcheck.tui.worker.messages import Broken, SoFar
+        from envcheck.tui.worker.messages import Failed, InterimReport
 
-        if isinstance(told, SoFar):
-            self._news = told.report
-        elif isinstance(told, Judged):
-            self.report = told.report
-        elif isinstance(told, Broken):
-            self.problem = self.problem or ("" if self.report else told.problem)
+        if isinstance(message, InterimReport):
+            self._interim = message.report
+        elif isinstance(message, Judged):
+            self.report = message.report
+        elif isinstance(message, Failed):
+            self.problem = self.problem or ("" if self.report else message.problem)
         else:
-            self.work.take(told)
-            if isinstance(told, ProbeFinished):
-                self.parts[key_of(told.run)] = told.facts
+            self.progress.add(message)
+            if isinstance(message, ProbeFinished):
+                self.facts[run_key(message.run)] = message.facts
+
+
+class Sessions:
+    """Starts one session at a time. ``request`` is what each examines; a session may ask for more."""
+
+    def __init__(self, request: Request, examine: Examine) -> None:
+        self.request = request
+        self.current: Session | None = None
+        self._examine = examine
+        self._facts: ProbeFacts = {}
+
+    def begin(
+        self, activity: str, change: Callable[[Request], Request] | None = None, keep: Iterable[str] | None = ()
+    ) -> None:
+        """Start a session. It calls ``change`` on the request in its own thread.
+
+        ``keep``: kinds of probes whose facts of the last session stay (None: all).
+        """
+        request = self.request
+        wanted = (lambda: change(request)) if change else (lambda: request)
+        self.current = Session(wanted, activity, examine=self._examine, facts=self._facts, keep=keep)
+        self.current.start()
+
+    def take_ended(self) -> Session | None:
+        """The session, if it has ended; it is then no longer the current one."""
+        session = self.current
+        if session is None or not session.is_over:
+            return None
+        self.current = None
+        return session
+
+    def keep(self, session: Session) -> None:
+        """Let the next session build on what this one found."""
+        self._facts = session.facts
+
+    def stop(self) -> None:
+        """Ask the current session to end."""
+        if self.current is not None:
+            self.current.stop()
+
+    async def close(self) -> None:
+        """Stop the current session, and wait until its children have ended while the screen stays alive."""
+        self.stop()
+        for _ in range(round(_SECONDS_TO_END / _POLL)):
+            if self.current is None or self.current.is_over:
+                return
+            await asyncio.sleep(_POLL)
+
+    def end(self) -> None:
+        """The same without a screen."""
+        if self.current is not None:
+            self.current.stop()
+            self.current.join(_SECONDS_TO_END)

@@ -14,7 +14,8 @@ from envcheck.snapshot import Measurement
 from probes import bench_chip, bench_gemm, bench_links, bench_memory
 from probes.bench.device import CudaError, Unavailable
 from probes.bench.measurement import Bench, measurement, missing_one, run_all
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 
 
 def bench(*only: str) -> Bench:
@@ -104,7 +105,7 @@ def asked(probe: Any, **bench: Any) -> dict[str, Any]:
     """How a bench probe ended."""
     lines: list[bytes] = []
     out = Out(probe.__name__, lines.append)
-    probe.collect({"root": "/", "bench": {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}, **bench}}, out)
+    probe.collect(Tree({"bench": {"gpu": "GPU-1", "gpus": [{"uuid": "GPU-1"}], "libraries": {}, **bench}}), out)
     out.done()
     done: dict[str, Any] = json.loads(lines[-1])["done"]
     return done

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from probes.bench.numa import Place, on_node, places
+from probes.kit.tree import Tree
 
 BuildRoot = Callable[..., str]
 NODES = "/sys/devices/system/node"
@@ -34,7 +35,7 @@ def affinity(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
 
 
 def found(build_root: BuildRoot, tree: dict[str, str], own: int | None) -> tuple[Any, Any, str]:
-    there = places({"root": build_root(None, tree)}, own)
+    there = places(Tree({"root": build_root(None, tree)}), own)
     return there.near, there.far, there.why_not_far
 
 
@@ -71,20 +72,20 @@ def test_cpus_that_the_process_may_not_use_do_not_count(build_root: BuildRoot, a
 
 
 def test_the_thread_runs_on_the_node_and_comes_back(build_root: BuildRoot, affinity: list[set[int]]) -> None:
-    request = {"root": build_root(None, machine(4))}
-    with on_node(request, Place(2, "far")):
+    tree = Tree({"root": build_root(None, machine(4))})
+    with on_node(tree, Place(2, "far")):
         assert affinity[-1] == {4, 5}
     assert affinity[-1] == set(range(16))
 
 
 def test_the_thread_comes_back_from_what_fails(build_root: BuildRoot, affinity: list[set[int]]) -> None:
-    request = {"root": build_root(None, machine(4))}
-    with pytest.raises(ZeroDivisionError), on_node(request, Place(2, "far")):
+    tree = Tree({"root": build_root(None, machine(4))})
+    with pytest.raises(ZeroDivisionError), on_node(tree, Place(2, "far")):
         _ = 1 / 0
     assert [each for each in affinity if each != set(range(16))] == [{4, 5}]
     assert affinity[-1] == set(range(16))
 
 
 def test_without_a_node_the_thread_stays_where_it_is(build_root: BuildRoot, affinity: list[set[int]]) -> None:
-    with on_node({"root": build_root(None, {})}, Place(None)):
+    with on_node(Tree({"root": build_root(None, {})}), Place(None)):
         assert affinity[-1] == set(range(16))

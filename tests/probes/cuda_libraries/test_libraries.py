@@ -45,7 +45,7 @@ class Machine(Tree):
 
     def listing(self, run_probe: RunProbe, **request: Any) -> Listing[Library]:
         request.setdefault("python", [VENV])
-        snapshot, _ = run_probe("libraries", self.request(**request))
+        snapshot, _ = run_probe("libraries", self.view(**request))
         assert snapshot.libraries is not None
         return snapshot.libraries
 
@@ -199,7 +199,7 @@ def test_a_conda_environment(tmp_path: Path, run_probe: RunProbe) -> None:
     tree.file(f"{meta}/cuda-cudart-12.4.127-he02047a_2.json", conda_record("cuda-cudart", "12.4.127", {path: 1}))
     dev = conda_record("cuda-cudart-dev", "12.4.127", {}, ("lib/libcudart.so.12",))
     tree.file(f"{meta}/cuda-cudart-dev-12.4.127-he02047a_2.json", dev)
-    snapshot, _ = run_probe("libraries", tree.request(python=[prefix]))
+    snapshot, _ = run_probe("libraries", tree.view(python=[prefix]))
     assert snapshot.libraries is not None
     found = {item.family: item for item in snapshot.libraries.items}
     assert {item.origin for item in found.values()} == {"conda"}
@@ -321,6 +321,6 @@ def test_a_folder_that_cannot_be_read_leaves_the_list_incomplete(
 
 
 def test_no_library_at_all(machine: Machine, run_probe: RunProbe) -> None:
-    snapshot, done = run_probe("libraries", machine.request(python=[VENV]))
+    snapshot, done = run_probe("libraries", machine.view(python=[VENV]))
     assert snapshot.libraries == Listing(items=(), complete=True)
     assert done == {"status": "absent", "detail": "no library of CUDA on disk"}

@@ -11,7 +11,8 @@ import pytest
 
 from envcheck.snapshot import Snapshot
 from probes import nvml
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 from tests.probes import fake_gpus
 from tests.probes.fake_gpus import h200, kepler, pci_info, switched_h200
 from tests.probes.fake_nvml import FakeLibrary, Status, Typed, binding, listed
@@ -121,7 +122,7 @@ def test_no_gpu_is_a_complete_and_empty_list(ask: Ask) -> None:
 def sent_facts(library: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setitem(sys.modules, "pynvml", binding(library))
     lines: list[bytes] = []
-    nvml.collect({"root": "/nonexistent"}, Out("nvml", lines.append))
+    nvml.collect(Tree({"root": "/nonexistent"}), Out("nvml", lines.append))
     return [next(iter(message)) for line in lines if (message := json.loads(line)) and message.pop("probe")]
 
 

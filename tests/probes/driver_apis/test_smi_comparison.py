@@ -15,7 +15,8 @@ import pytest
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
 from probes import nvml
-from probes.kit.reading import Out
+from probes.kit.out import Out
+from probes.kit.tree import Tree
 from tests.gpu.smi_facts import LINES, differences
 from tests.probes import fake_gpus
 from tests.probes.fake_nvml import FakeLibrary, Status, Typed, addresses, binding, fabric
@@ -35,7 +36,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Read:
         }
         monkeypatch.setitem(sys.modules, "pynvml", binding(FakeLibrary([gpu], fake_gpus.SYSTEM)))
         lines: list[bytes] = []
-        nvml.collect({"root": "/nonexistent"}, Out("nvml", lines.append))
+        nvml.collect(Tree({"root": "/nonexistent"}), Out("nvml", lines.append))
         facts = [json.loads(line).get("fact") for line in lines]
         return merge(msgspec.convert(fact, Snapshot) for fact in facts if fact)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from probes.elf.info import head_of
+from probes.elf.info import elf_info
 from tests.probes.loader.loading_builds import GCC, REASON, Seen, Workshop, rpath
 
 pytestmark = pytest.mark.skipif(GCC is None, reason=REASON)
@@ -137,7 +137,7 @@ def test_the_first_file_ends_the_search_although_a_whole_one_follows(pair: Pair,
         truth, predicted = pair.both(*names, **variables)
         assert truth is None or truth.loaded == (False,)
         assert predicted.loaded == (False,)
-    head = head_of(str(pair.first))
+    head = elf_info(str(pair.first))
     assert head
     assert head.refused or head.program or head.order == ">"
 

@@ -44,11 +44,11 @@ class Frameworks(Tree):
 
     def found(self, *before: str, **variables: str) -> dict[str, Framework]:
         """What is found, by name; ``before`` are folders on PYTHONPATH."""
-        request = self.request(variables=variables)
+        view = self.view(variables=variables)
         self.at(SITE).mkdir(parents=True, exist_ok=True)
         folders = (*before, SITE)
-        items = installed_in(request, folders, DETAILED).items + installed_by_conda(request, "/env", DETAILED).items
-        records: list[dict[str, Any]] = frameworks(Site(request, "/env", folders, len(before), tuple(items)))
+        items = installed_in(view, folders, DETAILED).items + installed_by_conda(view, "/env", DETAILED).items
+        records: list[dict[str, Any]] = frameworks(Site(view, "/env", folders, len(before), tuple(items)))
         read = [msgspec.convert(record, Framework) for record in records]
         assert len({framework.name for framework in read}) == len(read)
         return {framework.name: framework for framework in read}

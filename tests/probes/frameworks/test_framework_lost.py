@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from probes.elf.info import Head, Identity, head_of
+from probes.elf.info import ElfInfo, Identity, elf_info
 from probes.installations.parts import Ask, examined
+from probes.kit.tree import Tree as View
 from probes.loader.process import Image, Process, Request
 from probes.loader.script import Event
 from probes.loader.setup import System
@@ -83,7 +84,7 @@ def test_a_library_for_another_processor_is_refused_and_not_looked_for(tmp_path:
     tree.file(place, bytes(foreign))
     part = f"{SITE}/fw/_C.so"
     tree.file(part, tiny_elf(["libcudart.so.12"], runpath="$ORIGIN/../nvidia/cuda_runtime/lib"))
-    site = Site(tree.request(), "/env", (SITE,), 0, ())
+    site = Site(tree.view(), "/env", (SITE,), 0, ())
     (load,) = examined(site, [part], asks=[Ask(("libcudart.so.12",))])["loads"]
     assert (load["path"], load["refused"]) == (place, "it is for aarch64, 64 bit")
     assert "unfound" not in load
@@ -94,11 +95,11 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
     whole = tiny_elf(["libc.so.6"], soname="libcut.so")
     place = tmp_path / "libcut.so"
     place.write_bytes(whole)
-    before = head_of(str(place))
+    before = elf_info(str(place))
     assert before
     assert before.refused is None
     place.write_bytes(whole[:kept])
-    after = head_of(str(place))
+    after = elf_info(str(place))
     assert after
     assert (after.refused or "").startswith(
         ("it is cut off: ", "its ELF header is damaged: its table of segments lies")
@@ -109,7 +110,7 @@ def test_a_file_that_is_cut_off_cannot_be_loaded(tmp_path: Path, kept: int) -> N
 
 
 def image(path: str, *needed: str) -> Image:
-    head = Head(path, Identity(1, hash(path)), needed=needed)
+    head = ElfInfo(path, Identity(1, hash(path)), needed=needed)
     return Image(path, head, None, "rpath")
 
 
@@ -120,7 +121,7 @@ def _undefined(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(tree: Path, *requests: Request, images: tuple[str, ...]) -> list[str] | None:
-    process = Process(System({"root": str(tree)}, None, None, None), None)
+    process = Process(System(View({"root": str(tree)}), None, None, None), None)
     process.images = [image(path) for path in images]
     return unresolved(process, [Event(list(requests), optional=False)])
 

@@ -13,6 +13,7 @@ import pytest
 
 from probes.installations.pathfinder import found_by_pathfinder, found_in_toolkit
 from probes.kit.library_names import family_of
+from probes.kit.tree import Tree
 from probes.loader.script import called, imported, started
 from probes.loader.steps import Ask
 from probes.python.site import Site
@@ -48,8 +49,8 @@ class Room:
         shutil.copytree(Path(str(module.__file__)).parent, self.packages / "cuda" / "pathfinder")
 
     def site(self, variables: Mapping[str, str]) -> Site:
-        request = {"root": "/", "cwd": "/", "variables": dict(variables)}
-        return Site(request, str(self.prefix), (str(self.packages),), 0, ())
+        tree = Tree({"variables": dict(variables)})
+        return Site(tree, str(self.prefix), (str(self.packages),), 0, ())
 
     def loaded(self, *names: str, **variables: str) -> set[str]:
         """Where libraries really lie that a program of this environment has when it has loaded these."""

@@ -125,7 +125,7 @@ def site(tree: Frameworks, text: str | bytes, cuda: str = "13.2") -> Site:
     tree.file(f"{SITE}/torch/_C.cpython-312-x86_64-linux-gnu.so", elf_needing("libtorch_python.so"))
     for name in ("libtorch_global_deps.so", "libtorch_cuda_linalg.so", "libcaffe2_nvrtc.so", "libtorch_cuda.so"):
         tree.file(f"{SITE}/torch/lib/{name}", elf_needing("libc.so.6"))
-    return Site(tree.request(), "/env", (SITE,), 0, ())
+    return Site(tree.view(), "/env", (SITE,), 0, ())
 
 
 @pytest.mark.parametrize(
@@ -231,4 +231,4 @@ def test_texts_of_another_form_name_nothing(tree: Frameworks, text: str | bytes)
 
 def test_no_torch(tree: Frameworks) -> None:
     tree.at(SITE).mkdir(parents=True)
-    assert torch_of(Site(tree.request(), "/env", (SITE,), 0, ())).parts == ()
+    assert torch_of(Site(tree.view(), "/env", (SITE,), 0, ())).parts == ()

@@ -31,11 +31,11 @@ def tree(tmp_path: Path) -> Tree:
 
 def read_or_none(tree: Tree, *before: str) -> Framework | None:
     """What is found in the environment, with the folders ``before`` on PYTHONPATH."""
-    request = tree.request()
+    view = tree.view()
     folders = (*before, SITE)
     detailed = frozenset(NAMES)
-    items = installed_in(request, folders, detailed).items + installed_by_conda(request, "/env", detailed).items
-    found = torch.read(Site(request, "/env", folders, len(before), tuple(items)), NAMES)
+    items = installed_in(view, folders, detailed).items + installed_by_conda(view, "/env", detailed).items
+    found = torch.read(Site(view, "/env", folders, len(before), tuple(items)), NAMES)
     return msgspec.convert(found[0], Framework) if found else None
 
 
@@ -159,7 +159,7 @@ def test_no_torch_at_all(tree: Tree) -> None:
 )
 def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *, cpu_only: bool) -> None:
     tree.file(f"{SITE}/torch/version.py", text)
-    said = read_version_file(tree.request(), f"{SITE}/torch")
+    said = read_version_file(tree.view(), f"{SITE}/torch")
     assert (said.version, said.cuda, said.cpu_only, said.problem) == (version, cuda, cpu_only, None)
 
 
@@ -183,7 +183,7 @@ def test_version_files(tree: Tree, text: str, version: str, cuda: str | None, *,
 )
 def test_version_files_that_tell_too_little(tree: Tree, content: str | bytes, problem: str) -> None:
     tree.file(f"{SITE}/torch/version.py", content)
-    said = read_version_file(tree.request(), f"{SITE}/torch")
+    said = read_version_file(tree.view(), f"{SITE}/torch")
     assert said.there
     assert said.problem == problem
     assert said.cpu_only is None
@@ -192,7 +192,7 @@ def test_version_files_that_tell_too_little(tree: Tree, content: str | bytes, pr
 
 def test_a_version_file_that_is_no_file(tree: Tree) -> None:
     tree.at(f"{SITE}/torch/version.py").mkdir(parents=True)
-    assert read_version_file(tree.request(), f"{SITE}/torch").problem == "it is no file that may be read"
+    assert read_version_file(tree.view(), f"{SITE}/torch").problem == "it is no file that may be read"
 
 
 # --- files that are missing or contradict -------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from probes.installations.xla_flags import unknown_flags
+from probes.kit.tree import Tree
 
 XLA = b"\0xla_dump_to\0xla_gpu_autotune_level\0" + bytes(9 << 20) + b"\0xla_gpu_ftz\0"
 """The last name lies behind the first part that is read at once."""
@@ -14,7 +15,7 @@ XLA = b"\0xla_dump_to\0xla_gpu_autotune_level\0" + bytes(9 << 20) + b"\0xla_gpu_
 
 def asked(folder: Path, value: str, content: bytes = XLA) -> list[str] | None:
     (folder / "xla.so").write_bytes(content)
-    return unknown_flags({"root": "/", "variables": {"XLA_FLAGS": value}}, [str(folder / "xla.so")])
+    return unknown_flags(Tree({"variables": {"XLA_FLAGS": value}}), [str(folder / "xla.so")])
 
 
 @pytest.mark.parametrize(
@@ -43,5 +44,5 @@ def test_nothing_is_said_of_a_library_without_xla(tmp_path: Path) -> None:
 
 
 def test_nothing_is_said_where_a_library_cannot_be_read(tmp_path: Path) -> None:
-    request = {"root": "/", "variables": {"XLA_FLAGS": "--xla_gpu_ftz"}}
-    assert unknown_flags(request, [str(tmp_path / "gone.so")]) is None
+    tree = Tree({"variables": {"XLA_FLAGS": "--xla_gpu_ftz"}})
+    assert unknown_flags(tree, [str(tmp_path / "gone.so")]) is None

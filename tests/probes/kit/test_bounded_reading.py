@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from envcheck.snapshot import Snapshot
-from probes.kit import head, paths, reading
+from probes.kit.tree import Tree
 
-REQUEST = {"root": "/", "variables": {}, "cwd": "/"}
+TREE = Tree({"root": "/"})
 
 NO_FILES: dict[str, Callable[[Path], object]] = {
     "pipe": os.mkfifo,
@@ -31,23 +31,18 @@ def test_what_is_no_file_gives_nothing_at_once(kind: str, tmp_path: Path) -> Non
     place = tmp_path / "file"
     NO_FILES[kind](place)
     started = time.monotonic()
-    found = [
-        reading.read_text(REQUEST, str(place)),
-        reading.read_bytes(REQUEST, str(place)),
-        paths.read_head(REQUEST, str(place), 64),
-        head.read_start(REQUEST, str(place), 64),
-    ]
-    assert not any(found)
+    assert not TREE.read_text(str(place))
+    assert not TREE.read_bytes(str(place), 64)
     assert time.monotonic() - started < 1
 
 
 def test_a_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_bytes(b"x" * 3_000_000)
-    assert reading.read_bytes(REQUEST, str(place), 2_500_000) == b"x" * 2_500_000
-    assert reading.read_bytes(REQUEST, str(place), 4_000_000) == b"x" * 3_000_000
-    assert reading.read_text(REQUEST, "/proc/version") == Path("/proc/version").read_text()
-    assert reading.read_bytes(REQUEST, "name\0of none") is None
+    assert TREE.read_bytes(str(place), 2_500_000) == b"x" * 2_500_000
+    assert TREE.read_bytes(str(place), 4_000_000) == b"x" * 3_000_000
+    assert TREE.read_text("/proc/version") == Path("/proc/version").read_text()
+    assert TREE.read_bytes("name\0of none") is None
 
 
 def test_an_environment_of_pipes_devices_and_procfs_is_read_in_time(

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from probes.elf.info import head_of
+from probes.elf.info import elf_info
+from probes.kit.tree import Tree
 from probes.loader.process import Image, Process, failed
 from probes.loader.setup import system_of
 
@@ -91,11 +92,11 @@ class Workshop:
 
     def process(self, program: Path, variables: Mapping[str, str] | None = None) -> Process:
         """The process of the program as it is predicted to start."""
-        request = {"root": "/", "cwd": str(self.folder), "variables": dict(variables or {})}
+        tree = Tree({"cwd": str(self.folder), "variables": dict(variables or {})})
         inside = str(program.resolve())
-        head = head_of(inside)
+        head = elf_info(inside)
         assert head is not None
-        return Process(system_of(request, head, head.interpreter), Image(inside, head, None, "absolute"))
+        return Process(system_of(tree, head, head.interpreter), Image(inside, head, None, "absolute"))
 
     def predicted(self, program: Path, names: Sequence[str], variables: Mapping[str, str] | None = None) -> Seen:
         process = self.process(program, variables)

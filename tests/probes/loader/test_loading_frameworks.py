@@ -18,6 +18,7 @@ import pytest
 
 from envcheck.snapshot import Framework
 from probes.installations.parts import Ask, Preload, examined
+from probes.kit.tree import Tree
 from probes.loader.script import caller_of_ctypes, started
 from probes.python.site import Site
 from tests.probes.conftest import unknown_keys
@@ -44,8 +45,8 @@ class Bench:
         return str(made)
 
     def site(self, **variables: str) -> Site:
-        request = {"root": "/", "cwd": str(self.folder), "variables": variables}
-        return Site(request, str(self.folder), (str(self.folder / SITE),), 0, self.distributions)
+        tree = Tree({"cwd": str(self.folder), "variables": variables})
+        return Site(tree, str(self.folder), (str(self.folder / SITE),), 0, self.distributions)
 
     def examine(self, parts: Sequence[str], *, variables: dict[str, str] | None = None, **steps: Any) -> Framework:
         said = examined(self.site(**(variables or {})), parts, **steps)
@@ -409,8 +410,8 @@ def test_the_python_that_runs_this_test(bench: Bench) -> None:
     mapped = {os.path.realpath(line.partition("/")[1] + line.partition("/")[2]) for line in done.stdout.splitlines()}
     folder = Path(sys.executable).parent.parent
     minor = f"{sys.version_info.major}.{sys.version_info.minor}"
-    request = {"root": "/", "cwd": "/", "variables": variables}
-    site = Site(request, str(folder), (f"{folder}/lib/python{minor}/site-packages",), 0, ())
+    tree = Tree({"variables": variables})
+    site = Site(tree, str(folder), (f"{folder}/lib/python{minor}/site-packages",), 0, ())
     process = started(site).copy()
     assert {process.search.real(image.path) for image in process.images} <= mapped
     (found,) = process.open("libfound.so", caller_of_ctypes(process, site))

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from probes.elf.info import head_of
+from probes.elf.info import elf_info
 from probes.installations.parts import Ask, Preload, examined
+from probes.kit.tree import Tree as View
 from probes.loader.report import told_of, version_in
 from probes.python.site import Site
 from tests.probes.tiny_elf import tiny_elf
@@ -49,9 +50,9 @@ class Tree:
         return path
 
     def examine(self, *parts: str, variables: dict[str, str] | None = None, **steps: Any) -> dict[str, Any]:
-        request = {"root": str(self.root), "cwd": "/", "variables": variables or {}}
+        view = View({"root": str(self.root), "variables": variables or {}})
         start = time.monotonic()
-        found = examined(Site(request, "/env", (SITE,), 0, ()), list(parts), **steps)
+        found = examined(Site(view, "/env", (SITE,), 0, ()), list(parts), **steps)
         assert time.monotonic() - start < SECONDS
         return found
 
@@ -180,11 +181,11 @@ def test_damaged_libraries(tree: Tree, data: st.DataObject) -> None:
 def test_a_head_is_read_again_when_its_file_changes(tmp_path: Path) -> None:
     place = tmp_path / "lib.so"
     place.write_bytes(tiny_elf(soname="one"))
-    before = head_of(str(place))
+    before = elf_info(str(place))
     assert before
-    assert head_of(str(place)) is before
+    assert elf_info(str(place)) is before
     place.write_bytes(tiny_elf(soname="another"))
-    after = head_of(str(place))
+    after = elf_info(str(place))
     assert after
     assert (before.soname, after.soname) == ("one", "another")
 

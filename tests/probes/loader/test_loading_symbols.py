@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probes.elf.dynamic import DT_GNU_HASH
-from probes.elf.info import Head, head_of
+from probes.elf.info import ElfInfo, elf_info
 from probes.loader.cache import Lookup, parse
 from probes.loader.symbols import UnreadError, gnu_hash, missing, undefined
 from tests.probes.elf.elf_damage import Change, changes, counted_reads, damaged
@@ -27,11 +27,11 @@ FILES = Path(__file__).parents[1] / "elf_files"
 LDCONFIG = shutil.which("ldconfig", path="/sbin:/usr/sbin:/bin:/usr/bin")
 
 
-def system_library(name: str) -> Head:
+def system_library(name: str) -> ElfInfo:
     """The library of that name of this system."""
     cache = Path("/etc/ld.so.cache")
     paths = [path for known, path in parse(cache.read_bytes()).entries if known == name] if cache.exists() else []
-    heads = [head for path in paths if (head := head_of(path)) and head.bits == 64]
+    heads = [head for path in paths if (head := elf_info(path)) and head.bits == 64]
     if not heads:
         pytest.skip(f"{name} is not in the loader's cache here")
     return heads[0]
@@ -67,14 +67,14 @@ def test_what_a_library_leaves_undefined(tmp_path: Path) -> None:
         'int f(void) { return printf("") + g(); }\n'
     )
     made = Workshop(tmp_path).library("libuses.so", [], "-fPIC", str(source), "-lc")
-    head = head_of(str(made))
+    head = elf_info(str(made))
     assert head
     assert set(undefined(head)) == {b"elsewhere", b"Python"}
 
 
 def looked_up(path: Path, names: list[bytes]) -> tuple[object, ...]:
     """What the symbols of a file answer; ``None`` for what cannot be asked."""
-    head = head_of(str(path))
+    head = elf_info(str(path))
     answers: list[object] = []
     for ask in (undefined, lambda head: missing(names, [head])):
         try:

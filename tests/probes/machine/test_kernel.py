@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from envcheck.snapshot import Kernel, KernelLog, KernelModule, Snapshot
+from probes.kit.tree import Tree
 from probes.machine import kernel_log as _kernel_log
 from probes.machine.kernel_log import kernel_log, messages, parse_log, parse_record
 
@@ -360,7 +361,7 @@ def test_forms_of_log_lines(line: str, seconds: float | None, text: str) -> None
 def test_a_line_in_both_log_files_counts_once(build_root: BuildRoot) -> None:
     line = "[    5.000000] NVRM: once\n"
     root = build_root(None, {"/var/log/dmesg": line, "/var/log/kern.log": line + "[    6.000000] NVRM: twice\n"})
-    found = kernel_log({"root": root})
+    found = kernel_log(Tree({"root": root}))
     assert [message["text"] for message in found["messages"]] == ["NVRM: once", "NVRM: twice"]
 
 
@@ -371,16 +372,16 @@ def refused(*_: Any) -> int:
 def test_why_the_log_may_not_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(_kernel_log, "_FILES", ())
     monkeypatch.setattr(_kernel_log, "_KMSG", str(tmp_path / "kmsg"))
-    assert "is not there" in kernel_log({"root": "/"})["why_not"]
+    assert "is not there" in kernel_log(Tree({"root": "/"}))["why_not"]
     (tmp_path / "kmsg").touch()
-    assert "is not the kernel log" in kernel_log({"root": "/"})["why_not"]
+    assert "is not the kernel log" in kernel_log(Tree({"root": "/"}))["why_not"]
 
 
 @pytest.mark.skipif(not Path("/dev/kmsg").is_char_device(), reason="there is no /dev/kmsg here")
 def test_without_the_right_to_read_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_kernel_log, "_FILES", ())
     monkeypatch.setattr(os, "open", refused)
-    assert kernel_log({"root": "/"}) == {
+    assert kernel_log(Tree({"root": "/"})) == {
         "source": "file /dev/kmsg",
         "readable": False,
         "why_not": "needs root (kernel.dmesg_restrict)",

@@ -237,9 +237,9 @@ def test_nothing_needs_a_home_or_a_passwd_entry(user: int | None) -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from probes import platform, kernel, pci, driver_files, toolkits, variables\n"
-        "from probes.kit.reading import Out\n"
+        "from probes.kit.out import Out; from probes.kit.tree import Tree\n"
         "for probe in (platform, kernel, pci, driver_files, toolkits, variables):\n"
-        "    probe.collect({'root': '/', 'cwd': '/', 'variables': {}}, Out(probe.__name__, sys.stdout.buffer.write))\n"
+        "    probe.collect(Tree({'root': '/'}), Out(probe.__name__, sys.stdout.buffer.write))\n"
     )
     checkout = str(Path(__file__).resolve().parents[3])
     for python in (sys.executable, "/usr/bin/python3"):

@@ -18,7 +18,7 @@ from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
-from probes.kit.reading import REFUSED
+from probes.kit.tree import REFUSED
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]

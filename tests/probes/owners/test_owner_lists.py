@@ -26,7 +26,7 @@ def tree(tmp_path: Path) -> Tree:
 
 def recorded(tree: Tree, content: str | bytes) -> Manifest:
     tree.file(f"{INFO}/RECORD", content)
-    return recorded_by(tree.request(), INFO)
+    return recorded_by(tree.view(), INFO)
 
 
 @pytest.mark.parametrize(
@@ -67,11 +67,11 @@ def test_a_record_is_read_again_when_it_changed(tree: Tree) -> None:
 
 
 def test_no_record_and_what_is_none(tree: Tree) -> None:
-    assert recorded_by(tree.request(), INFO) == Manifest((), there=False)
+    assert recorded_by(tree.view(), INFO) == Manifest((), there=False)
     tree.at(INFO).mkdir(parents=True)
     os.mkfifo(tree.at(f"{INFO}/RECORD"))
-    assert recorded_by(tree.request(), INFO) == Manifest((), there=False)
-    assert decisive(tree.request(), INFO) == ((), True)
+    assert recorded_by(tree.view(), INFO) == Manifest((), there=False)
+    assert decisive(tree.view(), INFO) == ((), True)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_no_record_and_what_is_none(tree: Tree) -> None:
 )
 def test_which_files_decide(tree: Tree, line: str, path: str | None) -> None:
     recorded(tree, f"x/y/z.h,sha256=x,1\n{line}\nx/README,,")
-    assert [each.path for each in decisive(tree.request(), INFO)[0]] == ([f"/site/{path}"] if path else [])
+    assert [each.path for each in decisive(tree.view(), INFO)[0]] == ([f"/site/{path}"] if path else [])
 
 
 def test_random_records(tree: Tree) -> None:
@@ -134,7 +134,7 @@ def test_random_records(tree: Tree) -> None:
 def conda(tree: Tree, content: str | bytes, name: str = "cudnn") -> dict[str, list[Claim]]:
     path = f"/env/conda-meta/{name}-9.3.0-0.json"
     tree.file(path, content)
-    return owners(tree.request(), "/env", [{"name": name, "version": "9.3.0", "path": path}])
+    return owners(tree.view(), "/env", [{"name": name, "version": "9.3.0", "path": path}])
 
 
 def test_entries_in_any_layout(tree: Tree) -> None:
@@ -196,10 +196,10 @@ def test_a_package_whose_version_is_not_told(tree: Tree) -> None:
     for status in (None, "", "Package: libnccl2-dev\nVersion: 9\n\n", "Package: libnccl2\nVersion: \x1b[31m\n\n"):
         if status is not None:
             tree.file("/var/lib/dpkg/status", status)
-        found = dpkg.owners(tree.request(), {"/usr/lib/libnccl.so.2.1.0"})
+        found = dpkg.owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"})
         assert found == {"/usr/lib/libnccl.so.2.1.0": [Claim("dpkg", "libnccl2", "")]}
     tree.file("/var/lib/dpkg/status", "Package: libnccl2\nVersion: 2.1.0-1+cuda9")
-    found = dpkg.owners(tree.request(), {"/usr/lib/libnccl.so.2.1.0"})
+    found = dpkg.owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"})
     assert found["/usr/lib/libnccl.so.2.1.0"][0].version == "2.1.0-1+cuda9"
 
 
@@ -209,5 +209,5 @@ def test_lists_that_are_no_lists(tree: Tree) -> None:
     tree.link("/var/lib/dpkg/info/libnccl2.list", "libnccl2.list")
     tree.at("/var/lib/dpkg/info/nccl.list").mkdir()
     tree.file("/var/lib/dpkg/info/libcublas.list", b"\xff/usr/lib/libnccl.so.2.1.0\nusr/lib/libnccl.so.2.1.0\n\0")
-    assert dpkg.owners(tree.request(), {"/usr/lib/libnccl.so.2.1.0"}) == {}
-    assert dpkg.owners(tree.request(), set()) == {}
+    assert dpkg.owners(tree.view(), {"/usr/lib/libnccl.so.2.1.0"}) == {}
+    assert dpkg.owners(tree.view(), set()) == {}

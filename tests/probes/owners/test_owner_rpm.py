@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from probes.kit.tree import Tree
 from probes.owners import rpm
 from probes.owners.claims import Claim
 from probes.owners.rpm import File, Package, owners, read
@@ -52,19 +53,19 @@ def database(root: Path, place: str = "/var/lib/rpm", **packages: bytes) -> Path
     return file
 
 
-def library(root: Path) -> dict[str, Any]:
+def library(root: Path) -> Tree:
     place = root / PATH.lstrip("/")
     place.parent.mkdir(parents=True)
     place.touch()
-    return {"root": str(root)}
+    return Tree({"root": str(root)})
 
 
 @pytest.mark.parametrize("place", ["/var/lib/rpm", "/usr/lib/sysimage/rpm"])
 def test_the_package_that_lists_a_file(tmp_path: Path, place: str) -> None:
     database(tmp_path, place, cublas=CUBLAS)
-    request = library(tmp_path)
-    assert owners(request, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
-    assert owners(request, {"/usr/lib64/libnccl.so.2"}) == {}
+    tree = library(tmp_path)
+    assert owners(tree, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
+    assert owners(tree, {"/usr/lib64/libnccl.so.2"}) == {}
 
 
 def test_a_folder_whose_name_means_something_in_an_address(tmp_path: Path) -> None:
@@ -121,15 +122,15 @@ def test_indexes_beyond_the_folders_name_no_file() -> None:
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    request = library(tmp_path)
+    tree = library(tmp_path)
     place = tmp_path / "var/lib/rpm/rpmdb.sqlite"
     place.parent.mkdir(parents=True)
     for content in (b"", b"SQLite format 3\0" + b"\xff" * 500, b"text"):
         place.write_bytes(content)
-        assert owners(request, {PATH}) == {}
+        assert owners(tree, {PATH}) == {}
     place.unlink()
     place.symlink_to("rpmdb.sqlite")
-    assert owners(request, {PATH}) == {}
+    assert owners(tree, {PATH}) == {}
 
 
 def test_a_view_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,21 +185,21 @@ def berkeley(root: Path, blob: bytes, *, after: int = 0, first: int = 2, order: 
 
 
 def test_the_older_form(tmp_path: Path) -> None:
-    request = library(tmp_path)
+    tree = library(tmp_path)
     berkeley(tmp_path, CUBLAS + bytes(900))
-    assert owners(request, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
+    assert owners(tree, {PATH}) == {PATH: [Claim("rpm", "libcublas-12-4", "12.4.5.8-1", 2)]}
 
 
 def test_the_older_form_damaged(tmp_path: Path) -> None:
-    request = library(tmp_path)
+    tree = library(tmp_path)
     berkeley(tmp_path, CUBLAS, order=">")  # its page of metadata says one order, the others are in another
-    assert owners(request, {PATH}) == {}
+    assert owners(tree, {PATH}) == {}
     berkeley(tmp_path, CUBLAS, after=1)  # a bucket that leads to itself
-    assert set(owners(request, {PATH})) == {PATH}
+    assert set(owners(tree, {PATH})) == {PATH}
     berkeley(tmp_path, CUBLAS, first=1)
-    assert owners(request, {PATH}) == {}
+    assert owners(tree, {PATH}) == {}
     berkeley(tmp_path, CUBLAS, first=1 << 30)
-    assert owners(request, {PATH}) == {}
+    assert owners(tree, {PATH}) == {}
     place = tmp_path / "var/lib/rpm/Packages"
     berkeley(tmp_path, CUBLAS)
     whole = place.read_bytes()
@@ -208,4 +209,4 @@ def test_the_older_form_damaged(tmp_path: Path) -> None:
         for _ in range(chance.randrange(1, 20)):
             damaged[chance.randrange(len(damaged))] = chance.randrange(256) if damaged else 0
         place.write_bytes(damaged)
-        assert set(owners(request, {PATH})) <= {PATH}
+        assert set(owners(tree, {PATH})) <= {PATH}

@@ -46,8 +46,8 @@ def tree(tmp_path: Path) -> Frameworks:
 
 
 def look(tree: Frameworks, python: str | None = "3.8") -> Shipped:
-    found = installed_in(tree.request(), (SITE,), DETAILED)
-    return msgspec.convert(shipped(tree.request(), found.items, DETAILED, python), Shipped)
+    found = installed_in(tree.view(), (SITE,), DETAILED)
+    return msgspec.convert(shipped(tree.view(), found.items, DETAILED, python), Shipped)
 
 
 def differing(tree: Frameworks) -> dict[str, tuple[str, str, str | None]]:
@@ -65,8 +65,8 @@ def test_a_whole_environment(tree: Frameworks) -> None:
 def test_what_is_required_says_what_it_requires_itself(tree: Frameworks) -> None:
     lines = ["numpy", "alone ; extra == 'x'"]
     tree.package({}, "left-out", "1.0", requires(*lines))
-    items = installed_in(tree.request(), (SITE,), DETAILED).items
-    assert "alone" not in shipped(tree.request(), items, DETAILED, None)["packages"]
+    items = installed_in(tree.view(), (SITE,), DETAILED).items
+    assert "alone" not in shipped(tree.view(), items, DETAILED, None)["packages"]
     assert {item["name"]: item.get("requires") for item in items}["left-out"] == lines
 
 
@@ -130,12 +130,12 @@ def test_a_program_that_is_gone(tree: Frameworks) -> None:
     [
         ("triton/backends/nvidia/bin/ptxas", 0o644, "its mode does not allow running"),
         ("triton/backends/nvidia/bin/ptxas", 0o700, None),
-        (UMATH, 0, "its mode does not allow reading"),
+        (UMATH, 0, None),
         (UMATH, 0o444, None),
-        ("numpy/__init__.py", 0o311, "its mode does not allow reading"),
+        ("numpy/__init__.py", 0o311, None),
     ],
 )
-def test_a_file_whose_mode_keeps_it_from_use(tree: Frameworks, path: str, mode: int, problem: str | None) -> None:
+def test_a_program_whose_mode_keeps_it_from_use(tree: Frameworks, path: str, mode: int, problem: str | None) -> None:
     tree.at(f"{SITE}/{path}").chmod(mode)
     assert [problem for _, _, problem in differing(tree).values()] == ([problem] if problem else [])
 
@@ -216,7 +216,7 @@ def verified(tree: Frameworks, run_probe: RunProbe) -> Any:
         tree.file(f"{info}/RECORD", "\r\n".join(lines) + "\r\n")
 
     def look() -> tuple[Shipped, dict[str, tuple[str, str | None]]]:
-        snapshot, run = run_probe("verify", tree.request(python=["/env2"]))
+        snapshot, run = run_probe("verify", tree.view(python=["/env2"]))
         assert run["status"] == "ok"
         assert snapshot.environments
         found = snapshot.environments.items[0].verified

@@ -26,7 +26,7 @@ def tree(tmp_path: Path) -> Tree:
 @pytest.fixture
 def examined(tree: Tree, run_probe: RunProbe) -> Callable[..., tuple[Environment, ...]]:
     def run(**changes: Any) -> tuple[Environment, ...]:
-        snapshot, done = run_probe("environments", tree.request(**changes))
+        snapshot, done = run_probe("environments", tree.view(**changes))
         assert done["status"] == "ok"
         assert snapshot.environments is not None
         assert snapshot.environments.complete
@@ -123,8 +123,8 @@ def test_an_environment_that_is_gone_is_still_the_one_that_was_meant(examined: E
 
 
 def test_a_machine_without_any_python(tmp_path: Path, run_probe: RunProbe) -> None:
-    request = Tree(tmp_path).request(own_prefix="")
-    snapshot, done = run_probe("environments", request)
+    view = Tree(tmp_path).view(own_prefix="")
+    snapshot, done = run_probe("environments", view)
     assert done == {"status": "absent", "detail": "no Python environment was found"}
     assert snapshot.environments is not None
     assert snapshot.environments.items == ()

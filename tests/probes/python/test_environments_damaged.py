@@ -23,7 +23,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def installed(tree: Tree) -> Installed:
-    return installed_in(tree.request(), (SITE,), frozenset())
+    return installed_in(tree.view(), (SITE,), frozenset())
 
 
 def problems(found: Installed) -> dict[str, str]:
@@ -94,7 +94,7 @@ def test_what_an_installation_left_behind(tree: Tree) -> None:
 def test_an_empty_record_of_conda(tree: Tree) -> None:
     tree.file("/env/conda-meta/numpy-2.1.0-py312h1_0.json", "{}")
     tree.file("/env/conda-meta/cudnn-9.3.0-h1_0.json", "")
-    found = installed_by_conda(tree.request(), "/env", frozenset())
+    found = installed_by_conda(tree.view(), "/env", frozenset())
     assert [item["path"] for item in found.damaged] == ["/env/conda-meta/cudnn-9.3.0-h1_0.json"]
     assert len(found.items) == 2
 
@@ -105,7 +105,7 @@ def test_the_environment_tells_of_all(tree: Tree, run_probe: RunProbe) -> None:
     tree.wheel(site, "numpy", "2.1.0")
     tree.at(f"{site}/~orch").mkdir()
     tree.file(f"{site}/\x1b]0;x\x07-1.0.dist-info/METADATA", "")
-    snapshot, _ = run_probe("environments", tree.request())
+    snapshot, _ = run_probe("environments", tree.view())
     assert snapshot.environments is not None
     found = snapshot.environments.items[0]
     assert [(item.name, item.version) for item in found.distributions or ()] == [

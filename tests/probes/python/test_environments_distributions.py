@@ -23,7 +23,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def installed(tree: Tree, *folders: str) -> Installed:
-    return installed_in(tree.request(), folders or (SITE,), frozenset({"torch"}))
+    return installed_in(tree.view(), folders or (SITE,), frozenset({"torch"}))
 
 
 def names(found: Installed) -> list[tuple[str, str]]:
@@ -143,7 +143,7 @@ def test_there_is_an_end_to_it(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> N
 def conda(tree: Tree, **records: Any) -> Installed:
     for name, content in records.items():
         tree.file(f"/conda/conda-meta/{name.replace('__', '-')}.json", content)
-    return installed_by_conda(tree.request(), "/conda", frozenset({"pytorch"}))
+    return installed_by_conda(tree.view(), "/conda", frozenset({"pytorch"}))
 
 
 def test_conda_packages_by_the_names_of_their_records(tree: Tree) -> None:
@@ -173,7 +173,7 @@ def test_a_damaged_record_still_has_its_name(tree: Tree, content: str | bytes) -
 
 
 def test_no_conda_environment(tree: Tree) -> None:
-    found = installed_by_conda(tree.request(), "/nowhere", frozenset())
+    found = installed_by_conda(tree.view(), "/nowhere", frozenset())
     assert (found.items, found.damaged, found.complete) == ([], [], True)
 
 

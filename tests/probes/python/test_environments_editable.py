@@ -34,23 +34,23 @@ def finder(tree: Tree, mapping: str) -> None:
 
 def test_where_a_finder_says_that_a_package_lies(tree: Tree) -> None:
     finder(tree, "{'vllm': '/src/vllm/vllm', 'setup_helper': '/src/vllm/setup_helper'}")
-    assert mapped(tree.request(), [SITE]) == {"vllm": "/src/vllm/vllm", "setup_helper": "/src/vllm/setup_helper"}
+    assert mapped(tree.view(), [SITE]) == {"vllm": "/src/vllm/vllm", "setup_helper": "/src/vllm/setup_helper"}
 
 
 def test_the_package_is_found_there_after_all_others(tree: Tree) -> None:
     tree.file("/src/vllm/vllm/__init__.py")
-    site = Site(tree.request(), "/env", (SITE,), 0, (), {"vllm": "/src/vllm/vllm"})
+    site = Site(tree.view(), "/env", (SITE,), 0, (), {"vllm": "/src/vllm/vllm"})
     assert site.holds(["vllm"])
     (package,) = packages(site, "vllm")
     assert (package.path, package.folder, package.regular) == ("/src/vllm/vllm", "/src/vllm", True)
     tree.file(f"{SITE}/vllm/__init__.py")
-    site = Site(tree.request(), "/env", (SITE,), 0, (), {"vllm": "/src/vllm/vllm"})
+    site = Site(tree.view(), "/env", (SITE,), 0, (), {"vllm": "/src/vllm/vllm"})
     assert [package.folder for package in packages(site, "vllm")] == [SITE, "/src/vllm"]
 
 
 def test_a_finder_that_no_path_file_starts_counts_for_nothing(tree: Tree) -> None:
     tree.file(f"{SITE}/__editable___mine_1_0_finder.py", FINDER.format(mapping="{'vllm': '/src/vllm/vllm'}"))
-    assert mapped(tree.request(), [SITE, "/missing"]) == {}
+    assert mapped(tree.view(), [SITE, "/missing"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_a_finder_that_no_path_file_starts_counts_for_nothing(tree: Tree) -> Non
 )
 def test_what_is_no_plain_mapping_says_nothing(tree: Tree, mapping: str) -> None:
     finder(tree, mapping)
-    assert mapped(tree.request(), [SITE]) == {}
+    assert mapped(tree.view(), [SITE]) == {}

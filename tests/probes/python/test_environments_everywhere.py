@@ -22,7 +22,7 @@ def tree(tmp_path: Path) -> Tree:
 
 def listed(tree: Tree, run_probe: RunProbe, **request: Any) -> Listing[Environment]:
     request = {"own_prefix": None, **request}
-    snapshot, _ = run_probe("environments", tree.request(all_envs=True, **request), sourced=False)
+    snapshot, _ = run_probe("environments", tree.view(all_envs=True, **request), sourced=False)
     assert snapshot.environments is not None
     return snapshot.environments
 
@@ -102,7 +102,7 @@ def test_without_the_option_the_known_places_are_left_alone(tree: Tree, run_prob
     base = tree.base("/usr")
     tree.venv(f"{HOME}/.venv", base)
     tree.venv("/opt/venv", base)
-    snapshot, _ = run_probe("environments", tree.request(), sourced=False)
+    snapshot, _ = run_probe("environments", tree.view(), sourced=False)
     assert snapshot.environments is not None
     assert [item.key for item in snapshot.environments.items] == [f"{HOME}/.venv"]
 
@@ -131,10 +131,10 @@ def test_links_that_lead_in_circles_end(tree: Tree, run_probe: RunProbe) -> None
 def test_both_probes_examine_once(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     base = tree.base("/usr")
     tree.venv(f"{HOME}/.venv", base)
-    request = tree.request()
-    first = examined.examined(request)
+    view = tree.view()
+    first = examined.examined(view)
     monkeypatch.setattr(examined, "_examined", None)
-    assert examined.examined(request) is first
+    assert examined.examined(view) is first
     assert [record["key"] for record in first] == [f"{HOME}/.venv"]
     assert first.complete
 
@@ -144,5 +144,5 @@ def test_an_environment_that_cannot_be_examined_leaves_the_list_incomplete(
 ) -> None:
     tree.venv(f"{HOME}/.venv", tree.base("/usr"))
     monkeypatch.setattr(examined, "read_layout", None)
-    found = examined.examined(tree.request())
+    found = examined.examined(tree.view())
     assert (list(found), found.complete) == ([], False)

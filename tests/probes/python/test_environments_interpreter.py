@@ -26,7 +26,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def found(tree: Tree, path: str, **variables: str) -> Place:
-    return locate(tree.request(variables=variables), path)
+    return locate(tree.view(variables=variables), path)
 
 
 def test_alternatives_lead_through_links_to_the_base(tree: Tree) -> None:

@@ -17,10 +17,10 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def layout(tree: Tree, path: str, **variables: str) -> Layout:
-    request = tree.request(variables=variables)
-    place = locate(request, path)
+    view = tree.view(variables=variables)
+    place = locate(view, path)
     assert place.prefix
-    return read_layout(request, place, place.prefix)
+    return read_layout(view, place, place.prefix)
 
 
 def test_a_virtual_environment_of_venv(tree: Tree) -> None:

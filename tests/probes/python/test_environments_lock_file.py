@@ -5,10 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from probes.kit.tree import Tree
 from probes.python.interpreter import locate
 from probes.python.layout import read_layout
 
@@ -20,9 +20,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def lock_file(project: Path) -> str | None:
-    request: dict[str, Any] = {"root": "/", "cwd": str(project), "variables": {}}
+    tree = Tree({"root": "/", "cwd": str(project)})
     prefix = str(project / ".venv")
-    return read_layout(request, locate(request, prefix), prefix).lock_file
+    return read_layout(tree, locate(tree, prefix), prefix).lock_file
 
 
 @pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock"])

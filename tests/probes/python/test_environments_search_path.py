@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from probes.kit.tree import Tree as View
 from probes.python import search_path as _env_search_path
 from probes.python.interpreter import locate
 from probes.python.layout import read_layout
@@ -23,10 +24,10 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def searched(tree: Tree, path: str, **variables: str) -> SearchPath:
-    request = tree.request(variables=variables)
-    place = locate(request, path)
+    view = tree.view(variables=variables)
+    place = locate(view, path)
     assert place.prefix
-    return search_path(request, read_layout(request, place, place.prefix))
+    return search_path(view, read_layout(view, place, place.prefix))
 
 
 def folders(tree: Tree, path: str, **variables: str) -> list[str]:
@@ -203,10 +204,10 @@ def test_the_running_interpreter_agrees(tmp_path: Path) -> None:
     command = [sys.executable, "-B", "-c", code]
     said = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
     expected = list(dict.fromkeys(path for path in json.loads(said) if path.endswith("-packages")))
-    request = {"root": "/", "cwd": str(tmp_path), "variables": {**env, "HOME": "/nowhere"}}
-    place = locate(request, sys.executable)
+    view = View({"root": "/", "cwd": str(tmp_path), "variables": {**env, "HOME": "/nowhere"}})
+    place = locate(view, sys.executable)
     assert place.prefix
-    found = search_path(request, read_layout(request, place, place.prefix))
+    found = search_path(view, read_layout(view, place, place.prefix))
     assert found.folders[0] == str(tmp_path)
     assert found.by_variable == 1
     assert [path for path in found.folders if path.endswith("-packages")] == expected

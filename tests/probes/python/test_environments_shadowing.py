@@ -28,7 +28,7 @@ def tree(tmp_path: Path) -> Tree:
 
 
 def first(tree: Tree, name: str, **variables: str) -> dict[str, Any]:
-    record = examined(tree.request(python=["/opt/py"], variables=variables))[0]
+    record = examined(tree.view(python=["/opt/py"], variables=variables))[0]
     return next(item for item in record["distributions"] if item["name"] == name)
 
 
@@ -78,10 +78,10 @@ def test_another_copy_without_metadata(
 def test_a_module_on_pythonpath_hides_one_of_pythons_own(tree: Tree, file: str, hides: list[str]) -> None:
     tree.file(f"/x/{file}")
     tree.file(f"{USER}/{file}")
-    record = examined(tree.request(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]
+    record = examined(tree.view(python=["/opt/py"], variables={"PYTHONPATH": "/x"}))[0]
     assert record["hides_pythons_own"] == hides
 
 
 def test_the_standard_library_itself_hides_nothing(tree: Tree) -> None:
     variables = {"PYTHONPATH": "/opt/py/lib/python3.11"}
-    assert examined(tree.request(python=["/opt/py"], variables=variables))[0]["hides_pythons_own"] == []
+    assert examined(tree.view(python=["/opt/py"], variables=variables))[0]["hides_pythons_own"] == []

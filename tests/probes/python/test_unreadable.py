@@ -20,7 +20,7 @@ from envcheck.checks import Report
 from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot
-from probes.kit.reading import REFUSED
+from probes.kit.tree import REFUSED
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 NOBODY = 65534

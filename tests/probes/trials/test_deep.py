@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from probes.kit.tree import Tree
 from probes.trials import trial as _deep
 from probes.trials.libraries import can_be_asked, decode, mapped_files, version_of_file
 from probes.trials.onnx_models import convolution_model, product_model
@@ -65,7 +66,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def attempt(*steps: Step, no_gpu: str = "", **subject: Any) -> Sent:
     sent = Sent()
     request = {"framework": {"name": "toy"}, "environment": "/env", "no_gpu": no_gpu}
-    _deep.attempt(request, sent, Subject("toy_framework", steps, **subject))  # type: ignore[arg-type]
+    _deep.attempt(Tree(request), sent, Subject("toy_framework", steps, **subject))  # type: ignore[arg-type]
     return sent
 
 

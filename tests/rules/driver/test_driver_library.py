@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.components import parse_components
 from envcheck.pipeline.assume import assume
 from envcheck.rules.api import Facts
@@ -193,5 +193,5 @@ def test_rule(rule: str, what: str, snapshot: Snapshot, expected: tuple[str, ...
 def test_the_loader_is_watched_with_the_framework_in_question(about: tuple[str, ...], module: str) -> None:
     names = ("cupy-cuda12x", "torch", "jax")
     snapshot = with_venv(machine(), venv(*(Framework(source="file", name=name, version="1.0") for name in names)))
-    facts = Facts(snapshot=snapshot, tables=tables(), about=about)
+    facts = Facts(snapshot=snapshot, matrix=load_matrix(), about=about)
     assert see_loader(facts)[0].command[-1] == f"import {module}"

@@ -9,7 +9,7 @@ import pytest
 
 import envcheck.rules
 from envcheck.checks import Check, Confidence, Fix, Source, Status
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.fit import Fit
 from envcheck.rules.api import Facts, Outcome, Rule, rule
 from envcheck.rules.engine.evaluate import evaluate
@@ -49,7 +49,7 @@ def declared(
 
 
 def put(found: Rule, snapshot: Snapshot | None = None) -> Check | None:
-    return next(iter(evaluate(snapshot or Snapshot(), tables(), [found], ALL)), None)
+    return next(iter(evaluate(snapshot or Snapshot(), load_matrix(), [found], ALL)), None)
 
 
 def test_a_question_that_does_not_arise_is_not_missing_its_facts() -> None:
@@ -107,7 +107,7 @@ def test_a_missing_fact_names_the_probe_that_owes_it() -> None:
 
 
 def own(snapshot: Snapshot) -> list[int | None]:
-    return [gpu.minor for gpu in Facts(snapshot, tables()).own_gpus]
+    return [gpu.minor for gpu in Facts(snapshot, load_matrix()).own_gpus]
 
 
 def unlisted(number: int, kernel_driver: str = "nvidia") -> Gpu:
@@ -130,9 +130,9 @@ def test_a_systems_own_gpus(snapshot: Snapshot, numbers: list[int]) -> None:
 
 
 def test_usable_gpus_are_those_that_cuda_enumerates() -> None:
-    facts = Facts(but(machine(), gpus=gpus(h200(0, cuda_ordinal=None), h200(1, cuda_ordinal=0))), tables())
+    facts = Facts(but(machine(), gpus=gpus(h200(0, cuda_ordinal=None), h200(1, cuda_ordinal=0))), load_matrix())
     assert [gpu.minor for gpu in facts.usable_gpus] == [1]
-    nobody_asked = Facts(Snapshot(gpus=Listing(items=(unlisted(0), unlisted(1, "vfio-pci")))), tables())
+    nobody_asked = Facts(Snapshot(gpus=Listing(items=(unlisted(0), unlisted(1, "vfio-pci")))), load_matrix())
     assert [gpu.minor for gpu in nobody_asked.usable_gpus] == [0]
 
 
@@ -153,7 +153,7 @@ def test_every_title_is_shortened_where_checks_are_made(length: int) -> None:
         """It has a long title."""
         return Outcome(status="warn", title="x" * length)
 
-    (check,) = evaluate(Snapshot(), tables(), [long_title], frozenset({"node"}))
+    (check,) = evaluate(Snapshot(), load_matrix(), [long_title], frozenset({"node"}))
     assert check.title == ("x" * 120 if length == 120 else "x" * 119 + "…")
     cut = re.compile(r"title=.*\[:\s*\w+\]|_TITLE\b")
     modules = Path(envcheck.rules.__file__).parent.glob("*.py")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.rules.api import FrameworkSubject, Rule
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.pages import pages
@@ -26,7 +26,7 @@ def cited(rule: str, name: str, extends: str | None = None) -> list[str]:
     framework = Framework(source="elf", name=name, extends=extends)
     found = find_rule(rule)
     assert found is not None
-    return [each.address for each in pages(found, FrameworkSubject(venv(framework), framework), tables())]
+    return [each.address for each in pages(found, FrameworkSubject(venv(framework), framework), load_matrix())]
 
 
 def rules_of_frameworks() -> list[Rule]:
@@ -66,11 +66,11 @@ def test_an_extension_keeps_the_pages_of_what_it_extends() -> None:
 def test_of_the_machine_all_pages_stay() -> None:
     rule = find_rule("gpu-memory-exhausted")
     assert rule is not None
-    assert pages(rule, machine(), tables()) == rule.sources
+    assert pages(rule, machine(), load_matrix()) == rule.sources
 
 
 def test_of_an_unknown_framework_the_pages_stay() -> None:
     framework = Framework(source="elf", name="unheard-of")
     rule = find_rule("cpu-only-build")
     assert rule is not None
-    assert pages(rule, FrameworkSubject(venv(framework), framework), tables())
+    assert pages(rule, FrameworkSubject(venv(framework), framework), load_matrix())

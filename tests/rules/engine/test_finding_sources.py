@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from envcheck.snapshot import Snapshot
-from tests.rules.driver import test_driver_library, test_rules_node
 from tests.rules.engine.test_rule_catalog import NAMES
-from tests.rules.frameworks import test_rules_software
-from tests.rules.gpu import test_rules_hardware
-from tests.rules.libraries import test_rules_libraries
 from tests.rules.machines import error, h200, judge, machine, variables, with_venv
 from tests.rules.messages.test_error_lines import EXAMPLES
-from tests.rules.packages import test_redirection, test_rules_packages
 from tests.rules.packages.test_rules_distributions import environment, wheel
 from tests.rules.speed.measurements import gemm, memory_copy, to_gpu, to_peer, wrong
 from tests.rules.speed.test_rules_speed import eight, measured, run
-from tests.rules.system import (
-    test_rules_container,
-    test_rules_platforms,
-    test_rules_platforms_gpus,
-    test_rules_platforms_systems,
-)
 from tests.rules.test_whole_machines import BROKEN, HEALTHY
-from tests.rules.trials import test_rules_trial
-from tests.rules.variables import test_rules_variables
 
-MODULES = (
-    test_driver_library,
-    test_redirection,
-    test_rules_container,
-    test_rules_hardware,
-    test_rules_libraries,
-    test_rules_node,
-    test_rules_packages,
-    test_rules_platforms,
-    test_rules_platforms_gpus,
-    test_rules_platforms_systems,
-    test_rules_software,
-    test_rules_trial,
-    test_rules_variables,
-)
+TESTS = Path(__file__).parents[1]
+MODULES = [
+    importlib.import_module(".".join(("tests", "rules", *path.relative_to(TESTS).with_suffix("").parts)))
+    for path in sorted(TESTS.rglob("test_*.py"))
+    if "CASES" in path.read_text(encoding="utf-8") and path != Path(__file__)
+]
+"""The tests of rules that list machines as CASES: rule, case, machine, what is expected."""
 FINDINGS = ("fail", "warn", "note")
 FINDS_NOTHING = {"environment-unreadable", "machine-unreadable", "text-not-read-whole"}
 """What says only that something is not known."""

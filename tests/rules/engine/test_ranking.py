@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.pipeline.session import Request
 from envcheck.pipeline.session import judge as report_on
 from envcheck.rules.engine.evaluate import framework_importance
@@ -145,7 +145,7 @@ def test_after_a_doubled_cupy_the_loader_is_led_to_the_wheels() -> None:
 
 
 def test_the_roles_of_the_matrix() -> None:
-    known = tables()
+    known = load_matrix()
     of = {name: Framework(source="file", name=name) for name in ("torch", "cupy-cuda12x", "numba", "unheard-of")}
     assert [importance(each, known) for each in of.values()] == [0, 1, 2, 2]
     assert [leads(each, known) for each in of.values()] == [True, True, False, False]
@@ -186,5 +186,5 @@ def test_words_about_a_library_confirm_the_finding_that_names_its_file() -> None
 
 def test_of_frameworks_alike_the_first_in_the_matrix_leads() -> None:
     alike = [Framework(source="file", name=name, version="1.0", trial=IMPORT_FAILS) for name in ("onnxruntime", "jax")]
-    keys = list(framework_importance(with_venv(machine(), venv(*alike, torch(trial=IMPORT_FAILS))), tables()))
+    keys = list(framework_importance(with_venv(machine(), venv(*alike, torch(trial=IMPORT_FAILS))), load_matrix()))
     assert keys == [f"{VENV}:torch", f"{VENV}:jax", f"{VENV}:onnxruntime"]

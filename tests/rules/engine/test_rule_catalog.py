@@ -12,7 +12,7 @@ import pytest
 
 import envcheck.rules
 import probes
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.rules.api import EVERYTHING, Rule, never
 from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.facts.needs import _OWN_SECTION, _covers
@@ -163,17 +163,17 @@ def test_what_is_missing_or_misfit_of_a_framework_follows_from_its_files() -> No
 
 
 def test_every_answer_of_the_driver_is_explained_by_a_rule() -> None:
-    assert {error.problem for error in tables().answers} <= NAMES
+    assert {error.problem for error in load_matrix().answers} <= NAMES
     init = find_rule("gpu-init-failed")
-    for error in tables().answers:
+    for error in load_matrix().answers:
         cause = find_rule(error.problem)
         assert cause is not None
         assert cause == init or "gpu-init-failed" in cause.explains or error.problem == "driver-too-old"
 
 
 def test_error_lines_name_rules_and_rules_that_never_arise_have_one() -> None:
-    assert {row.problem for row in tables().errors} <= NAMES
-    assert sum(len(rule.says) for rule in RULES) == len(tables().errors)
+    assert {row.problem for row in load_matrix().errors} <= NAMES
+    assert sum(len(rule.says) for rule in RULES) == len(load_matrix().errors)
     assert all(rule.says for rule in RULES if rule.arises is never)
 
 
@@ -199,7 +199,7 @@ def test_codes_are_those_of_the_libraries() -> None:
     pynvml = pytest.importorskip("pynvml")
     driver = pytest.importorskip("cuda.bindings.driver")
     runtime_only = {35}
-    for error in tables().answers:
+    for error in load_matrix().answers:
         if error.api == "nvml":
             assert any(name.startswith("NVML_ERROR_") and value == error.code for name, value in vars(pynvml).items())
         elif error.code not in runtime_only:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from envcheck.checks import Changes, Check, Fix, ways
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads
 from envcheck.pipeline import judging
@@ -28,7 +28,7 @@ CUDNN_9 = ("nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == 'Linux'",)
 
 def offered(snapshot: Snapshot) -> dict[str, Check]:
     """What fails or warns, with the fixes that are offered, by the name of its rule."""
-    known = tables()
+    known = load_matrix()
     whole = join_loads(complete(snapshot, known))
     found = offer(evaluate(whole, known, all_rules(), ALL), whole, known, all_rules())
     return {check.rule: check for check in found if check.status in ("fail", "warn")}
@@ -36,7 +36,7 @@ def offered(snapshot: Snapshot) -> dict[str, Check]:
 
 def followed(snapshot: Snapshot, fixes: tuple[Fix, ...]) -> Snapshot:
     steps = [fix.changes for fix in ways(fixes)[0] if fix.changes]
-    return simulate(join_loads(complete(snapshot, tables())), steps, tables()).snapshot
+    return simulate(join_loads(complete(snapshot, load_matrix())), steps, load_matrix()).snapshot
 
 
 def commands(check: Check) -> list[str]:
@@ -110,8 +110,10 @@ def test_a_newer_release_that_shares_the_cudnn_is_the_other_way() -> None:
     assert len(ways(check.fixes)) > 1
     newer = ways(check.fixes)[1][0]
     assert newer.command[-1].startswith("tensorflow[and-cuda]")
-    after = complete(followed(two_majors_of_cudnn(), (newer,)), tables())
-    assert not [each.id for each in evaluate(after, tables(), all_rules(), ALL) if each.rule == "cudnn-major-mismatch"]
+    after = complete(followed(two_majors_of_cudnn(), (newer,)), load_matrix())
+    assert not [
+        each.id for each in evaluate(after, load_matrix(), all_rules(), ALL) if each.rule == "cudnn-major-mismatch"
+    ]
 
 
 def numpy_between(*asking: tuple[str, str, str], there: str = "2.3.0") -> Environment:
@@ -283,7 +285,7 @@ def test_onnxruntime_keeps_its_release() -> None:
 
 def test_what_is_installed_and_admitted_stays() -> None:
     snapshot = on(having(distributions=(dist("numpy", "1.26.4"), dist("x", "1.0", requires=("numpy>=1.20",)))))
-    after = simulate(snapshot, [Changes(installs=("x==1.0",), again=True)], tables()).snapshot
+    after = simulate(snapshot, [Changes(installs=("x==1.0",), again=True)], load_matrix()).snapshot
     assert after.environments
     (environment,) = (each for each in after.environments.items if each.judged)
     assert {each.name: each.version for each in environment.distributions or ()}["numpy"] == "1.26.4"
@@ -387,7 +389,7 @@ def test_a_requirement_without_an_upper_bound_has_a_fix() -> None:
 def test_what_one_fix_installs_the_next_may_remove() -> None:
     found = having(torch(), distributions=(dist("jax", "0.7.2"),))
     steps = (Changes(installs=("jax==0.8.0",)), Changes(removes=("jax",)))
-    after = simulate(on(found), steps, tables()).snapshot.environments
+    after = simulate(on(found), steps, load_matrix()).snapshot.environments
     assert after is not None
     assert "jax" not in {each.name for each in after.items[0].distributions or ()}
 

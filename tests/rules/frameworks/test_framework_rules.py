@@ -127,7 +127,7 @@ def test_the_message_names_what_is_missing() -> None:
     found = about("cpu-only-build", "onnxruntime", on("550.54.14", ONNX))
     assert found is not None
     assert found.title == "ONNX Runtime cannot use the GPU: CPU-only build"
-    assert found.message == "onnxruntime 1.31.1 has no provider for CUDA here, only: CPU."
+    assert found.message == "onnxruntime 1.31.1 has no CUDA provider, only: CPU."
     found = about("cpu-only-build", "jax", on("550.54.14", JAX))
     assert found is not None
     assert found.message == "jax 0.12.0 has no CUDA plug-in here."

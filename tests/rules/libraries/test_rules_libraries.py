@@ -254,14 +254,14 @@ def test_what_a_wheel_laid_where_the_loader_does_not_look_is_not_installed_again
     machine = having(pytorch(lacking), libraries=(ours,), distributions=wheels(nvidia_cusolver_cu12="11.7.5.82"))
     (check,) = checks_of("library-not-found", machine)
     assert [fix.command[:2] for fix in check.fixes] == [("env", f"LD_LIBRARY_PATH={VENV}/nvidia/cusolver/lib")]
-    assert "would again" in check.message
+    assert "do so again" in check.message
     for other in (but(ours, altered=True), but(ours, origin="toolkit"), but(ours, environment="/other")):
         (check,) = checks_of("library-not-found", having(pytorch(lacking), libraries=(other,)))
         assert "install" in check.fixes[0].command
         assert "would again" not in check.message
     toolkits = load("libcufft.so.11", unfound=("/opt/cuda/lib64/libcufft.so.11",))
     (check,) = checks_of("library-not-found", having(pytorch(toolkits, lacking), libraries=(ours,)))
-    assert "/opt/cuda/lib64/libcufft.so.11, where" in check.message
+    assert "/opt/cuda/lib64/libcufft.so.11 exists" in check.message
     assert "would again" not in check.message, "it is not the one of which this is said"
     both = having(pytorch(lacking, load("libcufft.so.11")), libraries=(ours,))
     (check,) = checks_of("cuda-library-missing", both)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.enrich.complete import complete
 from envcheck.importers import read_text
 from envcheck.rules.catalog import all_rules
@@ -22,7 +22,7 @@ MISSING = "cannot open shared object file: No such file or directory"
 
 def cause_in(text: str) -> str | None:
     """The root cause in a pasted text."""
-    knowledge = tables()
+    knowledge = load_matrix()
     found = primary(evaluate(complete(read_text(text), knowledge), knowledge, all_rules(), ALL))
     return found.rule if found else None
 

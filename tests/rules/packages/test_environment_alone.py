@@ -82,7 +82,7 @@ def test_where_the_driver_could_not_be_read_its_row_stays_open() -> None:
 
 def test_a_gpu_and_a_driver_that_are_there_are_compared() -> None:
     report = alone(machine())
-    assert (report.verdict, report.headline) == ("pass", "GPU, driver and frameworks fit on paper")
+    assert (report.verdict, report.headline) == ("pass", "GPU, driver and frameworks look compatible")
 
 
 def test_an_unknown_environment_is_no_pass() -> None:

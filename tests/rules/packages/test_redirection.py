@@ -84,7 +84,7 @@ def test_a_folder_of_the_same_name_is_a_failure() -> None:
 def test_a_folder_that_nothing_installed_is_a_failure() -> None:
     left = torch(incomplete=True, problem="it holds no version.py: an incomplete or shadowing torch")
     check = check_of("package-shadowed", on(left, distributions=()))
-    assert (check.status, check.title) == ("fail", "The folder that `import torch` takes is no whole package")
+    assert (check.status, check.title) == ("fail", "The folder that `import torch` finds is not a complete package")
 
 
 @pytest.mark.parametrize("framework", [torch(), led(PTH, instead_of=()), torch(led_by="user site")])
@@ -107,8 +107,8 @@ def with_line(framework: Framework, **changes: Any) -> Snapshot:
 
 def test_code_that_changes_the_search_path_is_a_warning() -> None:
     check = check_of("search-path-changed", with_line(torch(), folders=("/x",), shadows=("torch",)))
-    assert (check.status, check.title) == ("warn", "other.pth changes Python's search path by code")
-    assert "cannot be known from files" in check.message
+    assert (check.status, check.title) == ("warn", "Code in other.pth changes Python's search path")
+    assert "Files cannot tell" in check.message
     assert "/x, which has torch too" in check.message
 
 

@@ -340,7 +340,7 @@ def test_requirements_that_are_met() -> None:
     assert status(REQUIREMENT, having(NUMBA, distributions=(dist("llvmlite", "0.50.0"),))) == "pass"
 
 
-@pytest.mark.parametrize(("llvmlite", "text"), [("0.45.0", "0.45.0 is there"), (None, "it is not there")])
+@pytest.mark.parametrize(("llvmlite", "text"), [("0.45.0", "0.45.0 is installed"), (None, "which is not installed")])
 def test_requirements_that_are_not_met(llvmlite: str | None, text: str) -> None:
     there = (dist("llvmlite", llvmlite),) if llvmlite else ()
     check = check_of(REQUIREMENT, on(having(NUMBA, distributions=there)))
@@ -461,7 +461,7 @@ def test_what_is_required_and_not_installed_is_named() -> None:
     check = check_of(REQUIREMENT, on(torch_requiring("filelock", "pytorch-triton")))
     assert (check.status, check.message) == (
         "warn",
-        "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, and it is not there.",
+        "torch 2.9.1+cu128 requires typing-extensions>=4.10.0, which is not installed.",
     )
     assert check.fixes[0].command[-1] == "typing-extensions>=4.10.0"
 
@@ -483,9 +483,9 @@ def requiring(*others: Distribution, **changes: Any) -> Environment:
     ("sympy", "mpmath", "markupsafe", "said"),
     [
         ("1.13.1", "1.3.0", "2.1", None),
-        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, and 1.14.0 is there"),
-        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), and 1.4.0 is there"),
-        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), and 1.1 is there"),
+        ("1.14.0", "1.3.0", "2.1", "sympy==1.13.1, but 1.14.0 is installed"),
+        ("1.13.1", "1.4.0", "2.1", "mpmath<1.4 (of sympy), but 1.4.0 is installed"),
+        ("1.13.1", "1.3.0", "1.1", "markupsafe>=2.0 (of jinja2), but 1.1 is installed"),
     ],
 )
 def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markupsafe: str, said: str | None) -> None:
@@ -501,7 +501,7 @@ def test_a_release_that_is_not_admitted_is_named(sympy: str, mpmath: str, markup
 def test_the_copy_that_is_imported_counts() -> None:
     first = dist("sympy", "1.12", path="/x/sympy", led_by="PYTHONPATH")
     check = check_of(REQUIREMENT, on(requiring(first, dist("sympy", "1.13.1"))))
-    assert (check.status, "1.12 is there, imported from /x (by PYTHONPATH)" in check.message) == ("warn", True)
+    assert (check.status, "1.12 is imported from /x (by PYTHONPATH)" in check.message) == ("warn", True)
 
 
 def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
@@ -577,4 +577,4 @@ def test_a_provider_that_another_package_left_is_not_called_its_own() -> None:
     left = ort("onnxruntime", cpu_only=True, providers=("CUDA", "TensorRT", "CPU"))
     (check,) = checks_of("cpu-only-build", on(having(left)))
     assert "only: CUDA" not in check.message
-    assert "another package's" in check.message
+    assert "another package" in check.message

@@ -132,7 +132,7 @@ def test_the_other_abi_is_named() -> None:
 
 def test_a_pytorch_without_cuda_beside_an_extension_for_cuda() -> None:
     cpu = on(having(torch("2.5.1+cpu", None), but(FLASH, unresolved=(SYMBOL,))))
-    assert "built for CUDA, and this PyTorch for the CPU alone" in check_of(EXTENSION, cpu).message
+    assert "built for CUDA, but this PyTorch for the CPU only" in check_of(EXTENSION, cpu).message
 
 
 def test_symbols_that_are_not_pytorchs_are_no_sign_of_another_pytorch() -> None:

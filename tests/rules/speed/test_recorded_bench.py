@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.bench_plan import Bench
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.pipeline import session
 from envcheck.pipeline.session import Request
@@ -101,7 +101,7 @@ def test_nothing_is_wrong_with_sound_gpus() -> None:
 def test_sustained_products_have_bands_of_their_own(measured: Measurement) -> None:
     assert GPUS is not None
     gpu = next(gpu for gpu in GPUS.items if gpu.uuid == measured.gpu)
-    found = expectation(tables(), gpu, measured)
+    found = expectation(load_matrix(), gpu, measured)
     assert isinstance(found, Expectation)
     assert found.judgement == "pass"
     assert found.wide is (measured.precision != "bf16")

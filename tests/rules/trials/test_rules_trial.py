@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from envcheck.checks import Check
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.enrich.loads import observed_loads
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.trials import failed, gpus_it_ran_on, imported, loaded, ran_on_gpu
@@ -115,7 +115,7 @@ def test_a_later_operation_that_fails_is_a_failure_too() -> None:
     error = "RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED (in a convolution)"
     check = check_of("framework-cannot-use-gpu", tried(torch(trial=ran(error=error))))
     assert check.status == "fail"
-    assert "reaches the GPU, and fails there" in check.title
+    assert "reaches the GPU but fails there" in check.title
     assert check.message == error
 
 
@@ -310,7 +310,7 @@ def in_map(path: str, version: str | None = "9.1.0") -> tuple[Loaded, ...]:
 
 def test_the_library_that_was_predicted_is_the_one_in_the_map() -> None:
     check = check_of("loaded-library-differs", tried(torch(loads=loads(LIBRARY), trial=ran(libraries=in_map(LIBRARY)))))
-    assert (check.status, check.title) == ("pass", "torch 2.5.1+cu124 loaded 1 library where its files predict them")
+    assert (check.status, check.title) == ("pass", "torch 2.5.1+cu124 loaded 1 library from where its files predict")
 
 
 def test_another_library_in_the_map_is_a_note_with_both_paths() -> None:
@@ -344,7 +344,7 @@ def test_what_a_plugin_would_be_given_counts_for_its_framework() -> None:
 
 def test_facts_about_a_trial() -> None:
     framework = torch(trial=ran(libraries=in_map(LIBRARY)))
-    facts = Facts(machine(h200(0), h200(1), h200(2, compute_capability="8.0")), tables())
+    facts = Facts(machine(h200(0), h200(1), h200(2, compute_capability="8.0")), load_matrix())
     assert ran_on_gpu(framework) is True
     assert ran_on_gpu(torch()) is None
     assert imported(framework) is True

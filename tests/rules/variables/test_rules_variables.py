@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from envcheck.collect.deaths import Noise
-from envcheck.compat.load import tables
+from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.variables import effects, said_by, wrong
 from envcheck.rules.facts.variables import titled
 from envcheck.snapshot import Framework, Snapshot, Trial, VariablePath, Variables
@@ -34,7 +34,7 @@ from tests.rules.machines import (
     with_venv,
 )
 
-ROWS = {row.name: row for row in tables().variables}
+ROWS = {row.name: row for row in load_matrix().variables}
 
 
 def test_the_probe_gathers_every_variable_that_the_matrix_knows() -> None:

@@ -1,0 +1,235 @@
+"""TensorRT engines: which runtime loads an engine that a given TensorRT built.
+
+The version of an engine does not tell whether it was built to be version-compatible. Builders do that only on request,
+so the answer assumes that it was not, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from envcheck.compat.matrix import Matrix
+from envcheck.compat.names import COMPILERS, PLATFORM
+from envcheck.compat.question.candidates import (
+    TORCH,
+    Candidate,
+    Reading,
+    release_candidates,
+    torch_readings,
+    with_implied,
+)
+from envcheck.compat.question.hardware import hardware_fits
+from envcheck.compat.question.question import (
+    Implied,
+    Question,
+    agree,
+    listed,
+    overall,
+    soften,
+    unknown_release,
+)
+from envcheck.compat.question.software import candidate_fits, need_fits
+from envcheck.compat.relations.fit import Fit, conclude
+from envcheck.compat.specifier import Version, parse_specifier
+from envcheck.compat.tables import ReleaseRow
+from envcheck.versions import CudaVersion
+
+ENGINE = "tensorrt-engine"
+ENGINE_ASSUMED = "not built to be version-compatible"
+_RUNTIME = "tensorrt"
+
+
+def engine_fits(question: Question) -> Iterator[Fit]:
+    """An engine loads in the version that built it; one built to be version-compatible, in those that its row needs."""
+    if ENGINE not in question.versions:
+        return
+    runtime = question.versions.get(_RUNTIME)
+    by, label = _RUNTIME, ""
+    if runtime is None and _RUNTIME in question.implied:
+        implied = question.implied[_RUNTIME]
+        runtime, by, label = (implied.version,), implied.by, f" (it comes with {implied.label})"
+    for engine in question.versions[ENGINE]:
+        for version in runtime or ():
+            yield _loads(question.matrix, engine, version, label).concerning(ENGINE, by)
+
+
+def _loads(matrix: Matrix, engine: Version, runtime: Version, where: str) -> Fit:
+    row = next(iter(matrix.rows_for(ENGINE, engine)), None)
+    this = f"an engine built by TensorRT {engine}, this is {runtime}{where}"
+    if row is None:
+        return conclude(matrix, "unknown", f"the matrix does not know where engines of TensorRT {engine} load")
+    shortest = min(len(engine.numbers), len(runtime.numbers))
+    if engine.numbers[:shortest] == runtime.numbers[:shortest]:
+        if engine.numbers != runtime.numbers and (engine.family or runtime.family):
+            return conclude(matrix, "unknown", f"an engine loads in the very version that built it: {this}", row)
+        return conclude(matrix, "compatible", f"an engine loads in the version that built it, TensorRT {engine}", row)
+    admitted = _RUNTIME in row.needs and parse_specifier(row.needs[_RUNTIME]).cover(runtime) != "none"
+    if admitted and runtime.numbers > engine.numbers:
+        reason = f"only an engine built to be version-compatible loads in a newer TensorRT: {this}"
+    else:
+        reason = f"an engine loads in the version of TensorRT that built it: {this}"
+    return conclude(matrix, "incompatible", reason, row, change=f"TensorRT {engine}, or an engine built by {runtime}")
+
+
+# Packages that are compiled against PyTorch during installation. PyTorch's tools refuse an nvcc of another CUDA major.
+#
+# The rows of such a package need both ``nvcc`` and ``torch``. Rows of ``torch-extension`` say for which releases of
+# PyTorch that holds. PyTorch itself runs without nvcc: where nothing is compiled, another major decides nothing.
+
+
+EXTENSION = "torch-extension"
+_NVCC = "nvcc"
+
+
+def extension_fits(question: Question) -> Iterator[Fit]:
+    """The nvcc beside PyTorch, for each package that is compiled against it; for none, whether one could be."""
+    torch = question.torch_cuda
+    matrix = question.matrix
+    checks = [row for version in question.versions.get(TORCH, ()) for row in matrix.rows_for(EXTENSION, version)]
+    if torch is None or not question.nvcc or not checks:
+        return
+    label, built = question.labels[_NVCC], f"{torch.label} (CUDA {torch.version})"
+    compiled = [
+        (name, f"{name} {version}", row)
+        for name, versions in question.versions.items()
+        for version in versions
+        for row in matrix.rows_for(name, version)
+        if {_NVCC, TORCH} <= row.needs.keys()
+    ]
+    for name, package, row in compiled:
+        here = f"{package} is compiled during installation, against {built}"
+        fits = [(str(nvcc), _compiles(matrix, nvcc, torch, here, [row, *checks])) for nvcc in question.nvcc]
+        yield agree(fits, label).concerning(name, _NVCC, TORCH)
+    if not compiled:
+        fits = [(str(nvcc), _could_compile(matrix, nvcc, torch, built, checks)) for nvcc in question.nvcc]
+        yield agree(fits, label).concerning(_NVCC, TORCH)
+
+
+def _compiles(matrix: Matrix, nvcc: CudaVersion, torch: Implied, here: str, rows: list[ReleaseRow]) -> Fit:
+    if nvcc.major == torch.version.numbers[0]:
+        return conclude(matrix, "compatible", f"{here}; nvcc {nvcc} has the same major version", torch.row, *rows)
+    reason = f"{here}; PyTorch refuses nvcc {nvcc}, which has another major version"
+    return conclude(matrix, "incompatible", reason, torch.row, *rows, change=f"nvcc {torch.version}")
+
+
+def _could_compile(matrix: Matrix, nvcc: CudaVersion, torch: Implied, built: str, rows: list[ReleaseRow]) -> Fit:
+    if nvcc.major == torch.version.numbers[0]:
+        return conclude(matrix, "compatible", f"nvcc {nvcc} compiles extensions of {built}", torch.row, *rows)
+    reason = f"{built} runs without nvcc, but refuses to compile extensions with nvcc {nvcc}"
+    return conclude(matrix, "unknown", f"{reason}; no extension was named", torch.row, *rows)
+
+
+# The open kernel module and the driver releases that have one.
+
+
+_OPEN = "kernel-module-open"
+
+
+def module_fits(question: Question) -> Iterator[Fit]:
+    """Whether the named driver has the named flavour; every Linux driver has the proprietary one."""
+    if question.flavour == "open" and question.drivers:
+        for row in question.matrix.rows_of(_OPEN):
+            candidate = Candidate("kernel-module", "the open kernel module", (row,))
+            yield from need_fits(question, candidate, row)
+
+
+# Everything about a question: hardware pairs, the rows of each component, and what no relation covers.
+
+
+_KNOWN_OTHERWISE = frozenset({"cuda", "nvcc", "python", "gcc", ENGINE})
+"""A version of these that no row of releases covers may be known all the same."""
+
+_Option: TypeAlias = tuple[str, Sequence[Fit]]
+"""One way to read a named component, and what the relations say of it so read."""
+
+
+def all_fits(question: Question) -> list[Fit]:
+    """Everything that the matrix says of a question; a weak source decides nothing."""
+    full = with_implied(question)
+    found = [*full.problems, *hardware_fits(full)]
+    found += [*module_fits(full), *engine_fits(full), *extension_fits(full)]
+    for name, versions in full.versions.items():
+        found += _joined(
+            [option for version in versions for option in _options(full, name, version)], full.labels.get(name, name)
+        )
+    found += _compiler_fits(full)
+    found += _unrelated(full, found)
+    return [soften(fit) for fit in found]
+
+
+def _compiler_fits(question: Question) -> list[Fit]:
+    """Host compilers, and systems, and the toolkit of the CUDA that was named, where no nvcc was."""
+    asked = COMPILERS | {"os"}
+    versions = question.versions.get("cuda", ())
+    if not versions or "nvcc" in question.versions or not asked & question.labels.keys():
+        return []
+    options = [option for version in versions for option in _options(question, "nvcc", version)]
+    found = _joined(options, question.labels["cuda"])
+    return [fit.concerning("cuda", *fit.about[1:]) for fit in found if asked & set(fit.about)]
+
+
+def _options(question: Question, name: str, version: Version) -> list[_Option]:
+    """The releases that a version stands for, each in the build that fits best."""
+    if name == TORCH:
+        return [_torch_option(question, reading) for reading in torch_readings(question, version)]
+    if name == ENGINE or not question.matrix.rows_of(name):
+        return []
+    candidates = release_candidates(question, name, version)
+    if not candidates and name not in _KNOWN_OTHERWISE:
+        return [(name, [_unknown([name], unknown_release(question, name, version))])]
+    return _best_build(question, candidates)
+
+
+def _torch_option(question: Question, reading: Reading) -> _Option:
+    problem = [reading.problem.concerning(TORCH, *reading.about)] if reading.problem else []
+    candidates = [candidate._replace(rows=(*candidate.rows, *reading.rows)) for candidate in reading.candidates]
+    return reading.label, [*problem, *(fit for _, fits in _best_build(question, candidates) for fit in fits)]
+
+
+def _best_build(question: Question, candidates: Sequence[Candidate]) -> list[_Option]:
+    """The candidate with the fewest objections, the first of equals; each release that its rows tell apart."""
+    builds: list[list[_Option]] = []
+    for candidate in candidates:
+        partial = [(f"{candidate.name} {row.versions}", (*candidate.rows, row)) for row in candidate.partial]
+        members = partial or [(candidate.label, candidate.rows)]
+        builds.append([(label, candidate_fits(question, candidate._replace(rows=rows))) for label, rows in members])
+    return min(builds, key=_objections, default=[])
+
+
+def _objections(options: Sequence[_Option]) -> tuple[int, int]:
+    verdicts = [fit.verdict for _, fits in options for fit in fits]
+    return verdicts.count("incompatible"), verdicts.count("unknown")
+
+
+def _joined(options: Sequence[_Option], written: str) -> list[Fit]:
+    """What all readings of a component agree on; unknown, with those that fit, where they do not."""
+    options = [(label, fits) for label, fits in options if fits]
+    verdicts = {overall(fits) for _, fits in options}
+    if len(verdicts) <= 1:
+        return list(options[-1][1]) if options else []
+    about = dict.fromkeys(name for _, fits in options for fit in fits for name in fit.about)
+    members = [(label, Fit(verdict=overall(fits), reason="")) for label, fits in options]
+    return [agree(members, written).concerning(*about)]
+
+
+def _unrelated(question: Question, found: Iterable[Fit]) -> list[Fit]:
+    """What no relation covers. Where something runs is no component; python is none where nothing is Python's."""
+    related = {name for fit in found if len(fit.about) > 1 for name in fit.about}
+    named = {name for fit in found if len(fit.about) == 1 for name in fit.about}
+    left = [name for name in question.labels if name not in related | named | PLATFORM]
+    if named and not related:
+        return []
+    labels = question.labels
+    if related:
+        return [
+            _unknown([name], f"nothing in the matrix relates {labels[name]} to anything else here") for name in left
+        ]
+    names = listed([labels[name] for name in left or labels])
+    if len(left) > 1:
+        return [_unknown(left, f"nothing in the matrix relates {names} to each other")]
+    return [_unknown(list(labels), f"add another component to compare with {names}")]
+
+
+def _unknown(names: Sequence[str], reason: str) -> Fit:
+    return Fit(verdict="unknown", reason=reason).concerning(*names)

@@ -1,0 +1,123 @@
+"""A comparison of reports for people: what changed, by section, the old value and the new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from envcheck.diff import Compared, Comparison, Diff
+from envcheck.diff.record import Change, Section
+from envcheck.report import Options
+from envcheck.report.page.pen import Line, Pen, Span, Style
+from envcheck.text.wrap import width
+
+_TITLES: dict[Section, str] = {
+    "verdict": "Verdict",
+    "system": "System",
+    "driver": "Driver",
+    "gpus": "GPUs",
+    "toolkits": "Toolkits",
+    "libraries": "Libraries",
+    "environments": "Python",
+    "variables": "Environment variables",
+    "checks": "Checks",
+    "measurements": "Measurements (tolerance: 5 % and the spread of both runs)",
+}
+_STYLES: dict[str, Style] = {"fail": "fail", "warn": "warn", "unknown": "unknown", "note": "note", "pass": "pass"}
+_QUIET = ("pass", "skipped")
+_MOST = 12
+"""Checks that came or went without a finding: their number is told beyond these, unless ``verbose``."""
+_NAME = 34
+
+
+def render_diff(found: Diff, options: Options) -> str:
+    """``found`` as a page."""
+    pen = Pen(options)
+    lines = [line for comparison in found.comparisons for line in _comparison(found, comparison, pen, options)]
+    return pen.show(lines)
+
+
+def _comparison(found: Diff, comparison: Comparison, pen: Pen, options: Options) -> list[Line]:
+    first, second = found.reports[comparison.first], found.reports[comparison.second]
+    number = len(comparison.changes)
+    word, style = ("DIFFERENT", "warn") if number else ("SAME", "pass")
+    told = f"{number} difference{'s' if number != 1 else ''}" if number else "no difference in shared facts"
+    lines: list[Line] = [] if comparison is found.comparisons[0] else [(Span(""),)]
+    lines.append((Span(word.ljust(len(word) + 2), style), Span(told, "title")))  # type: ignore[arg-type]
+    lines += [*_report("-", first, pen), *_report("+", second, pen)]
+    for section, changes in groupby(comparison.changes, key=lambda change: change.section):
+        lines += [(Span(""),), (Span(_TITLES[section], "title"),), *_changes(list(changes), pen, options)]
+    if comparison.not_compared and not options.quiet:
+        lines += [(Span(""),), (Span("Not compared", "title"),)]
+        for note in comparison.not_compared:
+            lines += _filled(f"{note.section}: {note.why}", pen, "  ", "dim")
+    return lines
+
+
+def _report(mark: str, report: Compared, pen: Pen) -> list[Line]:
+    told = ", ".join(filter(None, (report.host, report.created, f"{report.verdict}: {report.headline}")))
+    return _filled(f"{report.name} ({told})", pen, f"  {mark} ", "dim")
+
+
+def _changes(changes: Sequence[Change], pen: Pen, options: Options) -> Iterable[Line]:
+    if changes[0].section == "checks" and not options.verbose:
+        quiet = [change for change in changes if _is_quiet(change)]
+        hidden = quiet if len(quiet) > _MOST else []
+        loud = [change for change in changes if change not in hidden]
+    else:
+        hidden, loud = [], list(changes)
+    for subject, about in groupby(loud, key=lambda change: change.subject):
+        if subject:
+            yield from _filled(subject, pen, "  ", "")
+        for change in about:
+            yield from _change(change, pen, "    " if subject else "  ")
+    if hidden:
+        came = sum(change.kind == "appeared" for change in hidden)
+        text = f"{came} checks added and {len(hidden) - came} removed, all passed or skipped (-v lists them)"
+        yield from _filled(text, pen, "  ", "dim")
+
+
+def _is_quiet(change: Change) -> bool:
+    return change.kind != "changed" and (change.before or change.after) in _QUIET
+
+
+def _change(change: Change, pen: Pen, indent: str) -> list[Line]:
+    """``torch   2.5.1 -> 2.6.0`` on one line where it fits."""
+    arrow = "->" if pen.ascii else "→"
+    name = pen.text(change.what)
+    before, after = (pen.text(value) if value is not None else None for value in (change.before, change.after))
+    extent = _extent(change)
+    if before is None:
+        pieces = [Span("added: "), _value(after)]
+    elif after is None:
+        pieces = [Span("removed: "), _value(before)]
+    else:
+        pieces = [_value(before), Span(f" {arrow} "), _value(after), Span(extent, "dim")]
+    gap = " " * max(2, _NAME - width(name))
+    line: Line = (Span(f"{indent}{name}{gap}"), *pieces)
+    if sum(width(span.text) for span in line) <= pen.width:
+        return [line]
+    text = "".join(span.text for span in pieces)
+    return [*_filled(name, pen, indent, ""), *_filled(text, pen, f"{indent}  ", "")]
+
+
+def _value(text: str | None) -> Span:
+    return Span(text or "", _STYLES.get(text or "", ""))
+
+
+def _extent(change: Change) -> str:
+    """``, 22% slower``."""
+    if change.ratio is None:
+        return ""
+    # Of a time, less is better; either way the share is of the first report's figure.
+    return f"  ({abs(change.ratio - 1):.0%} {'more' if change.ratio > 1 else 'less'}, {_way(change)})"
+
+
+def _way(change: Change) -> str:
+    return "faster" if change.faster else "slower"
+
+
+def _filled(text: str, pen: Pen, indent: str, style: Style) -> list[Line]:
+    texts = pen.fill(text, pen.width - len(indent), 6) or [""]
+    blank = " " * len(indent)
+    return [(Span(indent if number == 0 else blank), Span(line, style)) for number, line in enumerate(texts)]

@@ -1,0 +1,184 @@
+"""The answer of ``envcheck matrix check`` and a page of ``matrix show``, for people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from envcheck.compat.overlay import decided, is_from
+from envcheck.compat.question.lookup import Page
+from envcheck.compat.question.question import Answer, Reason, readable
+from envcheck.compat.relations.fit import FitVerdict
+from envcheck.report import Options
+from envcheck.report.page.pen import Line, Pen, Span, Style
+from envcheck.sources import Source
+from envcheck.text.clean import clean
+
+_INDENT = "  "
+_COLUMN = 6
+"""Columns of the word before a reason."""
+
+_WORDS: dict[FitVerdict, tuple[str, Style]] = {
+    "compatible": ("ok", "pass"),
+    "incompatible": ("NO", "fail"),
+    "unknown": ("?", "unknown"),
+}
+_MOST_SOURCES = 2
+"""Sources shown for a reason, by address; JSON has all, with their titles."""
+
+
+def render_answer(answer: Answer, options: Options, overlays: Sequence[str] = ()) -> str:
+    """``answer`` as text, ending in a newline; it says which of the ``overlays`` of the matrix decided."""
+    pen = Pen(options)
+    return pen.show(answer_lines(answer, pen, overlays))
+
+
+def answer_lines(answer: Answer, pen: Pen, overlays: Sequence[str] = ()) -> list[Line]:
+    """The same as lines."""
+    style = _WORDS[answer.verdict][1]
+    lines: list[Line] = [(Span(answer.verdict.upper(), style),)]
+    for reason in answer.reasons:
+        lines += [(), *_reason(pen, reason, overlays)]
+    if answer.suggestions:
+        lines += [(), (Span("What would fit:", "title"),)]
+        lines += [line for text in answer.suggestions for line in _indented(pen, text, _INDENT)]
+    if answer.assumed:
+        assumed = ", ".join(f"{name}: {value}" for name, value in answer.assumed.items())
+        lines += [(), *_indented(pen, f"Assumed: {assumed}", "")]
+    if overlays:
+        cited = [source for reason in answer.reasons for source in reason.sources]
+        lines += [(), *overlay_lines(overlays, cited)]
+    return lines
+
+
+def overlay_lines(overlays: Sequence[str], cited: Sequence[Source]) -> Iterator[Line]:
+    """The overlay folders of the matrix, and whether what is shown rests on them."""
+    for place in overlays:
+        role = "cited above" if decided(cited, place) else "not cited here"
+        yield (Span(f"Matrix overlay: {clean(place)} ({role})"),)
+
+
+def _reason(pen: Pen, reason: Reason, overlays: Sequence[str]) -> Iterator[Line]:
+    word, style = _WORDS[reason.verdict]
+    margin = _INDENT + " " * _COLUMN
+    first, *rest = pen.fill(reason.message, pen.width - len(margin)) or [""]
+    yield Span(_INDENT), Span(f"{word:<{_COLUMN}}", style), Span(first)
+    for line in rest:
+        yield Span(margin), Span(line)
+    for source in reason.sources[:_MOST_SOURCES]:
+        origin = "".join(f", from {place}" for place in overlays if is_from(source, place))
+        yield Span(margin), Span(f"{clean(source.address)}  (read {clean(source.read)}{clean(origin)})", "dim")
+    left = len(reason.sources) - _MOST_SOURCES
+    if left > 0:
+        yield Span(margin), Span(f"and {left} more sources (--json)", "dim")
+
+
+_FACT_COLUMN = 26
+"""Columns of the name of a fact."""
+
+_TITLES = {
+    "default_cuda": "CUDA of PyPI's wheel",
+    "default_cuda_aarch64": "… for aarch64",
+    "python_min": "Python from",
+    "python_max": "Python to",
+    "python_max_windows": "… on Windows",
+    "python_max_aarch64": "… on aarch64",
+    "python_also": "and Python",
+    "cudnn": "cuDNN, pinned",
+    "nccl": "NCCL, pinned",
+    "triton": "Triton, pinned",
+    "cuda": "CUDA",
+    "driver_linux": "minimum driver, Linux",
+    "driver_windows": "minimum driver, Windows",
+    "disputed_linux": "… by another document",
+    "disputed_windows": "… by another document",
+    "ptx": "PTX ISA",
+    "pairs": "built for this release",
+    "sms": "SMs",
+    "peaks": "dense peaks",
+    "first_cuda": "first CUDA",
+    "last_cuda": "last CUDA",
+    "os": "OS",
+    "ended": "end of life",
+    "device_ids": "PCI devices",
+}
+"""Names of facts where the field's own would not do."""
+
+_SPECIFIERS = frozenset({"versions", "needs", "pairs", "host_compilers"})
+"""Facts that are specifiers, or tables of them by component."""
+
+_EMPTY = {"default_cuda_aarch64": "a CPU build", "default_cuda": "a CPU build", "cuda": "none, a CPU build"}
+
+_UNITS: dict[str, tuple[float, str]] = {
+    "memory": (2**30, "GiB"),
+    "bandwidth": (1e9, "GB/s"),
+    "clock": (1e6, "MHz"),
+    "power": (1, "W"),
+}
+"""By the last word of a fact's name."""
+
+_FLOPS = (1e12, "T/s")
+
+
+def render_page(page: Page, options: Options, overlays: Sequence[str] = ()) -> str:
+    """``page`` as text, ending in a newline; it says which of the ``overlays`` of the matrix it rests on."""
+    pen = Pen(options)
+    lines: list[Line] = [(Span(page.component, "title"),)]
+    if page.known:
+        lines += _indented(pen, ", ".join(page.known), _INDENT)
+    for facts in page.facts:
+        lines += [(), *(line for name, value in facts.items() for line in _fact(pen, name, value))]
+    if page.sources:
+        lines += [(), (Span("Sources", "title"),)]
+    for source in page.sources:
+        lines += [*_indented(pen, f"{source.title}, read {source.read}", _INDENT), _address(source)]
+    if overlays:
+        lines += [(), *overlay_lines(overlays, page.sources)]
+    return pen.show(lines)
+
+
+def _address(source: Source) -> Line:
+    """An address is never cut."""
+    return (Span(_INDENT * 2), Span(clean(source.address), "dim"))
+
+
+def _fact(pen: Pen, name: str, value: Any) -> Iterator[Line]:
+    title = _TITLES.get(name) or name.replace("_", " ")
+    if isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
+        yield Span(_INDENT), Span(title)
+        for item in value:
+            yield from _indented(pen, _inline(item), _INDENT * 2)
+        return
+    margin = len(_INDENT) + _FACT_COLUMN
+    first, *rest = pen.fill(_text(name, value), pen.width - margin) or [""]
+    yield Span(_INDENT), Span(f"{title:<{_FACT_COLUMN - 1}} "), Span(first)
+    for line in rest:
+        yield Span(" " * margin), Span(line)
+
+
+def _inline(item: Mapping[str, Any]) -> str:
+    """A record on one line: its values without their names, which say themselves what they are."""
+    return "  ".join(_text(name, value) for name, value in item.items() if value not in ("", []))
+
+
+def _text(name: str, value: Any) -> str:
+    if name in _SPECIFIERS:
+        table = value if isinstance(value, Mapping) else {"": value}
+        return "; ".join(readable(key, spec).strip() for key, spec in table.items())
+    if isinstance(value, Mapping):
+        return "; ".join(f"{key} {_text(f'{name} {key}', inner)}" for key, inner in value.items())
+    if isinstance(value, list | tuple):
+        items = [str(item) for item in value]
+        return (", " if any(" " in item for item in items) else " ").join(items)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    measure = _FLOPS if name.startswith("peaks ") else _UNITS.get(re.split("[_ ]", name)[-1])
+    if isinstance(value, int | float) and measure:
+        return f"{value / measure[0]:.4g} {measure[1]}"
+    return str(value) if value != "" else _EMPTY.get(name, "none")
+
+
+def _indented(pen: Pen, text: str, margin: str) -> Iterator[Line]:
+    for line in pen.fill(text, pen.width - len(margin)):
+        yield Span(margin), Span(line)

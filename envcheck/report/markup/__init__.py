@@ -1,0 +1,1 @@
+"""Foreign text in HTML and Markdown, and what only those formats need."""

@@ -1,0 +1,134 @@
+"""The measured figures as bars: how much of its ceiling each reached, and where healthy GPUs lie."""
+
+from __future__ import annotations
+
+from envcheck.checks import Check, Report, Status
+from envcheck.compat.load import load_matrix
+from envcheck.compat.performance.expected import Expectation, expectation
+from envcheck.report.markup.html import Markup, chip, tag
+from envcheck.report.page.subject import gpu_name, gpus_of
+from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
+from envcheck.snapshot import Gpu, Measurement
+
+_LOOSE = 0.02
+"""Spread of the samples from which it is told."""
+_FULL = 105.0
+"""Percent of the ceiling at the right end of a bar: a little more than what can be."""
+_LEGEND = (
+    "A bar is the share of the ceiling that was reached; the lighter stretch is where sound GPUs of the kind lie, and "
+    "the mark is the ceiling itself. Figures without a bar have no known ceiling or band: compare them with a baseline."
+)
+_WORDS: dict[Status, tuple[str, str]] = {"warn": ("!", "LOW"), "fail": ("✕", "TOO LOW")}
+
+
+def figures(report: Report) -> list[Markup]:
+    """A card for each GPU that was measured; empty where none was."""
+    known = gpus_of(report)
+    checks = checks_of_figures(report.checks)
+    cards = [card for gpu in known if (card := _card(gpu, report, known, checks))]
+    uuids = {gpu.uuid for gpu in known}
+    strays = [measured for measured in report.measurements if measured.gpu not in uuids]
+    if strays:
+        rows = [_plain(measured, known, "its GPU is not listed") for measured in strays]
+        cards.append(tag("div", tag("h3", "Not on a listed GPU"), tag("div", *rows, class_="plain"), class_="card"))
+    return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
+
+
+def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[str, str], Check]) -> Markup | None:
+    measured = figures_of(gpu, report.measurements)
+    if not measured:
+        return None
+    expected = {id(found): expectation(load_matrix(), gpu, found) for found in measured}
+    bars = [
+        _figure(found, known, band, checks.get((gpu.key, measured_as(found))))
+        for found in measured
+        if not isinstance(band := expected[id(found)], str)
+    ]
+    plain = [_plain(found, known, why) for found in measured if isinstance(why := expected[id(found)], str)]
+    number = f"GPU {gpu.index}: " if gpu.index is not None else ""
+    parts = [tag("h3", f"{number}{gpu_name(gpu)}"), tag("p", _conditions(measured), class_="meta")]
+    parts += [tag("div", *bars, class_="figures")] if bars else []
+    parts += [tag("div", *plain, class_="plain")] if plain else []
+    return tag("div", *parts, class_="card")
+
+
+def _conditions(measured: list[Measurement]) -> str:
+    found = next((figure.conditions for figure in measured if figure.conditions), None)
+    if found is None:
+        return ""
+    hottest = [figure.conditions.temperature.high for figure in measured if _hot(figure)]  # type: ignore[union-attr]
+    return ", ".join(
+        filter(
+            None,
+            (
+                f"power limit {found.power_limit:.0f} W" if found.power_limit else "",
+                {True: "ECC on", False: "ECC off", None: ""}[found.ecc],
+                f"at most {max(hottest):.0f} °C" if hottest else "",
+            ),
+        )
+    )
+
+
+def _hot(figure: Measurement) -> bool:
+    return figure.conditions is not None and figure.conditions.temperature is not None
+
+
+def _plain(measured: Measurement, known: tuple[Gpu, ...], why: str) -> Markup:
+    """A figure that nothing is known to hold against, or that could not be taken."""
+    name = tag("span", called_among(measured, known), title=why)
+    if measured.value is None:
+        return tag("div", name, tag("span", f"not measured: {measured.missing or why}", class_="share"))
+    value = tag("span", quantity(measured.value, measured.unit), class_="value")
+    return tag("div", name, tag("span", value, tag("span", _apart(measured), class_="share"), *_wrong(measured)))
+
+
+def _figure(measured: Measurement, known: tuple[Gpu, ...], found: Expectation, check: Check | None) -> Markup:
+    """The report's own check decides; the bar only shows."""
+    wrong = _wrong(measured)
+    status: Status = check.status if check else "skipped"
+    words = {"pass": " ✓", "skipped": ", not judged", "unknown": ", not judged"}.get(status, "")
+    told = [f"{found.share:.0%}{_apart(measured)}{words} ", *wrong]
+    told += [chip(status, *_WORDS[status])] if status in _WORDS and not wrong else []
+    return tag(
+        "div",
+        tag("span", called_among(measured, known)),
+        tag("span", quantity(measured.value or 0.0, measured.unit), class_="value"),
+        _bar(found, "fail" if wrong else status),
+        tag("span", *told, class_="share", title=check.message if check and status != "pass" else ""),
+        class_="figure",
+    )
+
+
+def _wrong(measured: Measurement) -> list[Markup]:
+    right = measured.verification is None or measured.verification.right
+    return [] if right else [chip("fail", "✕", "WRONG RESULT")]
+
+
+def _apart(measured: Measurement) -> str:
+    loose = spread(measured.samples)
+    return f", spread {loose:.0%}" if loose > _LOOSE else ""
+
+
+def _bar(found: Expectation, status: Status) -> Markup:
+    """Drawn 105 units wide: one for each percent of the ceiling."""
+    reached = min(max(found.share * 100, 0.0), _FULL)
+    low, high = min(found.low * 100, _FULL), min(found.high * 100, _FULL)
+    words = f"{found.share:.0%} of {found.basis}; healthy GPUs reach {found.low:.0%} to {found.high:.0%}"
+    return tag(
+        "svg",
+        tag("title", words),
+        _box("all", 0, _FULL, 3, 9),
+        _box("band", low, high, 0, 15),
+        _box("got", 0, reached, 3, 9),
+        _box("edge", 99.6, 100.4, 0, 15),
+        class_=f"bar {status}",
+        viewBox=f"0 0 {_FULL:g} 15",
+        preserveAspectRatio="none",
+        role="img",
+    )
+
+
+def _box(kind: str, left: float, right: float, top: float, height: float) -> Markup:
+    return tag(
+        "rect", class_=kind, x=f"{left:.2f}", y=f"{top:g}", width=f"{max(right - left, 0):.2f}", height=f"{height:g}"
+    )

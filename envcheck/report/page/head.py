@@ -1,0 +1,220 @@
+"""The top of the page: the verdict by its cause, what was seen, how to fix it, and what else was found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from envcheck.checks import ASSUMPTION, Check, Evidence, Report
+from envcheck.report.page.findings import DIED, Finding, Outline, probe_end
+from envcheck.report.page.fixes import fix_lines
+from envcheck.report.page.layout import LABEL, Room, labelled, labelled_items, tagged, title_lines
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.subject import frameworks_in, gpu_numbers, judged_environment, listed, subject_line
+from envcheck.rules.facts.measurements import only_measured
+from envcheck.snapshot.names import fact_name, fact_title, not_checked
+from envcheck.text.clean import clean
+from envcheck.text.wrap import width
+
+
+def verdict_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    """The verdict by its cause, in a title."""
+    if outline.report.verdict in ("fail", "warn"):
+        return _verdict_title(outline, pen, room)
+    return head_lines(outline, pen, room)
+
+
+def head_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    """The verdict and what it rests on."""
+    report = outline.report
+    if report.verdict == "pass":
+        return _passed(report, pen, room)
+    if report.verdict == "unknown":
+        return _unknown(outline, pen, room)
+    return [*_verdict_title(outline, pen, room), *(_finding(outline, pen, room) if outline.findings else [])]
+
+
+def _verdict_title(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    if not outline.findings:
+        verdict = outline.report.verdict
+        return title_lines(WORDS[verdict], verdict, outline.report.headline, "", pen, room.title)
+    finding = outline.findings[0]
+    title = _with_gpus(finding) if len(finding.checks) > 1 else finding.lead.title
+    return title_lines(WORDS[finding.status], finding.status, title, finding.rule, pen, room.title)
+
+
+def other_lines(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    """The findings after the first, what could not be judged, and the notes, in at most ``room.others`` lines."""
+    first = 1 if outline.report.verdict in ("fail", "warn") else 0
+    told = [_short(finding, pen, room) for finding in outline.findings[first:]]
+    if outline.report.verdict != "unknown" and outline.unknowns:
+        told.append(_not_judged(outline.unknowns, pen, room))
+    told += [_short(finding, pen, room) for finding in outline.notes]
+    if sum(map(len, told)) <= room.others:
+        return [line for entry in told for line in entry]
+    kept: list[Line] = []
+    left = len(told)
+    for entry in told:
+        if len(kept) + len(entry) >= room.others:
+            break
+        kept += entry
+        left -= 1
+    return [*kept, (Span(f"      +{left} more (-v)"),)]
+
+
+def _passed(report: Report, pen: Pen, room: Room) -> list[Line]:
+    tested = import_tried(report) or only_measured(report.checks) or not frameworks_in(judged_environment(report))
+    headline = report.headline + ("" if tested else " (static checks only)")
+    return title_lines("PASS", "pass", headline, "", pen, room.title)
+
+
+def import_tried(report: Report) -> bool:
+    """Whether a framework was really run."""
+    return any(check.decided_by == "framework-ran" for check in report.checks)
+
+
+def examined_here(report: Report) -> bool:
+    """Whether the report is about a machine that was looked at, and could be tried out; not pasted, not assumed."""
+    return not report.assumed and any(run.fills and run.status != "skipped" for run in report.probes)
+
+
+def _finding(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    finding = outline.findings[0]
+    check = finding.lead
+    return [
+        *_seen(finding, outline.report, pen, room),
+        *(labelled("why", check.message, pen, room.why) if _adds(check.message, check.title) else []),
+        *fix_lines(check, pen, room),
+        *_likewise(finding, pen),
+        *_documented(check, pen, room),
+        *_also(outline.consequences(finding), pen, room),
+    ]
+
+
+def _documented(check: Check, pen: Pen, room: Room) -> list[Line]:
+    """Where it is documented: the first page that the check cites, which is the most relevant one.
+
+    An address is never cut: where that one is too long, another page of the same product stands in, else the rule's.
+    """
+    pages = [clean(source.address) for source in check.sources if source.address.startswith("https://")]
+    own = f"envcheck rule {check.rule}"
+    alike = [page for page in pages if _product(page) == _product(pages[0])]
+    shown = next((page for page in alike if width(page) <= pen.width - LABEL), own)
+    asked_for = check.layer == "request"
+    return labelled("docs", shown, pen, 1) if room.docs and not asked_for else []
+
+
+def _product(page: str) -> list[str]:
+    """The host and the folder that a page lies in: a host documents many products."""
+    return page.removeprefix("https://").split("/")[:3]
+
+
+def _seen(finding: Finding, report: Report, pen: Pen, room: Room) -> list[Line]:
+    subject = subject_line(finding.checks, report)
+    facts = [evidence_text(found) for found in finding.lead.evidence if not _told(found, subject)]
+    if len(finding.checks) > 1 and facts and (number := gpu_numbers(finding.checks[:1])):
+        facts[0] = f"on {number}, {facts[0]}"
+    if room.seen == 1:
+        return labelled_items("seen", [*filter(None, (subject,)), *facts], pen, 1)
+    first = labelled("seen", subject, pen, room.seen - bool(facts))
+    return [*first, *labelled_items("" if first else "seen", facts, pen, room.seen - len(first))]
+
+
+def evidence_text(evidence: Evidence) -> str:
+    """``driver release: 550.54.14``."""
+    return ": ".join(filter(None, (evidence.what, evidence.value)))
+
+
+def _told(evidence: Evidence, line: str) -> bool:
+    """Whether ``line`` already has the value, as a word of its own."""
+    return re.search(rf"(?<![\w.]){re.escape(evidence.value)}(?![\w.])", line) is not None if evidence.value else False
+
+
+def _adds(message: str, title: str) -> bool:
+    return message.strip(" .").lower() not in ("", title.strip(" .").lower())
+
+
+def _likewise(finding: Finding, pen: Pen) -> list[Line]:
+    """Name the other subjects, which have separate fixes."""
+    others = [check for check in finding.checks[1:] if check.fixes != finding.lead.fixes]
+    return labelled("", f"separate fixes for {gpu_numbers(others) or 'the others'} (-v)", pen, 1) if others else []
+
+
+def _also(follows: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
+    lines = [
+        tagged("also", _with_gpus(finding), finding.rule, pen) for finding in follows if finding.status != "unknown"
+    ]
+    open_questions = [check for finding in follows for check in finding.checks if finding.status == "unknown"]
+    if open_questions:
+        lines += labelled("also", _unjudged(open_questions), pen, 1)
+    if len(lines) <= room.also:
+        return lines
+    kept = lines[: room.also - 1]
+    return [*kept, *labelled("also", f"+{len(lines) - len(kept)} consequences (-v)", pen, 1)]
+
+
+def _unjudged(checks: Sequence[Check]) -> str:
+    rules = listed(list(dict.fromkeys(check.rule for check in checks)))
+    subject = f"{len(checks)} checks" if len(checks) > 1 else "1 check"
+    return f"{subject} cannot be judged because of it: {rules}"
+
+
+def _unknown(outline: Outline, pen: Pen, room: Room) -> list[Line]:
+    report = outline.report
+    stated = next((check for check in report.checks if (check.rule, check.status) == (ASSUMPTION, "unknown")), None)
+    if stated:
+        heading = title_lines("UNKNOWN", "unknown", stated.title, "", pen, room.title)
+        return [*heading, *labelled("why", stated.message, pen, room.why)]
+    check = _open_question(report)
+    if check is None:
+        return title_lines("UNKNOWN", "unknown", report.headline, "", pen, room.title)
+    missing = check.missing[0]
+    run = next((run for run in report.probes if run.name == missing.probe), None)
+    dead = run is not None and run.status in DIED
+    reason = f"probe {missing.probe} {probe_end(run)}" if run and dead else f"probe {missing.probe} did not report it"
+    title = f"{fact_title(missing.fact)} unknown: {reason}" if missing.probe else not_checked(missing.fact)
+    needed = [found.rule for found in report.checks if any(lack.fact == missing.fact for lack in found.missing)]
+    further = dict.fromkeys(fact_name(fact) for fact in report.ask if fact_name(fact) != fact_name(missing.fact))
+    return [
+        *title_lines("UNKNOWN", "unknown", title, check.rule, pen, room.title),
+        *(labelled("why", check.message, pen, room.why) if not dead else []),
+        *(labelled("for", listed(list(dict.fromkeys(needed))), pen, 1) if set(needed) - {check.rule} else []),
+        *(labelled("also", f"unknown: {listed(list(further))}", pen, room.ask) if further else []),
+    ]
+
+
+def _open_question(report: Report) -> Check | None:
+    """The check whose missing fact would settle most: the first that the report asks for."""
+    pending = [check for check in report.checks if check.missing and check.status in ("unknown", "skipped")]
+    pending.sort(key=lambda check: (check.missing[0].fact not in report.ask[:1], check.status != "unknown"))
+    return pending[0] if pending else None
+
+
+def _short(finding: Finding, pen: Pen, room: Room) -> list[Line]:
+    status = finding.status
+    return title_lines(WORDS[status], status, _with_gpus(finding), finding.rule, pen, room.title)
+
+
+def _with_gpus(finding: Finding) -> str:
+    """The title, with the GPUs that it is about unless it names them itself."""
+    title = finding.lead.title
+    lead = gpu_numbers(finding.checks[:1])
+    if lead and re.search(rf"\b{re.escape(lead)}\b", title):
+        others = gpu_numbers(finding.checks[1:])
+        return f"{title} (also {others})" if others else title
+    numbers = gpu_numbers(finding.checks) or _other_frameworks(finding)
+    return f"{title} ({numbers})" if numbers else title
+
+
+def _other_frameworks(finding: Finding) -> str:
+    """Names of the frameworks that it is about besides the one in the title."""
+    subjects = [check.subject for check in finding.checks[1:] if check.subject.kind == "framework"]
+    names = list(dict.fromkeys(subject.key.rpartition(":")[2] for subject in subjects))
+    return f"also {listed(names)}" if names else ""
+
+
+def _not_judged(unknown: Sequence[Finding], pen: Pen, room: Room) -> list[Line]:
+    rules = [finding.rule for finding in unknown]
+    missing = unknown[0].lead.missing
+    probe = f" (probe {missing[0].probe})" if missing and missing[0].probe else ""
+    return title_lines("?", "unknown", f"not judged: {listed(rules)}{probe}", "", pen, room.title)

@@ -1,0 +1,122 @@
+"""How much of the page each part may take, and the lines that it is made of: a title, a labelled text, a command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from envcheck.report.page.pen import Line, Pen, Span, Style
+from envcheck.text.wrap import width
+
+LINES = 23
+"""Lines of a page: a terminal of 24 without the prompt that follows."""
+
+UNLIMITED = 10_000
+
+
+@dataclass(frozen=True)
+class Room:
+    """Most lines (or entries of a line each) of every part of the page."""
+
+    title: int = 2
+    seen: int = 2
+    why: int = 2
+    fixes: int = 2
+    fix: int = 2
+    """Lines of the words of one fix; its command is never cut."""
+    docs: int = 1
+    also: int = 3
+    ask: int = 2
+    gpus: int = 4
+    """Groups of equal GPUs."""
+    row: int = 2
+    """Lines of one row of the stack."""
+    probes: int = 3
+    others: int = 8
+    """Findings after the first."""
+
+
+ROOMS = (
+    Room(seen=4, why=4, fixes=3, fix=3, also=6, gpus=8, row=3, probes=6),
+    Room(),
+    Room(also=2, gpus=3, row=1, probes=2, others=4),
+    Room(seen=1, why=1, fixes=1, fix=1, docs=0, also=1, ask=1, gpus=3, row=1, probes=1, others=3),
+    Room(title=1, seen=1, why=1, fixes=1, fix=1, docs=0, also=1, ask=1, gpus=2, row=1, probes=1, others=1),
+)
+"""From the roomiest to the tightest; the last one fits whatever the report."""
+
+EVERYTHING = Room(
+    title=UNLIMITED,
+    seen=UNLIMITED,
+    why=UNLIMITED,
+    fixes=UNLIMITED,
+    fix=UNLIMITED,
+    also=UNLIMITED,
+    ask=UNLIMITED,
+    gpus=UNLIMITED,
+    row=UNLIMITED,
+    probes=UNLIMITED,
+    others=UNLIMITED,
+)
+
+LONGEST_COMMAND = 1000
+"""Columns of a command that a page of limited length still prints; it is printed whole or not at all."""
+
+
+LABEL = 8
+"""Columns before the text of a labelled line: ``  seen  ``."""
+
+_WORD = 6
+"""Columns of a status word before a title."""
+
+
+def title_lines(word: str, style: Style, title: str, rule: str, pen: Pen, most: int) -> list[Line]:
+    """``FAIL  title      [rule]``: the rule stands at the right margin, on the last of at most ``most`` lines."""
+    indent = max(_WORD, len(word) + 2)
+    room = pen.width - indent
+    tag = pen.clip(f"[{rule}]", room // 2) if rule else ""
+    last_room = room - width(tag) - 2 if tag else room
+    texts = pen.fill(title, room, most + 1) or [""]
+    if len(texts) > most or (width(texts[-1]) > last_room and len(texts) == most):
+        texts = [*texts[: most - 1], pen.clip(" ".join(texts[most - 1 :]), last_room)]
+    if width(texts[-1]) > last_room:
+        texts.append("")
+    heads = [Span(word.ljust(indent), style)] + [Span(" " * indent)] * (len(texts) - 1)
+    lines: list[Line] = [(head, Span(text, "title")) for head, text in zip(heads, texts, strict=True)]
+    if tag:
+        gap = Span(" " * (room - width(texts[-1]) - width(tag)))
+        lines[-1] = (*lines[-1], gap, Span(tag, "dim"))
+    return lines
+
+
+def labelled(label: str, text: str, pen: Pen, most: int) -> list[Line]:
+    """``  label text``, in at most ``most`` lines."""
+    return _labelled(label, pen.fill(text, pen.width - LABEL, most))
+
+
+def labelled_items(label: str, items: Sequence[str], pen: Pen, most: int) -> list[Line]:
+    """``  label item; item``, in at most ``most`` lines."""
+    return _labelled(label, pen.fill_items(items, pen.width - LABEL, most))
+
+
+def _labelled(label: str, texts: Sequence[str]) -> list[Line]:
+    return [(Span(f"  {label if number == 0 else '':<6}", "dim"), Span(line)) for number, line in enumerate(texts)]
+
+
+def command_lines(command: str, label: str, pen: Pen, *, limited: bool = True) -> list[Line]:
+    """``command`` behind its label; on a line of its own, and whole, where it does not fit there."""
+    if width(command) <= pen.width - LABEL:
+        return [(Span(f"  {label:<6}", "dim"), Span(command, "command"))]
+    if limited and width(command) > LONGEST_COMMAND:
+        return labelled(label, f"a command of {len(command):,} characters (-v prints it)", pen, 1)
+    own_line: Line = (Span("  "), Span(command, "command"))
+    return [*(labelled(label, "run:", pen, 1) if label else []), own_line]
+
+
+def tagged(label: str, text: str, rule: str, pen: Pen) -> Line:
+    """``  label text      [rule]`` on one line."""
+    room = pen.width - LABEL
+    tag = pen.clip(f"[{rule}]", room // 2)
+    shown = pen.clip(text, room - width(tag) - 2)
+    gap = " " * (room - width(shown) - width(tag))
+    return (Span(f"  {label:<6}", "dim"), Span(shown), Span(gap), Span(tag, "dim"))

@@ -1,0 +1,452 @@
+"""The rows of the stack: GPU, driver, toolkit, Python, frameworks, each with the status of the checks about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from envcheck.checks import ASSUMED, STATUSES, Check, Layer, Report, Status
+from envcheck.report.page.findings import lost_with, probe_end
+from envcheck.report.page.layout import Room
+from envcheck.report.page.pen import WORDS, Line, Pen, Span
+from envcheck.report.page.subject import (
+    environments_of,
+    framework_title,
+    frameworks_in,
+    gpu_name,
+    gpus_of,
+    judged_environment,
+    listed,
+    minor_version,
+)
+from envcheck.snapshot import Driver, Environment, Framework, Gpu, Snapshot, Toolkit, Trial
+from envcheck.versions import ComputeCapability
+
+_LABEL, _WORD = 12, 6
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A line of the stack."""
+
+    label: str
+    status: Status
+    text: str
+
+
+def stack_lines(report: Report, pen: Pen, room: Room, *, place_told: bool = False) -> list[Line]:
+    """The rows; ``place_told`` when the judged environment is already named above them."""
+    rows = stack_rows(report, room.gpus, place_told=place_told)
+    return [line for row in rows for line in _row_lines(row, pen, room)]
+
+
+def stack_rows(report: Report, gpus: int, *, place_told: bool = False) -> list[Row]:
+    """The rows with their whole texts; at most ``gpus`` are about GPUs."""
+    container = _container(report)
+    return [
+        *_gpu_rows(report, gpus, with_container=container is None),
+        _driver_row(report),
+        _row("Toolkit", _in_layers(report, "toolkit"), _toolkit_text(report), report, "toolkits"),
+        *([] if place_told else _python_rows(report)),
+        *_framework_rows(report),
+        *_elsewhere(report),
+        *([container] if container else []),
+        *_required(report),
+    ]
+
+
+def _row(label: str, checks: Sequence[Check], text: str | None, report: Report, section: str) -> Row:
+    """A row about ``section`` of the Snapshot; without a ``text``, one that says why nothing is known of it."""
+    if text is not None:
+        return Row(label, worst(checks), text)
+    lost = lost_with(section, report)
+    if lost is not None:
+        return Row(label, worse(worst(checks), "unknown"), f"not known (probe {lost.name} {probe_end(lost)})")
+    return Row(label, _not_ok(worst(checks)), _found_at_all(checks))
+
+
+def _not_ok(status: Status) -> Status:
+    """The status of a row about what is not there, or was not looked at."""
+    return "skipped" if status in ("pass", "note") else status
+
+
+def _found_at_all(checks: Sequence[Check]) -> str:
+    """What was found about a part of which nothing else is known: an error line may speak of it."""
+    bad = sorted(
+        (check for check in checks if check.status in ("fail", "warn")), key=lambda each: severity(each.status)
+    )
+    return bad[0].title if bad else "not checked"
+
+
+def _driver_row(report: Report) -> Row:
+    """The driver; one that is not installed, not running, or only stated is not called ok."""
+    checks = _in_layers(report, "driver", "kernel")
+    row = _row("Driver", checks, _driver_text(report), report, "driver")
+    snapshot = report.snapshot or Snapshot()
+    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+    away = (driver is not None and driver.installed is False) or (module is not None and module.loaded is False)
+    # Of one that was only stated, it is no news that nothing is known against it.
+    held = any(check.status == "pass" and check.evidence and not check.only_assumed for check in checks)
+    stated = driver is not None and driver.source == ASSUMED and not held
+    doubtful = driver is None or stated or (away and not _answers(driver))
+    return msgspec.structs.replace(row, status=_not_ok(row.status)) if doubtful else row
+
+
+def _answers(driver: Driver | None) -> bool:
+    """Whether CUDA starts, whatever module drives the GPU: Tegra's and WSL's have other names."""
+    return driver is not None and driver.cuda_init is not None and driver.cuda_init.code == 0
+
+
+def _row_lines(row: Row, pen: Pen, room: Room) -> list[Line]:
+    texts = pen.fill(row.text, pen.width - _LABEL - _WORD, room.row) or [""]
+    word = WORDS[row.status] if row.label or row.status != "skipped" else ""
+    first: Line = (Span(row.label.ljust(_LABEL)), Span(word.ljust(_WORD), row.status), Span(texts[0]))
+    return [first, *((Span(" " * (_LABEL + _WORD)), Span(text)) for text in texts[1:])]
+
+
+def _in_layers(report: Report, *layers: Layer) -> list[Check]:
+    return [check for check in report.checks if check.layer in layers]
+
+
+def _gpu_rows(report: Report, most: int, *, with_container: bool) -> list[Row]:
+    layers: tuple[Layer, ...] = ("gpu", "fabric", "container") if with_container else ("gpu", "fabric")
+    machine = [check for check in _in_layers(report, *layers) if check.subject.kind == "machine"]
+    if not gpus_of(report):
+        row = _row("GPU", machine, _no_gpu(report), report, "gpus")
+        return [msgspec.structs.replace(row, status=_not_ok(row.status))]
+    found = groups(report, machine)
+    shown = found if len(found) <= most else found[: most - 1]
+    rows = [Row("GPU" if group is found[0] else "", group.status, group_text(group, report)) for group in shown]
+    rest = found[len(shown) :]
+    if rest:
+        number = sum(len(group.gpus) for group in rest)
+        checks = [check for group in rest for check in group.checks]
+        rows.append(Row("", worst([*checks, *machine]), f"{number} more GPUs in {len(rest)} other states (-v)"))
+    return rows
+
+
+def _no_gpu(report: Report) -> str | None:
+    listing = report.snapshot.gpus if report.snapshot else None
+    if listing is None:
+        return None
+    return "none" if listing.complete else "none seen, but the list is not complete"
+
+
+def _driver_text(report: Report) -> str | None:
+    snapshot = report.snapshot or Snapshot()
+    driver, module = snapshot.driver, snapshot.kernel.nvidia if snapshot.kernel else None
+    running = (driver.release if driver else None) or (module.version if module and module.loaded else None)
+    parts = [running or _not_running(driver)] if running or driver else []
+    if module and module.loaded is False and not _answers(driver):
+        parts.append("kernel module not loaded")
+    if driver is None:
+        return ", ".join(parts) or None
+    if driver.cuda:
+        parts.append(f"supports up to CUDA {driver.cuda}")
+    text = ", ".join(parts)
+    return f"{text}; {_cuda_init(driver)}" if driver.installed is not False else text
+
+
+def _not_running(driver: Driver | None) -> str:
+    if driver is None or driver.installed is False:
+        return "none installed"
+    libraries = driver.libraries.items if driver.libraries else ()
+    versions = [*dict.fromkeys(found.version for found in libraries if found.version and found.kind == "driver")]
+    return f"libraries {listed(versions)}, release not known" if versions else "release not known"
+
+
+def _cuda_init(driver: Driver) -> str:
+    result = driver.cuda_init
+    if result is None:
+        return "CUDA initialization not tested"
+    if result.code == 0:
+        return "cuInit ok"
+    if result.code < 0:
+        return "libcuda cannot be loaded"
+    return f"cuInit {result.code} {result.name}".rstrip()
+
+
+def _toolkit_text(report: Report) -> str | None:
+    listing = report.snapshot.toolkits if report.snapshot else None
+    if listing is None:
+        return None
+    if not listing.items:
+        return "none (wheels need none)" if listing.complete else "none seen, but the list is not complete"
+    first, *others = sorted(listing.items, key=lambda toolkit: not (toolkit.on_path or toolkit.cuda_home))
+    marks = [name for name, on in (("PATH", first.on_path), ("CUDA_HOME", first.cuda_home)) if on]
+    text = f"{_version(first)} in {first.path}" + (f" ({', '.join(marks)})" if marks else "")
+    return f"{text}; also {listed([_version(found) for found in others])}" if others else text
+
+
+def _version(toolkit: Toolkit) -> str:
+    return toolkit.version or "unknown version"
+
+
+def _python_rows(report: Report) -> list[Row]:
+    environment = judged_environment(report)
+    if environment is None:
+        return []
+    if environment.problem:
+        return [Row("Python", "unknown", f"{environment.key} ({environment.why or 'examined'}): {environment.problem}")]
+    version = minor_version(environment.python) if environment.python else "unknown version"
+    reason = f" ({environment.why})" if environment.why else ""
+    return [Row("Python", "skipped", f"{version} in {environment.key}{reason}")]
+
+
+def _framework_rows(report: Report) -> list[Row]:
+    """Frameworks, and in a row of their own the extensions of one; each row begins with what is worst."""
+    checks = _in_layers(report, "framework", "library")
+    environment = judged_environment(report)
+    extensions = [found for found in frameworks_in(environment) if found.extends]
+    if environment is None or not extensions:
+        return [_row("Frameworks", checks, _framework_text(report, environment, checks), report, "environments")]
+    of_extensions = [check for found in extensions for check in _about(found, environment, checks)]
+    others = [check for check in checks if check not in of_extensions]
+    text = listed(_titles(extensions, environment, checks, report))
+    return [
+        _row("Frameworks", others, _framework_text(report, environment, checks), report, "environments"),
+        Row("Extensions", worst(of_extensions), text),
+    ]
+
+
+def _framework_text(report: Report, environment: Environment | None, checks: Sequence[Check]) -> str | None:
+    if environment is None or environment.frameworks is None:
+        return None
+    found = [framework for framework in environment.frameworks.items if not framework.extends]
+    if not found:
+        return "none" if environment.frameworks.complete else "none seen, but the list is not complete"
+    return listed(_titles(found, environment, checks, report))
+
+
+def _titles(found: Sequence[Framework], environment: Environment, checks: Sequence[Check], report: Report) -> list[str]:
+    """One text for each, those first about which something is wrong, as only the first of many are shown."""
+    bad = ("fail", "warn", "unknown")
+    ranks = [
+        min(
+            (STATUSES.index(check.status) for check in _about(each, environment, checks) if check.status in bad),
+            default=len(STATUSES),
+        )
+        for each in found
+    ]
+    ordered = sorted(zip(ranks, range(len(found)), found, strict=True))
+    return [_one_framework(framework, gpus_of(report)) for _, _, framework in ordered]
+
+
+def _about(framework: Framework, environment: Environment, checks: Sequence[Check]) -> list[Check]:
+    return [check for check in checks if check.subject.key == f"{environment.key}:{framework.name}"]
+
+
+def _one_framework(framework: Framework, gpus: Sequence[Gpu]) -> str:
+    title = framework_title(framework)
+    if framework.problem:
+        return f"{title} ({framework.problem})"
+    if framework.cuda and "+" not in (framework.version or ""):
+        title += f" (CUDA {framework.cuda})"
+    if framework.trial:
+        return title + _trial_text(framework.trial, gpus)
+    reaches = {True: ", reaches the GPU", False: ", does not reach the GPU", None: ""}
+    return title + reaches[framework.gpu_available]
+
+
+def _trial_text(trial: Trial, gpus: Sequence[Gpu]) -> str:
+    """``, ran on GPU 0 in 0.4 s``: how far it came when it was tried."""
+    if trial.imported is None:
+        return ", import did not finish"
+    if not trial.imported:
+        return ", import fails"
+    if trial.ran_on_gpu is None:
+        return ", imported" if trial.skipped or not trial.error else ", no result"
+    if not trial.ran_on_gpu:
+        return ", cannot use the GPU"
+    gpu = next((gpu for gpu in gpus if trial.gpu in gpu.identities()), None)
+    where = f"GPU {gpu.index}" if gpu and gpu.index is not None else "the GPU"
+    taken = f" in {trial.seconds:.1f} s" if trial.seconds is not None else ""
+    return f", ran on {where}{taken}"
+
+
+def _elsewhere(report: Report) -> list[Row]:
+    """Another environment that has a framework, where the judged one has none."""
+    judged = judged_environment(report)
+    if frameworks_in(judged):
+        return []
+    others = [found for found in environments_of(report) if found is not judged and frameworks_in(found)]
+    return [Row("", "skipped", _other_environment(found)) for found in others[:1]]
+
+
+def _other_environment(environment: Environment) -> str:
+    found = sorted(frameworks_in(environment), key=lambda framework: framework.extends is not None)
+    titles = listed([framework_title(framework) for framework in found])
+    reason = f" ({environment.why})" if environment.why else ""
+    return f"not judged: {titles} in {environment.key}{reason}"
+
+
+def _container(report: Report) -> Row | None:
+    platform = report.snapshot.platform if report.snapshot else None
+    checks = _in_layers(report, "container")
+    if platform is None or platform.container in (None, "none"):
+        return Row("Container", worst(checks), _found_at_all(checks)) if worst(checks) in ("fail", "warn") else None
+    return Row("Container", worst(checks), platform.container or "")
+
+
+def _required(report: Report) -> list[Row]:
+    """What the user required, unmet first."""
+    checks = _in_layers(report, "request")
+    if not checks:
+        return []
+    words = {"not met": ("fail", "warn"), "not known": ("unknown", "skipped"), "met": ("pass", "note")}
+    held = {word: _keys(checks, statuses) for word, statuses in words.items()}
+    text = "; ".join(f"{word}: {listed(keys)}" for word, keys in held.items() if keys)
+    return [Row("Required", worst(checks), text)]
+
+
+def _keys(checks: Sequence[Check], statuses: Iterable[str]) -> list[str]:
+    wanted = frozenset(statuses)
+    return [check.subject.key for check in checks if check.status in wanted]
+
+
+_GIB = 1 << 30
+_BUSY = 0.01
+"""Share of time from which a GPU counts as in use."""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """GPUs of one model in one state."""
+
+    gpus: tuple[Gpu, ...]
+    checks: tuple[Check, ...]
+    """The checks about any of them."""
+    status: Status
+    troubles: tuple[str, ...]
+    """Names of the rules that found something."""
+    open_questions: int
+    """Number of rules that could not be judged."""
+
+
+def groups(report: Report, machine: Sequence[Check]) -> list[Group]:
+    """The GPUs by model and state, the worst first; ``machine`` are the checks that concern all of them."""
+    about = _checks_by_gpu(report)
+    common = worst(machine)
+    found: dict[tuple[str, str | None, Status, tuple[str, ...], int], list[tuple[Gpu, list[Check]]]] = {}
+    for gpu in gpus_of(report):
+        own = [*{check.id: check for identity in gpu.identities() for check in about.get(identity, ())}.values()]
+        status = worse(worst(own), common)
+        concerning = (*machine, *own)
+        troubles, unknown = _rules(concerning, ("fail", "warn")), _rules(concerning, ("unknown",))
+        key = (gpu_name(gpu), gpu.compute_capability, status, troubles, len(unknown))
+        found.setdefault(key, []).append((gpu, own))
+    return sorted(
+        (
+            Group(tuple(gpu for gpu, _ in members), tuple(check for _, own in members for check in own), *key[2:])
+            for key, members in found.items()
+        ),
+        key=lambda group: (severity(group.status), -len(group.gpus)),
+    )
+
+
+def _checks_by_gpu(report: Report) -> dict[str, list[Check]]:
+    about: dict[str, list[Check]] = {}
+    for check in report.checks:
+        if check.subject.kind == "gpu":
+            subject = check.subject
+            for identity in dict.fromkeys((subject.key, subject.uuid, subject.pci_bus_id)):  # a figure has its own key
+                about.setdefault(identity or "", []).append(check)
+    return about
+
+
+def _rules(checks: Iterable[Check], statuses: tuple[Status, ...]) -> tuple[str, ...]:
+    """Names of the rules that came to one of ``statuses``."""
+    return tuple(dict.fromkeys(check.rule for check in checks if check.status in statuses and not check.ignored))
+
+
+def group_text(group: Group, report: Report) -> str:
+    """One group in words."""
+    first = group.gpus[0]
+    capability = ComputeCapability.parse(first.compute_capability)
+    traits = ", ".join(filter(None, (capability.sm if capability else first.compute_capability, _memory(group))))
+    name = gpu_name(first) + (f" ({traits})" if traits and traits != gpu_name(first) else "")
+    parts = [_count(group, report) + name, _mig(group), _use(group)]
+    parts += [listed(group.troubles, 3), _open(group.open_questions)]
+    if not group.troubles and not group.open_questions:
+        parts.append(_health(group))
+    return ", ".join(filter(None, parts))
+
+
+def _count(group: Group, report: Report) -> str:
+    """``2 of 8 x ``; how many are visible is said only where CUDA was asked and hides some."""
+    total = len(group.gpus)
+    driver = report.snapshot.driver if report.snapshot else None
+    asked = driver is not None and driver.cuda_devices is not None
+    visible = sum(gpu.cuda_ordinal is not None for gpu in group.gpus) if asked else total
+    if visible < total:
+        return f"{visible} of {total} x "
+    return f"{total} x " if total > 1 else ""
+
+
+def _memory(group: Group) -> str:
+    sizes = {gpu.memory.total if gpu.memory else None for gpu in group.gpus}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return "" if size is None or "GB" in gpu_name(group.gpus[0]) else f"{size / _GIB:.0f} GiB"
+
+
+def _mig(group: Group) -> str:
+    enabled = [gpu.mig for gpu in group.gpus if gpu.mig and gpu.mig.enabled]
+    if not enabled:
+        return ""
+    instances = [mig.instances for mig in enabled if mig.instances is not None]
+    return f"MIG with {sum(map(len, instances))} instances" if instances else "MIG"
+
+
+def _use(group: Group) -> str:
+    """``idle`` or how many are in use; nothing while any of them is not known to be idle."""
+    states = [_in_use(gpu) for gpu in group.gpus]
+    busy = states.count(True)
+    if busy:
+        return "in use" if busy == len(states) else f"{busy} in use"
+    return "" if None in states else "idle"
+
+
+def _in_use(gpu: Gpu) -> bool | None:
+    if any(process.kind == "compute" for process in gpu.processes or ()):
+        return True
+    return None if gpu.utilisation is None else gpu.utilisation >= _BUSY
+
+
+def _open(number: int) -> str:
+    return f"{number} check{'s' if number > 1 else ''} not judged" if number else ""
+
+
+def _health(group: Group) -> str:
+    """``no errors`` only where the state of each GPU was read and a check about it passed."""
+    judged = {check.subject.key for check in group.checks if check.status in ("pass", "note")}
+    healthy = all(judged & set(gpu.identities()) and _state_was_read(gpu) for gpu in group.gpus)
+    return "no errors" if healthy else ""
+
+
+def _state_was_read(gpu: Gpu) -> bool:
+    """Whether somebody asked how the GPU is, and not just what it is."""
+    return any((gpu.ecc, gpu.row_remap, gpu.recovery_action, gpu.temperature, gpu.throttle))
+
+
+_WORST_FIRST: tuple[Status, ...] = ("fail", "warn", "unknown", "note", "pass", "skipped")
+
+
+def worst(checks: Iterable[Check]) -> Status:
+    """The worst status among ``checks``; ``skipped`` when none was judged. An ignored finding is a remark, and what was
+    assumed is not judged.
+    """
+    statuses = {"note" if check.ignored else _shown(check) for check in checks}
+    return next((status for status in _WORST_FIRST if status in statuses), "skipped")
+
+
+def _shown(check: Check) -> Status:
+    return "skipped" if check.status == "pass" and check.only_assumed else check.status
+
+
+def severity(status: Status) -> int:
+    """Sorts the worst status first."""
+    return _WORST_FIRST.index(status)
+
+
+def worse(first: Status, second: Status) -> Status:
+    """The worse of two."""
+    return min(first, second, key=severity)

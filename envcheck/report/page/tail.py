@@ -1,0 +1,92 @@
+"""The end of the page: probes that died, what was assumed, what was not tested, and the count of the checks."""
+
+from __future__ import annotations
+
+from envcheck.checks import STATUSES, Report
+from envcheck.report.page.findings import dead_probes, probe_sentence
+from envcheck.report.page.head import examined_here, import_tried
+from envcheck.report.page.layout import Room
+from envcheck.report.page.pen import Line, Pen, Span
+from envcheck.report.page.subject import frameworks_in, gpus_of, judged_environment
+from envcheck.text.wrap import width
+
+_GAP = 3
+
+
+def tail_lines(report: Report, pen: Pen, room: Room) -> list[Line]:
+    """All of it."""
+    return [
+        *_dead_probes(report, pen, room),
+        *_assumed(report, pen, room),
+        *_overlays(report, pen),
+        *_account(report, pen),
+    ]
+
+
+def _dead_probes(report: Report, pen: Pen, room: Room) -> list[Line]:
+    dead = dead_probes(report)
+    shown = dead if len(dead) <= room.probes else dead[: room.probes - 1]
+    lines: list[Line] = [(Span(pen.clip(probe_sentence(run), pen.width)),) for run in shown]
+    if len(dead) > len(shown):
+        names = ", ".join(run.name for run in dead[len(shown) :])
+        lines.append((Span(pen.clip(f"Failed probes (-v): {names}", pen.width)),))
+    return lines
+
+
+def _assumed(report: Report, pen: Pen, room: Room) -> list[Line]:
+    if not report.assumed:
+        return []
+    stated = ", ".join(f"{name} {value}".rstrip() for name, value in report.assumed.items())
+    return [(Span(text),) for text in pen.fill(f"Assumed: {stated}", pen.width, room.row)]
+
+
+def _overlays(report: Report, pen: Pen) -> list[Line]:
+    """The overlay folders of the matrix, and what each decided."""
+    if not report.overlays:
+        return []
+    from envcheck.compat.overlay import decided
+
+    told = []
+    for place in report.overlays:
+        rules = dict.fromkeys(check.rule for check in report.checks if decided(check.sources, place))
+        told.append(f"{place} (decided: {', '.join(rules) or 'nothing'})")
+    return [(Span(pen.clip(f"Matrix overlay: {'; '.join(told)}", pen.width)),)]
+
+
+def _account(report: Report, pen: Pen) -> list[Line]:
+    """``Not tested: framework import (--deep).   1 fail, 14 pass, 3 skipped``."""
+    untried = not_tried(report)
+    counts = count_text(report)
+    if untried and width(untried) + _GAP + width(counts) <= pen.width:
+        return [(Span(untried, "dim"), Span(" " * _GAP), Span(counts))]
+    ways: list[Line] = [(Span(text, "dim"),) for text in pen.fill(untried, pen.width)]
+    return [*ways, *((Span(text),) for text in pen.fill(counts, pen.width))]
+
+
+def not_tried(report: Report) -> str:
+    """Which tests would confirm a verdict of static checks; empty where there is nothing to test."""
+    if not examined_here(report):
+        return ""
+    ways = []
+    if frameworks_in(judged_environment(report)) and not import_tried(report):
+        ways.append("framework import (--deep)")
+    environment = judged_environment(report)
+    if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
+        ways.append("file contents (--verify)")
+    if gpus_of(report) and not report.measurements:
+        ways.append("performance (--bench)")
+    return f"Not tested: {', '.join(ways)}." if ways else ""
+
+
+def count_text(report: Report) -> str:
+    """``1 fail, 14 pass, 3 skipped``."""
+    summary = report.summary
+    numbers = {
+        "fail": summary.fail,
+        "warn": summary.warn,
+        "unknown": summary.unknown,
+        "note": summary.note,
+        "pass": summary.passed,
+        "skipped": summary.skipped,
+    }
+    return ", ".join(f"{numbers[status]} {status}" for status in STATUSES if numbers[status]) or "no check ran"

@@ -1,0 +1,1 @@
+"""Reports and baselines in files, and the schemas of what is written."""

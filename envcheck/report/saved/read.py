@@ -1,0 +1,177 @@
+"""Read a saved report, of a newer minor schema as well. Its contents are foreign: whoever shows them cleans them."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from envcheck.checks import SCHEMA_VERSION, Report
+from envcheck.errors import UsageError
+from envcheck.snapshot import Snapshot
+from envcheck.text.clean import clean
+from envcheck.text.wrap import clip
+
+MOST_BYTES = 64 << 20
+MOST_RECORDS = 500_000
+MOST_VALUES = 4_000_000
+"""What a saved report may hold: a record takes some hundred bytes of memory."""
+MOST_JUDGED = {"GPUs": 1024, "frameworks": 1024, "error lines": 10_000, "measurements": 20_000}
+"""Of what every rule, or every known error line, is held against each."""
+
+T = TypeVar("T")
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What every report of every version begins with."""
+
+    schema_version: str
+
+
+def read_report(text: bytes) -> Report:
+    """Decode a saved JSON report of our major schema version, any minor; raise UsageError for anything else."""
+    if len(text) > MOST_BYTES:
+        raise UsageError(f"the saved report has more than {MOST_BYTES >> 20} MiB; that is no report of envcheck")
+    content = text.removeprefix(codecs.BOM_UTF8)
+    if not content.strip():
+        raise UsageError("the saved report is empty; save one with: envcheck check --format json")
+    if content.count(b"{") > MOST_RECORDS or content.count(b",") > MOST_VALUES:
+        raise UsageError(f"the saved report has more than {MOST_RECORDS} records or {MOST_VALUES} values")
+    _check_version(_decode(content, _Head).schema_version)
+    report = _decode(content, Report)
+    for what, count in _counts(report).items():
+        if count > MOST_JUDGED[what]:
+            raise UsageError(f"the saved report has {count} {what}; at most {MOST_JUDGED[what]} are read")
+    return report
+
+
+def _counts(report: Report) -> dict[str, int]:
+    snapshot = report.snapshot or Snapshot()
+    environments = snapshot.environments.items if snapshot.environments else ()
+    listings = [environment.frameworks for environment in environments if environment.frameworks]
+    log = snapshot.kernel.log if snapshot.kernel else None
+    return {
+        "GPUs": len(snapshot.gpus.items) if snapshot.gpus else 0,
+        "frameworks": sum(len(listing.items) for listing in listings),
+        "error lines": len(snapshot.observed_errors) + (len(log.messages or ()) if log else 0),
+        "measurements": len(report.measurements),
+    }
+
+
+def _check_version(version: str) -> None:
+    ours = int(SCHEMA_VERSION.partition(".")[0])
+    major, dot, minor = version.partition(".")
+    if not (dot and _is_number(major) and _is_number(minor)):
+        raise UsageError(f"the saved report has a schema_version of {version[:20]!r}, not one like {SCHEMA_VERSION}")
+    if int(major) > ours:
+        raise UsageError(
+            f"the saved report has schema {major}.{minor}, and this envcheck reads up to {ours}.x; use a newer envcheck"
+        )
+    if int(major) < ours:
+        raise UsageError(
+            f"the saved report has schema {major}.{minor}, which this envcheck ({SCHEMA_VERSION}) cannot read"
+        )
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 4
+
+
+def _decode(content: bytes, kind: type[T]) -> T:
+    """Read ``content`` strictly, else as one of a newer minor."""
+    try:
+        try:
+            return msgspec.json.decode(content, type=kind)
+        except msgspec.ValidationError:
+            from envcheck.report.saved.read import read_newer
+
+            return read_newer(content, kind)
+    except msgspec.ValidationError as error:
+        # The reason quotes the file, and goes to a terminal.
+        raise UsageError(f"the file is JSON, but not a report of envcheck: {clip(clean(str(error)), 160)}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise UsageError("the file is not JSON; save a report with: envcheck check --format json") from None
+    except RecursionError:
+        raise UsageError("the file is JSON nested too deeply to be a report of envcheck") from None
+
+
+NOT_KNOWN = {
+    ("Report", "verdict"): "unknown",
+    ("Check", "scope"): "node",
+    ("Check", "layer"): "request",
+    ("Check", "status"): "unknown",
+    ("ProbeRun", "status"): "failed",
+}
+"""What stands for a word that is not known, in fields that need one. A record of another kind that needs one is left
+out; fields that need none have a value for that.
+"""
+
+
+class _StrangeError(Exception):
+    """A record cannot be told without a word that is not known."""
+
+
+def without_unknown_words(content: Any, kind: Any) -> Any:
+    """``content``, plain JSON of a ``kind``, without the words that its enumerations do not have."""
+    return _read(content, inspect.type_info(kind))
+
+
+def _read(value: Any, kind: inspect.Type) -> Any:
+    if isinstance(kind, inspect.UnionType):
+        fitting = [each for each in kind.types if _may_hold(each, value)]
+        return _read(value, fitting[0]) if len(fitting) == 1 else value
+    if isinstance(kind, inspect.StructType) and isinstance(value, dict):
+        return _struct(value, kind)
+    if isinstance(kind, inspect.VarTupleType) and isinstance(value, list):
+        return [read for item in value for read in _item(item, kind.item_type)]
+    if isinstance(kind, inspect.DictType) and isinstance(value, dict):
+        return {key: _read(item, kind.value_type) for key, item in value.items()}
+    return value
+
+
+def _item(value: Any, kind: inspect.Type) -> list[Any]:
+    """The item as it is read, or nothing."""
+    try:
+        return [] if _is_strange(value, kind) else [_read(value, kind)]
+    except _StrangeError:
+        return []
+
+
+def _struct(value: dict[str, Any], kind: inspect.StructType) -> dict[str, Any]:
+    fields = {field.encode_name: field for field in kind.fields}
+    read: dict[str, Any] = {}
+    for key, item in value.items():
+        field = fields.get(key)
+        if field is None:
+            continue
+        found = _item(item, field.type)
+        if found:
+            read[key] = found[0]
+        elif field.required:
+            read[key] = _in_its_place(kind.cls.__name__, field.name)
+    return read
+
+
+def _in_its_place(record: str, field: str) -> str:
+    if (record, field) not in NOT_KNOWN:
+        raise _StrangeError
+    return NOT_KNOWN[record, field]
+
+
+def _may_hold(kind: inspect.Type, value: Any) -> bool:
+    containers = {inspect.StructType: dict, inspect.DictType: dict, inspect.VarTupleType: list}
+    return isinstance(value, containers.get(type(kind), ()))
+
+
+def _is_strange(value: Any, kind: inspect.Type) -> bool:
+    """Whether ``value`` is a word in the place of a known one."""
+    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    words = {word for each in kinds if isinstance(each, inspect.LiteralType) for word in each.values}
+    return bool(words) and isinstance(value, str) and value not in words
+
+
+def read_newer(content: bytes, kind: type[T]) -> T:
+    """Decode ``content`` of a newer minor; raise msgspec.ValidationError for what is no ``kind`` all the same."""
+    return msgspec.convert(without_unknown_words(msgspec.json.decode(content), kind), kind)

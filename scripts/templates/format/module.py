@@ -1,0 +1,20 @@
+"""Who reads this format, and what for."""
+
+from __future__ import annotations
+
+from envcheck.checks import Report
+from envcheck.report import Format, Options
+from envcheck.text.clean import clean
+
+FORMAT = Format(shows="the verdict and a line for each check", suffix="example_thing.txt", syntax="text")
+
+
+def render(report: Report, options: Options) -> str:
+    """``report`` as lines of plain text; a quiet one has the verdict alone.
+
+    Whatever may hold foreign text (ids, titles, messages, evidence) goes through ``clean``.
+    """
+    lines = [f"verdict: {report.verdict}"]
+    if not options.quiet:
+        lines += [f"{check.status}: {clean(check.id)}" for check in report.checks]
+    return "\n".join(lines) + "\n"

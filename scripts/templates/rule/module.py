@@ -1,0 +1,49 @@
+"""What the rules of this file are about, in one sentence."""
+
+from __future__ import annotations
+
+from envcheck.checks import Fix
+from envcheck.rules.api import Facts, Outcome, passed, rule, seen
+from envcheck.rules.facts.machine import may_have_gpus
+from envcheck.snapshot import Platform, Snapshot
+
+_BROKEN = "-example"
+
+
+def _is_gpu_machine(_snapshot: Snapshot, facts: Facts) -> bool:
+    return may_have_gpus(facts)
+
+
+@rule(
+    layer="kernel",
+    scope="node",
+    needs=("platform.kernel_release",),
+    arises=_is_gpu_machine,
+)
+def example_thing(snapshot: Snapshot, _facts: Facts) -> Outcome | None:
+    """The problem in a short sentence.
+
+    What it checks
+        Checks that the running kernel is not the example of this template.
+
+    Why it matters
+        What fails when the problem is there, and how a user notices it.
+
+    How to fix
+        The steps, with the commands.
+
+    Sources
+        The title of the page that says so: https://docs.nvidia.com/cuda/cuda-installation-guide-linux/
+    """
+    platform = snapshot.platform or Platform()
+    release = platform.kernel_release or ""
+    evidence = seen("running kernel", platform, "kernel_release")
+    if not release.endswith(_BROKEN):
+        return passed(f"Kernel {release} has no known problem", evidence)
+    return Outcome(
+        status="warn",
+        title=f"Kernel {release} has the problem",
+        message="One sentence that names the consequence.",
+        evidence=(evidence,),
+        fixes=(Fix(text="What to do, in one sentence"),),
+    )
