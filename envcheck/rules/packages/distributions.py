@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from envcheck.checks import Evidence, Fix
+from envcheck.checks import Changes, Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
 from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
+from envcheck.rules.fixes.commands import pip_command, uvs_prefix
 from envcheck.rules.fixes.install import bring_pip, in_steps
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
@@ -26,6 +27,8 @@ class _Finding(msgspec.Struct, frozen=True):
     """Who is concerned: ``torch``."""
     evidence: Evidence
     fix: Fix
+    before: tuple[Fix, ...] = ()
+    """Steps that the fix needs first."""
     harmless: bool = False
     fatal: bool = False
     """A framework that cannot be imported so."""
@@ -106,9 +109,10 @@ def _not_as_installed(
     told = [package.told for package in packages[:_SHOWN]]
     told += [f"{finding.evidence.what}: {finding.evidence.value}" for finding in others[:_SHOWN]]
     evidence = [each for package in packages for each in package.evidence]
-    fixes = reinstall(environment, [package.distribution for package in (fatal or packages)[:_SHOWN]])
-    if fatal and len(fatal) < len(packages):
-        fixes += reinstall(environment, [package.distribution for package in packages[len(fatal) :][:_SHOWN]])
+    twice = {finding.what for finding in others if finding.before}  # installed again by the steps of that finding
+    groups = (fatal, packages[len(fatal) :]) if fatal else (packages,)
+    single = [[each.distribution for each in group if each.distribution.name not in twice] for group in groups]
+    fixes = tuple(fix for group in single for fix in reinstall(environment, group[:_SHOWN]))
     links = dict.fromkeys(file.dead_link for package in packages for file in package.files if file.dead_link)
     if links:  # pip takes them for nothing, and then writes through them
         fixes = in_steps((Fix(text="Delete the links that lead nowhere", command=("rm", "--", *links)), *fixes))
@@ -138,7 +142,7 @@ def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
 def _all_of(environment: Environment, first: Sequence[Fix], findings: Sequence[_Finding]) -> tuple[Fix, ...]:
     """Every one of them is needed: steps of one way, in which one command deletes all that was left behind."""
     left = tuple(dict.fromkeys(finding.left for finding in findings if finding.left))
-    others = [finding.fix for finding in findings[:_SHOWN] if not finding.left]
+    others = [fix for finding in findings[:_SHOWN] if not finding.left for fix in (*finding.before, finding.fix)]
     steps = dict.fromkeys((*first, *others, *((_delete(*left),) if left else ())))
     by_pip = any(fix.command[1:3] == ("-m", "pip") for fix in steps)
     return in_steps(tuple(dict.fromkeys((*(bring_pip(environment) if by_pip else ()), *steps))))
@@ -180,7 +184,21 @@ def _twice(environment: Environment) -> Iterable[_Finding]:
         if len(records) > 1:
             versions = " and ".join(record.version for record in records)
             evidence = Evidence(what=f"{name} is there twice", value=versions, source=f"file {folder}")
-            yield _Finding(name, evidence, _install_again(environment, records[-1], twice=True))
+            looked = [each for each in (environment.shipped, environment.verified) if each]
+            differ = {(file.package, file.version) for each in looked for file in each.damaged}
+            whole = [record for record in records if (name, record.version) not in differ]
+            again = _install_again(environment, (whole or records)[-1])
+            yield _Finding(name, evidence, again, _removals(environment, records) if again.changes else ())
+
+
+def _removals(environment: Environment, records: Sequence[Distribution]) -> tuple[Fix, ...]:
+    """Remove a package until nothing of it is left: pip takes away one record at a time, and none without a list."""
+    unlisted = [record.path for record in records if record.record is False and record.path]
+    name, times = records[0].name, 1 if uvs_prefix(environment) else len(records) - len(unlisted)
+    command, changes = pip_command(environment, "uninstall", name), Changes(removes=(name,))
+    texts = [f"Remove {name}" + (f", {place} of {times} times" if times > 1 else "") for place in range(1, times + 1)]
+    removals = (Fix(text=text, command=command, changes=changes) for text in texts)
+    return (*((_delete(*unlisted),) if unlisted else ()), *removals)
 
 
 def _gone(environment: Environment) -> Iterable[_Finding]:
@@ -235,8 +253,6 @@ def _delete(*paths: str) -> Fix:
     return Fix(text="Delete what is left of it", command=("rm", "-r", "--", *paths))
 
 
-def _install_again(environment: Environment, distribution: Distribution, *, twice: bool = False) -> Fix:
+def _install_again(environment: Environment, distribution: Distribution) -> Fix:
     """Install the package again with the tool that put it there."""
-    text = f"Install {distribution.name} again after removing it until nothing of it is left" if twice else ""
-    (fix,) = reinstall(environment, (distribution,), text)
-    return fix
+    return reinstall(environment, (distribution,))[-1]  # pip itself is brought once, for all steps

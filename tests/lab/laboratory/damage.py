@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 
 from tests.lab.laboratory import stacks
@@ -96,6 +97,13 @@ def _links_to_a_toolkit_that_is_gone(place: Place) -> None:
     for library in sorted(place.site.glob("nvidia/curand/lib/*.so*")):
         library.unlink()
         library.symlink_to(f"/opt/gone/lib64/{library.name}")
+
+
+def _two_records_of_numpy(place: Place) -> None:
+    """An image's layer brought another NumPy over the one that was there."""
+    place.install(*stacks.CUPY)
+    older = place.beside("numpy==1.26.4", name="layer")
+    shutil.copytree(older / "numpy-1.26.4.dist-info", place.site / "numpy-1.26.4.dist-info")
 
 
 ENTRIES = (
@@ -239,6 +247,7 @@ ENTRIES = (
         DAMAGED,
         ("METADATA", "torch"),
     ),
+    Broken("two records of NumPy", "damage", _two_records_of_numpy, DAMAGED, ("1.26.4", "2.2.6")),
     Broken("disk was full", "damage", torch(_disk_was_full), DAMAGED, ("sympy|mpmath",), works="import sympy"),
     Broken("half an upgrade of numpy", "damage", torch(_half_an_upgrade), DAMAGED, ("numpy",), works="import numpy"),
     Broken("~orch left over", "damage", torch(_left_over), DAMAGED, ("torch",), works="import torch"),

@@ -54,10 +54,20 @@ def test_two_records_of_one_package_in_one_folder() -> None:
     assert [(each.what, each.value, each.source) for each in check.evidence] == [
         ("torch is there twice", "2.4.0 and 2.5.1", f"file {SITE}")
     ]
-    assert "removing it until nothing of it is left" in check.fixes[0].text
-    assert check.fixes[0].command == (
-        f"{VENV}/bin/python", "-m", "pip", "install", "--force-reinstall", "--no-deps", "torch==2.5.1",
-    )  # fmt: skip
+    remove = ("uninstall", "--yes", "torch")
+    again = ("install", "--force-reinstall", "--no-deps", "torch==2.5.1")
+    assert [fix.command[3:] for fix in check.fixes] == [remove, remove, again], "pip removes one record at a time"
+    by_uv = judged(environment(wheel("torch", "2.4.0"), wheel("torch", "2.5.1"), manager="uv")).fixes
+    assert [fix.command[2] for fix in by_uv] == ["uninstall", "install"]
+    unlisted = judged(environment(wheel("torch", "2.4.0", record=False), wheel("torch", "2.5.1"))).fixes
+    assert unlisted[0].command[:2] == ("rm", "-r")
+    assert len(unlisted) == 3
+
+
+def test_an_environment_without_pip_gets_it_first() -> None:
+    packages = (wheel("torch", "2.4.0", installer="pip"), wheel("torch", "2.5.1", installer="pip"))
+    told = judged(environment(*packages, distributions_complete=True, manager="venv")).fixes
+    assert [fix.command[2] for fix in told[:2]] == ["ensurepip", "pip"]
 
 
 def test_one_package_in_two_folders_is_no_damage() -> None:
@@ -127,7 +137,7 @@ def test_a_build_of_another_index_is_not_asked_of_the_default_one() -> None:
 
 def test_a_build_of_pytorchs_index_is_asked_of_that_index() -> None:
     check = judged(environment(wheel("torch", "2.4.0+cu121"), wheel("torch", "2.5.1+cu124")))
-    assert check.fixes[0].command[-3:] == (
+    assert check.fixes[-1].command[-3:] == (
         "torch==2.5.1+cu124", "--index-url", "https://download.pytorch.org/whl/cu124",
     )  # fmt: skip
 
