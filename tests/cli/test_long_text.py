@@ -68,5 +68,5 @@ def test_more_than_can_be_taken_in_is_refused_with_what_to_do(tmp_path: Path) ->
         assert result.status == 2
         assert result.out == ""
         named = "stdin" if name == "-" else name
-        assert result.err.startswith(f"envcheck: {named} has more than 64 MiB: give the lines")
+        assert result.err.startswith(f"envcheck: {named} has more than 64 MiB: keep the lines")
         assert result.err.count("\n") == 1

@@ -61,7 +61,7 @@ def test_what_o_takes_format_takes_too_and_help_lists(form: str, capsys: pytest.
     assert parse_targets([f"{form}:/dev/null"], FORMATS)[0].format == form
     with pytest.raises(SystemExit):
         parse(["check", "--help"], {})
-    assert re.search(rf"what to print:[^(]*\b{form}\b", capsys.readouterr().out)
+    assert re.search(rf"output format:[^(]*\b{form}\b", capsys.readouterr().out)
     assert set(choices()) >= {form}
 
 

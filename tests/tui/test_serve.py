@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}(?=/ )", line)
+        found = re.search(r"http://127\.0\.0\.1:\d+/[\w-]{32}(?=/)", line)
         assert found, line
         yield process, found[0]
     finally:

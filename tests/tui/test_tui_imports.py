@@ -52,7 +52,7 @@ def test_without_the_application_the_command_line_is_whole(tmp_path: Path) -> No
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert refused.returncode == 2
-    assert "envcheck check needs none" in refused.stderr
+    assert "use envcheck check" in refused.stderr
 
 
 def test_on_a_dumb_terminal_and_in_ci_it_is_the_text_report() -> None:

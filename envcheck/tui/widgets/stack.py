@@ -58,7 +58,7 @@ def stack_lines(report: Report, pen: Pen, *, final: bool, roomy: bool) -> list[L
         status, text = row.status, row.text
         if not final:
             status = "skipped" if status == "unknown" else status
-            text = _RUNNING if text == "not looked at" else text
+            text = _RUNNING if text == "not checked" else text
         edge = Span("|" if pen.ascii else "▌", status), Span(" ")
         mark = status_mark(status, ascii_only=pen.ascii) if row.label or status != "skipped" else ""
         shown = Span(pen.clip(text.replace("(-v)", "(g)"), columns))

@@ -65,6 +65,7 @@ def test_metadata(tree: Tree, content: bytes | None, problem: str | None, listed
 
 def test_what_is_no_folder_and_what_cannot_be_opened(tree: Tree) -> None:
     tree.file(f"{SITE}/file-1.0.dist-info", "not a folder")
+    tree.link(f"{SITE}/loop-1.0.dist-info", "loop-1.0.dist-info")
     tree.link(f"{SITE}/gone-1.0.dist-info", "/nowhere")
     tree.at(f"{SITE}/pipe-1.0.dist-info").mkdir()
     os.mkfifo(tree.at(f"{SITE}/pipe-1.0.dist-info/METADATA"))
@@ -75,6 +76,7 @@ def test_what_is_no_folder_and_what_cannot_be_opened(tree: Tree) -> None:
     assert found.items == []
     assert problems(found) == {
         "file-1.0.dist-info": "it cannot be read",
+        "loop-1.0.dist-info": "it cannot be read",
         "gone-1.0.dist-info": "it cannot be read",
         "pipe-1.0.dist-info": "METADATA cannot be read",
         "dev-1.0.dist-info": "METADATA cannot be read",
