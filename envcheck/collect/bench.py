@@ -80,7 +80,7 @@ def _alone(gpu: Gpu, gathered: Snapshot) -> dict[str, str]:
 def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:
     """Rows for what is not started, and why."""
     if not chosen.gpus and not chosen.refused:
-        return [Ended(spec, row(spec, ("skipped", "CUDA shows no GPU that was asked for"))) for spec in specs]
+        return [Ended(spec, row(spec, ("skipped", "no matching CUDA GPU found"))) for spec in specs]
     rows = [
         Ended(spec, row(spec, ("skipped", f"{reason}; --force measures all the same"), About(gpu=uuid)))
         for uuid, reason in chosen.refused.items()

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(_why_not() is None, reason="a GPU is here: tests
 def test_without_a_gpu_nothing_is_judged(tmp_path: Path) -> None:
     result = envcheck("bench", cwd=tmp_path)
     assert result.status == 3
-    assert result.out.startswith("UNKNOWN  no verdict: CUDA shows no GPU")
+    assert result.out.startswith("UNKNOWN  no verdict: no matching CUDA GPU")
     assert result.err == ""
 
 
@@ -78,7 +78,7 @@ def test_a_saved_report_cannot_be_measured(tmp_path: Path) -> None:
 def test_check_with_bench_says_why_nothing_was_measured(tmp_path: Path) -> None:
     report = json.loads(envcheck("check", "--bench", "--json", cwd=tmp_path).out)
     details = {run["detail"] for run in report["probes"] if run["name"].startswith("bench_")}
-    assert details == {"CUDA shows no GPU that was asked for"}
+    assert details == {"no matching CUDA GPU found"}
 
 
 def test_check_alone_measures_nothing(tmp_path: Path) -> None:

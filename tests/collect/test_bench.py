@@ -208,7 +208,7 @@ def test_without_a_gpu_every_probe_says_so(wish: Bench | None, machine: Machine)
         machine.gpus = []
     machine.probes.add("bench_a", MEASURE, **ON_GPU)
     (run,) = runs(machine.run(wish), "bench_a").values()
-    assert (run.status, run.detail) == ("skipped", "CUDA shows no GPU that was asked for")
+    assert (run.status, run.detail) == ("skipped", "no matching CUDA GPU found")
 
 
 # --- ends ---------------------------------------------------------------------------------------------------------
