@@ -105,7 +105,6 @@ UMATH = "numpy/_core/_multiarray_umath.*.so"
         ("numpy", UMATH, halve, "fail", ()),
         ("numpy", UMATH, blank_header, "fail", ()),
         ("numpy", UMATH, change_a_byte, "fail", ("--verify",)),
-        ("numpy", "numpy/version.py", add_a_line, "warn", ()),
         ("numpy", "numpy/lib/_npyio_impl.py", add_a_line, "warn", ("--verify",)),
         ("numpy", "numpy/_core/multiarray.py", remove, "fail", ("--verify",)),
         ("llvmlite", "llvmlite/binding/libllvmlite.so", halve, "fail", ()),
@@ -131,3 +130,12 @@ def test_it_is_named_and_the_fix_makes_it_whole(
     assert installed.judged("--verify")["status"] == "pass"
     assert installed.imports("numba")
     assert sorted(path.name for path in installed.site.glob("*.dist-info")) == versions
+
+
+def test_an_edited_version_file_is_a_remark_without_a_fix(installed: Installed) -> None:
+    file = installed.one("numpy/version.py")
+    before = file.read_text()
+    add_a_line(file)
+    check = installed.judged()
+    assert (check["status"], check["fixes"]) == ("note", [])
+    file.write_text(before)
