@@ -253,7 +253,7 @@ def test_figures_follow_their_gpu() -> None:
 def test_what_one_report_alone_knows_is_no_difference() -> None:
     bare = on((plain(0),))
     assert told(measured(figure(4e12)), bare) == []
-    assert notes(measured(figure(4e12)), bare) == ["1 figure is in the first report alone"]
+    assert notes(measured(figure(4e12)), bare) == ["1 figure is only in the first report"]
     assert bare.snapshot is not None
     blind = msgspec.structs.replace(bare, snapshot=msgspec.structs.replace(bare.snapshot, gpus=None, driver=None))
     assert told(bare, blind) == []

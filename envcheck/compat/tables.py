@@ -200,7 +200,7 @@ class RateRow(Row, frozen=True, kw_only=True):
 
 
 class EfficiencyRow(Row, frozen=True, kw_only=True):
-    """What share of its ceiling a measured quantity reaches on sound GPUs."""
+    """What share of its ceiling a measured quantity reaches on healthy GPUs."""
 
     quantity: str
     """Name of the measurement: ``gemm``, ``device-memory-copy``, ``host-to-device`` …"""

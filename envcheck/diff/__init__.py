@@ -103,4 +103,4 @@ def _told(first: Report, second: Report, matched: Match) -> Iterator[Change | No
     ours, theirs = ((report.tool.version, report.tool.matrix) for report in (first, second))
     if ours != theirs:
         told = " and ".join(f"envcheck {version} with the matrix of {matrix}" for version, matrix in (ours, theirs))
-        yield Note(section="checks", why=f"made by {told}: checks may differ for that alone")
+        yield Note(section="checks", why=f"made by {told}: checks may differ for that reason alone")

@@ -46,7 +46,7 @@ def compare_figures(first: Report, second: Report, matched: Match) -> Iterator[C
     for missing, place in ((before.keys() - after.keys(), "first"), (after.keys() - before.keys(), "second")):
         if missing:
             told = "1 figure is" if len(missing) == 1 else f"{len(missing)} figures are"
-            yield Note(section="measurements", why=f"{told} in the {place} report alone")
+            yield Note(section="measurements", why=f"{told} only in the {place} report")
 
 
 def _key(measured: Measurement, matched: Match | None = None) -> _Key:

@@ -1,4 +1,4 @@
-"""What a measured quantity should have been: its ceiling, the share of it that sound GPUs reach, and the share reached.
+"""What a measured quantity should have been: its ceiling, the share that healthy GPUs reach, and the share reached.
 
     ceiling  = multiprocessors * SM clock (Hz) * operations per clock of one multiprocessor     (computations)
              = bandwidth of the data sheet                                                      (memory, links)
@@ -40,7 +40,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Where the ceiling comes from, in words: ``132 SMs at 1980 MHz``."""
     low: float
     high: float
-    """Shares of the ceiling between which sound GPUs lie."""
+    """Shares of the ceiling between which healthy GPUs lie."""
     wide: bool
     share: float
     """Share of the ceiling that was reached."""

@@ -124,12 +124,12 @@ class _Page:
         keys = (other.subject.key.rpartition(":")[2] for each in tried for other in each.worse)
         others = list(dict.fromkeys((*keys, *(owner for each in tried for owner, _ in each.broken))))
         if not why:
-            return [(Fix(text="No command is known to fix this here: install what you need into a new environment"),)]
+            return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
         apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]
         newer = [self._try(check, way) for way in newer_releases(facts, check, others)]
         good = [each for each in (*apart, *newer) if each.serves]
         if not good:
-            return [(Fix(text=f"No change of packages fixes this here: {why}. Keep what contradicts itself apart"),)]
+            return [(Fix(text=f"No change of packages fixes this here: {why}. Use separate environments"),)]
         self._follow(good[0])
         return [_with_risk(each) for each in good[:2]]
 

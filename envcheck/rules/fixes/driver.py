@@ -114,7 +114,9 @@ def load_module(facts: Facts) -> tuple[Fix, ...]:
     if in_container(facts):
         return (Fix(text="Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
-    load = Fix(text="Load the kernel module; its refusal says why", command=("sudo", "modprobe", "nvidia"), who="root")
+    load = Fix(
+        text="Load the kernel module; the error says why it fails", command=("sudo", "modprobe", "nvidia"), who="root"
+    )
     if module is None or not module.blacklisted_by:
         return (load,)
     allow = Fix(
@@ -194,7 +196,7 @@ def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
 
 def restart_container(_facts: Facts) -> tuple[Fix, ...]:
     return (
-        Fix(text="Start the container anew: the GPUs come back with it", risk="ends what runs in the container"),
+        Fix(text="Restart the container: it then gets the GPUs again", risk="ends what runs in the container"),
         Fix(
             text="To keep it from happening again, request the GPUs through CDI, or have the container runtime manage "
             "cgroups with cgroupfs",

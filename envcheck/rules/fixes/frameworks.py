@@ -123,7 +123,7 @@ def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 def _llama_cpp(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
     wanted = f"{framework.name}{same_version(framework)}"
-    text = f"Compile {wanted} anew, for CUDA; this needs a CUDA toolkit with nvcc"
+    text = f"Compile {wanted} again with CUDA; this needs a CUDA toolkit with nvcc"
     how = How(build=("--no-cache-dir",), variables=("CMAKE_ARGS=-DGGML_CUDA=on",), again=True)
     return install(facts, (wanted,), text, how)
 

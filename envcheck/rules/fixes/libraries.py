@@ -190,7 +190,7 @@ def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
     cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
     listed = " and ".join(files)
     text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has {listed}"
-    return Fix(text=f"{text}, which wheels of NVIDIA's have not", who="root")
+    return Fix(text=f"{text}, which NVIDIA's wheels do not have", who="root")
 
 
 def see_loader(facts: Facts) -> tuple[Fix, ...]:

@@ -133,7 +133,8 @@ def _changed_harmlessly(packages: Sequence[DamagedPackage]) -> Outcome:
     return Outcome(
         status="note",
         title=packages[0].title if len(packages) == 1 else _of_several(packages),
-        message=". ".join(package.told for package in packages[:_SHOWN]) + ". Only data, version files or debug symbols differ.",
+        message=". ".join(package.told for package in packages[:_SHOWN])
+        + ". Only data, version files or debug symbols differ.",
         evidence=tuple(each for package in packages for each in package.evidence)[:_SHOWN],
         decided_by="declared",
     )

@@ -109,7 +109,7 @@ def _steps(subject: FrameworkSubject, trial: Trial) -> Iterator[Fix]:
     else:
         yield Fix(text="See the whole traceback", command=_filled(_IMPORT, subject))
     if trial.imported is False:
-        yield Fix(text=f"Where that tells nothing: install {named(framework)} in an environment of its own")
+        yield Fix(text=f"If that does not help, install {named(framework)} in a separate environment")
 
 
 def _filled(command: tuple[str, ...], subject: FrameworkSubject) -> tuple[str, ...]:
