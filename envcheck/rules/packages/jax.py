@@ -76,8 +76,9 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     parts = _parts(environment)
     if len(parts) < 2:
         return None
-    apart, halves = [*_pairs(parts, facts), *_two_plugins(parts)], _missing_halves(parts, environment, facts)
-    wrong = [*apart, *(_half_gone(parts[half], line) for half, line in halves.items())]
+    pairs, doubled = list(_pairs(parts, facts)), list(_two_plugins(parts))
+    halves = _missing_halves(parts, environment, facts)
+    wrong = [*pairs, *doubled, *(_half_gone(parts[half], line) for half, line in halves.items())]
     if not wrong:
         fit = ", ".join(f"{each.name} {each.version}" for each in parts.values())
         known = any(part.requires is not None for part in parts.values())
@@ -85,19 +86,15 @@ def jax_plugin_mismatch(environment: Environment, facts: Facts) -> Outcome | Non
     found = worst_first(wrong)
     works = any(each.name.startswith("jax") and ran_on_gpu(each) for each in frameworks_in(environment))
     missing = " and ".join(map(requirement_name, halves.values()))
-    title = "Two CUDA plug-ins of JAX are installed" if not any(_PAIR in each.reason for each in apart) else _APART
+    title = "JAX's packages do not match" if pairs else "Two CUDA plug-ins of JAX are installed"
     lines = tuple(halves.values())
     return do_not_go_together(
         found,
-        title if apart else f"JAX cannot use the GPU: {missing} is missing",
-        _together(parts, facts) if apart else install(facts, lines, f"Install {missing}, which is missing"),
+        title if pairs or doubled else f"JAX cannot use the GPU: {missing} is missing",
+        _together(parts, facts) if pairs or doubled else install(facts, lines, f"Install {missing}, which is missing"),
         status="note" if works else None,
         frameworks=tuple(each.name for each in frameworks_in(environment) if _OF_JAX.fullmatch(each.name)),
     )
-
-
-_PAIR = ", installed: "
-_APART = "JAX's packages do not match"
 
 
 def _missing_halves(parts: dict[str, Distribution], environment: Environment, facts: Facts) -> dict[str, str]:
@@ -117,6 +114,8 @@ def _missing_halves(parts: dict[str, Distribution], environment: Environment, fa
         other = f"{half[1]}-{_OTHER_HALF[half[2]]}" if half else name
         if other not in parts and other not in by_files and part.version:
             bounds = bounds_on(part.requires or (), other, facts.marks)
+            if bounds is None and half and half[2] == "plugin":  # of one that a fix would install, not all is known
+                continue
             found[name] = f"{other}{bounds or f'=={part.version}'}"
     return found
 
@@ -144,14 +143,14 @@ def _pair(name: str, part: Distribution, other: str, there: Distribution, facts:
         if admits(bounds, there.version) is not False:
             return None
         line = Evidence(what=f"{name} {part.version} requires", value=f"{other}{bounds}", source=part.source)
-        reason = f"{name} {part.version} requires {other}{bounds}{_PAIR}{there.version}"
+        reason = f"{name} {part.version} requires {other}{bounds}, and this is {there.version}"
         return Misfit(name, reason, (line, *evidence), worst)
     fit = release_fits(facts.matrix, name, part.version, other, there.version, facts.driver_os, machine(facts))
     if fit is not None and fit.bad:
         status = by_confidence(worst, fit)
         return Misfit(name, fit.reason, evidence, status, fit.sources)
     if fit is None and _PLUGIN.fullmatch(name) and other == "jaxlib" and _differ(part.version, there.version):
-        reason = f"{name} {part.version} needs jaxlib in its own version{_PAIR}{there.version}"
+        reason = f"{name} {part.version} needs jaxlib in its own version, and this is {there.version}"
         return Misfit(name, reason, evidence, "warn")
     return None
 
