@@ -1,10 +1,12 @@
-"""Make text from outside harmless to a terminal: what cannot be printed is shown as an escape."""
+"""How a child ended, and what it printed: words for the end, harmless text, and the lines that name a problem."""
 
 from __future__ import annotations
 
 import re
 import signal
 from typing import Literal
+
+# Make text from outside harmless to a terminal: what cannot be printed is shown as an escape.
 
 
 def one_line(text: str, limit: int = 300) -> str:

@@ -1,4 +1,4 @@
-"""Where a child of envcheck finds third-party packages."""
+"""What a child is told: the request, its order, and where it finds third-party packages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+# Where a child of envcheck finds third-party packages.
 
 
 def own_path() -> list[str]:

@@ -1,4 +1,4 @@
-"""Which GPU a framework is tried on, and whether it may be: a GPU at work is left alone."""
+"""What is to be tried, on which GPU, and under which environment variables."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.job import Ended
 from envcheck.compat.performance.at_work import at_work
 from envcheck.snapshot import Environment, Framework, Gpu, Snapshot
+
+# Which GPU a framework is tried on, and whether it may be: a GPU at work is left alone.
 
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 _HIDES_ALL = frozenset({"", "-1", "none", "NoDevFiles"})

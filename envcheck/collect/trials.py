@@ -1,4 +1,4 @@
-"""What the end of a trial says of the framework that was tried, besides what the probe itself sent."""
+"""Try frameworks: run the deep probes, and read what the end of each says of the framework."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from envcheck.collect.loop import Loop
 from envcheck.collect.trial_plan import Choice, PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial
+
+# What the end of a trial says of the framework that was tried, besides what the probe itself sent.
 
 SOURCE = "trial"
 

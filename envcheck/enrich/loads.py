@@ -1,8 +1,4 @@
-"""Take from a trial's memory map the files of libraries for which the search over files found none.
-
-A framework may look where no file says that it does: it is told by a variable, by another package, by its own code.
-What its process really held outranks what was inferred, for that framework and that library.
-"""
+"""The libraries that frameworks load: completed by a trial's memory map, and met with the copies found on disk."""
 
 from __future__ import annotations
 
@@ -11,6 +7,11 @@ from collections.abc import Iterable
 import msgspec
 
 from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Loaded, Snapshot
+
+# Take from a trial's memory map the files of libraries for which the search over files found none.
+#
+# A framework may look where no file says that it does: it is told by a variable, by another package, by its own code.
+# What its process really held outranks what was inferred, for that framework and that library.
 
 SOURCE = "memory map"
 """In ``read`` of a load: its path is what a process held, and nothing had predicted it."""

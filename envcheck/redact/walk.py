@@ -1,4 +1,4 @@
-"""What stands for a name in a redacted report."""
+"""Rewrite the texts of a record and of all that it holds, and make pseudonyms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import cache
 from typing import Any, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
+
+# What stands for a name in a redacted report.
 
 HOST = "host"
 HOME = "/home/user"

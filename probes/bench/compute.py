@@ -1,4 +1,4 @@
-"""Throughput of multiply-adds: on the vector units, and through ``mma.sync`` on the tensor cores."""
+"""Throughput of multiply-adds on the vector units and tensor cores, and the cost of starting a kernel."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import Any
 from .device import Unavailable, call, driver
 from .kernels import Kernel, Module, pointer
 from .measurement import Bench, Fields, Plan, measurement, timed, verification
+
+# Throughput of multiply-adds: on the vector units, and through ``mma.sync`` on the tensor cores.
 
 CHAINS = 8
 """Independent chains of each thread, as in ``kernels/compute.cu``."""

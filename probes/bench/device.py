@@ -1,4 +1,4 @@
-"""Calls of the CUDA driver API through cuda.bindings, with failures as exceptions that say what was called."""
+"""One GPU with a context, through cuda.bindings: calls, memory, streams, events and copies."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 from ..driver_apis.cuda import CAPABILITY_MAJOR, CAPABILITY_MINOR, SM_COUNT, uuid_call, uuid_text
 from ..kit.harmless import find_no_library
+
+# Calls of the CUDA driver API through cuda.bindings, with failures as exceptions that say what was called.
 
 
 class CudaError(Exception):

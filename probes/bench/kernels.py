@@ -1,8 +1,4 @@
-"""NVRTC, CUDA's run-time compiler, by the path of its library (NVRTC documentation, CUDA Toolkit).
-
-It is called through ctypes and not through cuda.bindings, which speaks to one CUDA major alone and chooses the library
-itself: here it is the examined environment's own, of whatever version.
-"""
+"""The micro-kernels of ``kernels/``: compiled by NVRTC for the GPU at hand, loaded, and launched."""
 
 from __future__ import annotations
 
@@ -13,6 +9,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from .device import Device, Unavailable, call
+
+# NVRTC, CUDA's run-time compiler, by the path of its library (NVRTC documentation, CUDA Toolkit).
+#
+# It is called through ctypes and not through cuda.bindings, which speaks to one CUDA major alone and chooses the
+# library itself: here it is the examined environment's own, of whatever version.
 
 SUCCESS = 0
 LOG_LIMIT = 4000

@@ -1,4 +1,4 @@
-"""Time work on a GPU: events around a batch, after a warm-up, several samples."""
+"""Measurements as the Snapshot describes them: timed by events, made on one GPU."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ..kit.tree import Tree
 from .device import CudaError, Device, Stopwatch, Unavailable, ordinals
 from .kernels import Compiler
 from .sampler import Sampler
+
+# Time work on a GPU: events around a batch, after a warm-up, several samples.
 
 Work = Callable[[], None]
 """Queues one run of what is timed."""

@@ -1,4 +1,4 @@
-"""Versions that libraries give as one number, in the one place where probes decode them."""
+"""The version that a library would answer, read off its own file: exported data, constants in code, texts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import NamedTuple
 from ..elf.exported import Exports
 from ..elf.library import Elf, ElfError, open_elf
 from ..elf.machine_code import constants, stored_through_argument
+
+# Versions that libraries give as one number, in the one place where probes decode them.
 
 WIDE = 10_000
 NARROW = 1_000

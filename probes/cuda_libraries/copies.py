@@ -1,4 +1,4 @@
-"""The copies found, each under its real path, with all the names that lead to it."""
+"""The copies of CUDA's libraries, each under its real path, with all names that lead to it and who claims it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ..kit.tree import Tree, refused
 from ..owners import conda as _owner_conda
 from ..owners.claims import Claim
 from ..owners.wheels import recorded_by
+
+# The copies found, each under its real path, with all the names that lead to it.
 
 LIMIT = 5000
 

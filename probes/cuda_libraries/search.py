@@ -1,4 +1,4 @@
-"""Ask the databases of the system's package managers whose the copies outside of environments are."""
+"""Search for copies of CUDA's libraries: in the examined environments first, then on the rest of the machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ..owners.toolkit import Toolkit, toolkit
 from .copies import Copies, add_environment
 from .places import cached, places
 from .record import Describer
+
+# Ask the databases of the system's package managers whose the copies outside of environments are.
 
 
 def add_owners(tree: Tree, copies: Copies) -> None:

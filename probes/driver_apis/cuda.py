@@ -1,9 +1,4 @@
-"""The few calls of the CUDA driver API that need no context, through whatever can speak to this libcuda.
-
-Each returns the status number and the value (None unless the status is 0). ``cuda.bindings`` goes first. Its newer
-releases refuse a libcuda that lacks an entry point of theirs, while the calls needed here are as old as the driver
-API; there they are called directly.
-"""
+"""The few calls of the CUDA driver API that need no context, through cuda.bindings or ctypes."""
 
 from __future__ import annotations
 
@@ -13,6 +8,12 @@ import uuid
 from typing import Any, Protocol, TypeVar
 
 from ..kit.harmless import find_no_library
+
+# The few calls of the CUDA driver API that need no context, through whatever can speak to this libcuda.
+#
+# Each returns the status number and the value (None unless the status is 0). ``cuda.bindings`` goes first. Its newer
+# releases refuse a libcuda that lacks an entry point of theirs, while the calls needed here are as old as the driver
+# API; there they are called directly.
 
 SONAME = "libcuda.so.1"
 

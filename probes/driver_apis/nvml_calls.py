@@ -1,4 +1,4 @@
-"""Ask NVML about one device, and keep apart what it answers, what it says it does not have, and what failed."""
+"""Calls of NVML: what it answers, what it says it does not have, what failed, and values in base units."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from types import ModuleType
 from typing import Any
 
 from ..kit.bus_id import canonical_bus_id
+
+# Ask NVML about one device, and keep apart what it answers, what it says it does not have, and what failed.
 
 Call = tuple[Any, ...]
 """Name of a function of the binding and its arguments after the handle; a text among them names a constant."""

@@ -1,8 +1,4 @@
-"""The table of plain readings: which field of a GPU, from which call of NVML, and how it is converted.
-
-Everything here is one call that returns the value or a handful of values. What takes more than one call has a
-function in a sibling file. Numbers of NVML's fields (``NVML_FI_…``) stand here because older bindings lack them.
-"""
+"""The table of plain NVML readings, and the reasons for which clocks are held down."""
 
 from __future__ import annotations
 
@@ -27,6 +23,11 @@ from .nvml_calls import (
     scaled,
     text,
 )
+
+# The table of plain readings: which field of a GPU, from which call of NVML, and how it is converted.
+#
+# Everything here is one call that returns the value or a handful of values. What takes more than one call has a
+# function in a sibling file. Numbers of NVML's fields (``NVML_FI_…``) stand here because older bindings lack them.
 
 MEMORY_TEMPERATURE = 82
 RECOVERY_ACTION = 230

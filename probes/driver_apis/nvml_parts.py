@@ -1,4 +1,4 @@
-"""The state of a GPU on an NVSwitch fabric."""
+"""What takes more than one NVML call: fabric, NVLinks, firmware, page retirement, MIG instances, processes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from .nvml_calls import (
     text,
 )
 from .nvml_fields import place
+
+# The state of a GPU on an NVSwitch fabric.
 
 
 class FabricInfo(ctypes.Structure):

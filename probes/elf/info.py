@@ -1,4 +1,4 @@
-"""Small reads of one file, most of them near each other, at the cost of few system calls."""
+"""What the dynamic loader reads of an ELF file before it takes it, read once for all who ask."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from .tables import ET_EXEC, PT_INTERP, File, read_segments, text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+# Small reads of one file, most of them near each other, at the cost of few system calls.
 
 _BLOCK = 1 << 13
 _SMALL = 1 << 10

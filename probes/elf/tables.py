@@ -1,7 +1,4 @@
-"""A file that may say anything, read piece by piece with ``pread``.
-
-Not mapped into memory: a mapped file that another program shortens kills its reader with SIGBUS.
-"""
+"""An ELF file that may say anything: bounded reads, its header, segments, sections and tables of names."""
 
 from __future__ import annotations
 
@@ -14,6 +11,10 @@ from ..kit.tree import refused
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+# A file that may say anything, read piece by piece with ``pread``.
+#
+# Not mapped into memory: a mapped file that another program shortens kills its reader with SIGBUS.
 
 READ_LIMIT = 64 << 20
 """No single read is longer than this, whatever a file claims."""

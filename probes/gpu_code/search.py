@@ -1,4 +1,4 @@
-"""Members of a static archive (``ar``, the format of System V and GNU), thin ones too."""
+"""Find GPU code in a file of any kind: cubins and PTX, fatbins in ELF files, members of static archives."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from ..elf.tables import Header, Section
     from .fatbins import Bounds
+
+# Members of a static archive (``ar``, the format of System V and GNU), thin ones too.
 
 WHOLE, THIN = b"!<arch>\n", b"!<thin>\n"
 MEMBER_LIMIT = 1 << 16

@@ -1,4 +1,4 @@
-"""Where a framework lies: the package that its import would take, and the metadata that speaks of that package."""
+"""Where a framework is installed: the package that its import takes, its metadata, and whose files it holds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ..owners.requirements import that_matter
 from ..owners.shipped import gone
 from ..python.distributions import CondaBuild, conda_build
 from ..python.site import Gathered, Lack, Package, Site, packages
+
+# Where a framework lies: the package that its import would take, and the metadata that speaks of that package.
 
 TEXT_LIMIT = 1 << 16
 FILES = 200

@@ -1,4 +1,4 @@
-"""What the compiled parts of a framework ask for, and which files a process of its Python would be given for that."""
+"""The compiled parts of a framework: the GPU code they hold, and the libraries that a process would be given."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..loader.process import Process
     from ..python.site import Gathered, Site
     from .package import Installation
+
+# What the compiled parts of a framework ask for, and which files a process of its Python would be given for that.
 
 __all__ = ["Ask", "Preload", "examined"]
 

@@ -1,8 +1,4 @@
-"""The toolkit in which cuda-pathfinder looks for a library that neither wheels nor the loader have.
-
-By versions 1.0 to 1.9: the one that ``CUDA_PATH``, else ``CUDA_HOME`` names (up to 1.4 the other way round); for NVVM,
-which lies aside of the other libraries, from 1.4 on also the one to which the runtime belongs that the loader finds.
-"""
+"""Where cuda-pathfinder looks for NVIDIA's libraries: wheels, conda, the loader, and a toolkit."""
 
 from __future__ import annotations
 
@@ -18,6 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..python.site import Site
+
+# The toolkit in which cuda-pathfinder looks for a library that neither wheels nor the loader have.
+#
+# By versions 1.0 to 1.9: the one that ``CUDA_PATH``, else ``CUDA_HOME`` names (up to 1.4 the other way round); for
+# NVVM, which lies aside of the other libraries, from 1.4 on also the one to which the runtime belongs that the loader
+# finds.
 
 _VARIABLES = ("CUDA_PATH", "CUDA_HOME")
 _LIBRARIES = ("lib64", "lib")

@@ -1,4 +1,4 @@
-"""``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run."""
+"""PyTorch's own Python files: the build in ``torch/version.py``, and what ``import torch`` loads, in its order."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from .package import locate, text_of
 
 if TYPE_CHECKING:
     from ..python.site import Site
+
+# ``torch/version.py``, which PyTorch's build writes: literals, taken from its syntax tree and never run.
 
 _SIZE_LIMIT = 65536
 _VERSION = re.compile(r"[0-9][0-9A-Za-z.+_-]{0,80}")

@@ -1,13 +1,15 @@
-"""Keep the driver's libraries from creating device nodes in this process.
-
-Started by root where no kernel module is loaded, libcuda and libnvidia-ml make ``/dev/nvidiactl``; for any other user
-they cannot. The child that asks them takes that one power from itself and so asks as any user would. What
-nvidia-modprobe, a program of the driver with powers of its own, does for every user's first CUDA program it still may.
-"""
+"""Keep libraries from changing the machine: no device nodes are created, and no program is started."""
 
 from __future__ import annotations
 
 import ctypes
+
+# Keep the driver's libraries from creating device nodes in this process.
+#
+# Started by root where no kernel module is loaded, libcuda and libnvidia-ml make ``/dev/nvidiactl``; for any other
+# user they cannot. The child that asks them takes that one power from itself and so asks as any user would. What
+# nvidia-modprobe, a program of the driver with powers of its own, does for every user's first CUDA program it still
+# may.
 
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAP_MKNOD = 27

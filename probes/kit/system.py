@@ -1,4 +1,4 @@
-"""What kind of Linux this is: facts that several probes must know before they may conclude anything."""
+"""What kind of Linux this is, and what is mounted where."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import re
 
 from .tree import Tree
+
+# What kind of Linux this is: facts that several probes must know before they may conclude anything.
 
 _GVISOR_BUILD = "#1 SMP Sun Jan 10 15:06:54 PST 2016"
 """The build that gVisor's kernel claims to be, whatever release it names."""

@@ -1,8 +1,4 @@
-"""Read ``/etc/ld.so.cache``, in which glibc's loader looks libraries up by name.
-
-The format is that of glibc's ``dl-cache.h``: a header, entries of fixed size, and strings that they point to by their
-distance from the header. Older systems put an entry table of an older format in front of it.
-"""
+"""Where the dynamic loader looks: its folders in their order, and ``/etc/ld.so.cache``."""
 
 from __future__ import annotations
 
@@ -14,6 +10,11 @@ from ..kit.tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+# Read ``/etc/ld.so.cache``, in which glibc's loader looks libraries up by name.
+#
+# The format is that of glibc's ``dl-cache.h``: a header, entries of fixed size, and strings that they point to by their
+# distance from the header. Older systems put an entry table of an older format in front of it.
 
 _MAGIC = b"glibc-ld.so.cache1.1"
 _OLD_MAGIC = b"ld.so-1.7.0"

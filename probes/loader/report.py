@@ -1,4 +1,4 @@
-"""Which of the libraries that a framework asks for are told of, and what their names say."""
+"""What a process asks for, as ``Load`` records: found, refused or missing, and where further copies lie."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..python.site import Site
     from .process import Image, Process, Request
     from .script import Event
+
+# Which of the libraries that a framework asks for are told of, and what their names say.
 
 _TOLD = re.compile(rf"lib(?:{FILES}|nvidia-\w+|nccl\w+|stdc\+\+|c|gomp|iomp5)(?:[-.][0-9a-f]{{8}})?\.so(?:\.|$)")
 _HASH = re.compile(r"[-.][0-9a-f]{8}(?=\.so(?:\.|$))")

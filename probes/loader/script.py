@@ -1,4 +1,4 @@
-"""The process of an environment's Python, as it is when its first import begins."""
+"""Carry out, step by step, what a framework's import does about libraries in a process of its Python."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ..elf.info import Identity
     from ..python.site import Site
     from .steps import Preload
+
+# The process of an environment's Python, as it is when its first import begins.
 
 _KEPT = 64
 _STARTED: dict[tuple[str, str, str, str, str], Process] = {}

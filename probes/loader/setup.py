@@ -1,4 +1,4 @@
-"""What paths lead to, each asked of the file system once: many libraries need the same few."""
+"""How the dynamic loader of one Python is set up, and the paths that it asks for."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ..elf.library import ElfError, open_elf
 from ..kit.paths import name_of
 from ..kit.tree import Tree
 from .cache import Lookup
+
+# What paths lead to, each asked of the file system once: many libraries need the same few.
 
 
 class Paths:

@@ -1,8 +1,4 @@
-"""Which undefined symbols of an extension no library in its scope defines.
-
-Libraries of PyTorch define hundreds of thousands of symbols, an extension asks for some hundreds: each is looked up
-through DT_GNU_HASH (of older libraries DT_HASH), as the loader does it, and only the pages that this touches are read.
-"""
+"""Which undefined symbols of extensions and libraries nothing in their process defines."""
 
 from __future__ import annotations
 
@@ -27,6 +23,12 @@ if TYPE_CHECKING:
     from ..elf.library import Elf
     from .process import Image, Process, Request
     from .script import Event
+
+# Which undefined symbols of an extension no library in its scope defines.
+#
+# Libraries of PyTorch define hundreds of thousands of symbols, an extension asks for some hundreds: each is looked up
+# through DT_GNU_HASH (of older libraries DT_HASH), as the loader does it, and only the pages that this touches are
+# read.
 
 UNDEFINED_LIMIT = 20_000
 """Undefined symbols of one file that are looked up; flash-attn and vLLM have some hundreds."""

@@ -1,8 +1,4 @@
-"""Which container this process runs in, by what only the inside of one shows.
-
-A host that runs containers has Docker's folders, sockets and mounts too; so only this process's own control group,
-its own root mount, and files that an engine puts into a container count.
-"""
+"""The container that this process runs in, and what a host has for containers that use its GPUs."""
 
 from __future__ import annotations
 
@@ -15,6 +11,11 @@ from typing import Any, NamedTuple
 from ..kit.out import clean
 from ..kit.record import Found, record
 from ..kit.tree import Tree
+
+# Which container this process runs in, by what only the inside of one shows.
+#
+# A host that runs containers has Docker's folders, sockets and mounts too; so only this process's own control group,
+# its own root mount, and files that an engine puts into a container count.
 
 _NAMES = frozenset({"docker", "podman", "kubernetes", "lxc", "apptainer", "systemd-nspawn"})
 

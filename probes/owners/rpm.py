@@ -1,8 +1,4 @@
-"""The values of a Berkeley DB hash file, which rpm's ``Packages`` is up to RHEL 8: no library for it is at hand.
-
-By Berkeley DB's ``db_page.h``: a page of metadata tells where the buckets start; a bucket is a chain of pages whose
-items lie from the page's end backwards, keys and values in turn; a long value lies on a chain of overflow pages.
-"""
+"""Which RPM package a file belongs to, by rpm's own database (SQLite or Berkeley DB); rpm is not asked."""
 
 from __future__ import annotations
 
@@ -16,6 +12,11 @@ from ..kit.library_names import family_of
 from ..kit.tree import Tree, refused
 from .claims import Claim
 from .dpkg import NAMES
+
+# The values of a Berkeley DB hash file, which rpm's ``Packages`` is up to RHEL 8: no library for it is at hand.
+#
+# By Berkeley DB's ``db_page.h``: a page of metadata tells where the buckets start; a bucket is a chain of pages whose
+# items lie from the page's end backwards, keys and values in turn; a long value lies on a chain of overflow pages.
 
 _MAGIC = 0x061561
 _HASH_PAGES = frozenset({2, 13})

@@ -1,4 +1,4 @@
-"""The version of a CUDA toolkit, by the files that tell it; nothing of the toolkit is run."""
+"""The version of a CUDA toolkit by its files, and the toolkit as the owner of what lies in it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ..kit.library_names import row_of
 from ..kit.record import Found
 from ..kit.tree import Tree, refused
 from .claims import Claim
+
+# The version of a CUDA toolkit, by the files that tell it; nothing of the toolkit is run.
 
 _HEADERS = ("include/cuda_runtime_api.h", "targets/*/include/cuda_runtime_api.h", "include/cuda.h")
 _HEADER_VERSION = re.compile(r"^#\s*define\s+(?:CUDART|CUDA)_VERSION\s+(\d{4,6})\b", re.MULTILINE)

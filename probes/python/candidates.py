@@ -1,4 +1,4 @@
-"""Which Python environments come into question, best first, and why each does."""
+"""Which Python environments come into question, and where ``--all-envs`` looks for more."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import NamedTuple
 from ..kit.paths import parent
 from ..kit.tree import Tree
 from .interpreter import Place, locate
+
+# Which Python environments come into question, best first, and why each does.
 
 _NAMES = ("python3", "python")
 

@@ -1,6 +1,4 @@
-"""Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
-PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of. One without metadata is none, as for pip.
-"""
+"""Which distributions are installed: ``*.dist-info``, ``*.egg-info`` and conda's records."""
 
 from __future__ import annotations
 
@@ -13,6 +11,10 @@ from typing import Any, NamedTuple
 
 from ..kit.paths import printable
 from ..kit.tree import CIRCLE, REFUSED, Tree, refused
+
+# Which distributions are installed in a folder, by ``*.dist-info`` and ``*.egg-info`` (recording installed projects,
+# PyPA; egg-info, setuptools). A damaged one costs only itself, and is told of. One without metadata is none, as for
+# pip.
 
 LIMIT = 20_000
 REQUIREMENTS = 1000

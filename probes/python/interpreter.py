@@ -1,8 +1,4 @@
-"""Which interpreter a pyenv shim would start: found by reading what pyenv reads, never by asking it.
-
-Order as pyenv documents it: PYENV_VERSION, the nearest ``.python-version`` upward from the current folder, the file
-``version`` in pyenv's root, and else the system's interpreter further down PATH.
-"""
+"""From what was named (a program, link, folder or pyenv shim) to an interpreter and its prefix, by reading alone."""
 
 from __future__ import annotations
 
@@ -11,6 +7,11 @@ from typing import NamedTuple
 
 from ..kit.paths import name_of, parent, printable
 from ..kit.tree import Tree
+
+# Which interpreter a pyenv shim would start: found by reading what pyenv reads, never by asking it.
+#
+# Order as pyenv documents it: PYENV_VERSION, the nearest ``.python-version`` upward from the current folder, the file
+# ``version`` in pyenv's root, and else the system's interpreter further down PATH.
 
 _ROOT_LINE = re.compile(r"^\s*export\s+PYENV_ROOT=[\"']?([^\"'\n]+)[\"']?\s*$", re.MULTILINE)
 _EXEC_LINE = re.compile(r"^\s*exec\s+[\"']?[^\"'\n]*pyenv[\"']?\s+exec\s", re.MULTILINE)

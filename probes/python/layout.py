@@ -1,4 +1,4 @@
-"""Which Python version an environment has, as far as its files tell; nothing is guessed."""
+"""What an environment is: its base, its version, who manages it; by ``pyvenv.cfg`` and the folders of its prefix."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from ..elf.library import constants
 from ..kit.paths import inside, name_of, parent, printable
 from ..kit.tree import Tree
 from .interpreter import LIBRARY, Place, base_prefix, libraries
+
+# Which Python version an environment has, as far as its files tell; nothing is guessed.
 
 _SETTING = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")

@@ -1,8 +1,4 @@
-"""Packages that editable installations of setuptools bring by a finder: the module is read, and never run.
-
-Such an installation puts two files into a site folder: ``__editable__.NAME-VERSION.pth``, which imports the finder, and
-``__editable___NAME_VERSION_finder.py``, whose constant ``MAPPING`` says where each package lies.
-"""
+"""Where an environment looks for packages: its ``sys.path``, ``.pth`` files and editable installations."""
 
 from __future__ import annotations
 
@@ -14,6 +10,11 @@ from ..kit.paths import joined, name_of
 from ..kit.tree import Tree
 from .interpreter import LIBRARY
 from .layout import Layout
+
+# Packages that editable installations of setuptools bring by a finder: the module is read, and never run.
+#
+# Such an installation puts two files into a site folder: ``__editable__.NAME-VERSION.pth``, which imports the finder,
+# and ``__editable___NAME_VERSION_finder.py``, whose constant ``MAPPING`` says where each package lies.
 
 _FINDER_LIMIT = 256 << 10
 _FINDERS = 200

@@ -1,4 +1,4 @@
-"""What the driver says of this process: where a pointer lies, and which GPU is its first."""
+"""The driver that a trial has loaded: where a pointer lies, which GPU is first, and memory through it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ..kit.bus_id import canonical_bus_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# What the driver says of this process: where a pointer lies, and which GPU is its first.
 
 _MEMORY_TYPE = 2
 """``CU_POINTER_ATTRIBUTE_MEMORY_TYPE``."""

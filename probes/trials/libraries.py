@@ -1,13 +1,4 @@
-"""The version that a library of CUDA answers when its own version function is called.
-
-Signatures and the way in which each number is put together are those of the libraries' headers and reference pages:
-``cublasGetProperty(libraryPropertyType, int *)`` and its like (library_types.h: 0 major, 1 minor, 2 patch),
-``cudnnGetVersion()`` (1000 · major up to 8, 10000 · major from 9 on), ``ncclGetVersion(int *)`` (1000 · major up to
-2.8, 10000 from 2.9 on), ``getInferLibVersion()`` (1000 · major up to 9, 10000 from 10 on), ``cutensorGetVersion()``
-(10000 · major), ``nvrtcVersion(int *, int *)``, ``nvJitLinkVersion(unsigned *, unsigned *)``,
-``cudaRuntimeGetVersion(int *)`` (1000 · major + 10 · minor), ``magma_version(int *, int *, int *)``,
-``nvshmemx_vendor_get_version_info(int *, int *, int *)``.
-"""
+"""The CUDA libraries in a trial's memory map, and the versions that they answer."""
 
 from __future__ import annotations
 
@@ -16,6 +7,16 @@ import os
 from typing import Any, Callable  # noqa: UP035  read by Python 3.8 too
 
 from ..kit.library_names import family_of
+
+# The version that a library of CUDA answers when its own version function is called.
+#
+# Signatures and the way in which each number is put together are those of the libraries' headers and reference pages:
+# ``cublasGetProperty(libraryPropertyType, int *)`` and its like (library_types.h: 0 major, 1 minor, 2 patch),
+# ``cudnnGetVersion()`` (1000 · major up to 8, 10000 · major from 9 on), ``ncclGetVersion(int *)`` (1000 · major up to
+# 2.8, 10000 from 2.9 on), ``getInferLibVersion()`` (1000 · major up to 9, 10000 from 10 on), ``cutensorGetVersion()``
+# (10000 · major), ``nvrtcVersion(int *, int *)``, ``nvJitLinkVersion(unsigned *, unsigned *)``,
+# ``cudaRuntimeGetVersion(int *)`` (1000 · major + 10 · minor), ``magma_version(int *, int *, int *)``,
+# ``nvshmemx_vendor_get_version_info(int *, int *, int *)``.
 
 Ask = Callable[[Any], Any]
 """What a loaded library answers: its version as text, or None."""

@@ -1,4 +1,4 @@
-"""What is built on PyTorch: one operation of each that calls code of its own on the GPU."""
+"""Extensions of PyTorch and smaller frameworks: one operation of each."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import importlib
 from typing import Any
 
 from .trial import Ask, NotTriedError, OnCpuError, Step, Subject, Where, close, equal, module, on_gpu, version_of
+
+# What is built on PyTorch: one operation of each that calls code of its own on the GPU.
 
 _TOLERANCE = 0.02
 """Of half precision, on numbers of about one."""

@@ -1,4 +1,4 @@
-"""The one line that says what was raised."""
+"""Try a framework: import it, let it compute on the GPU, and report after each stage how far it came."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from ..kit.tree import Tree
 from .driver import IN_DEVICE_MEMORY, first_gpu, is_device_memory
 from .failure import cut_off, damaged, files_named
 from .libraries import loaded_libraries
+
+# The one line that says what was raised.
 
 LONGEST = 600
 

@@ -1,4 +1,4 @@
-"""Jetsons and CUDA: the toolkits that their system software, JetPack, comes with or takes."""
+"""The pairs among driver, kernel module, GPU, CUDA, nvcc and Jetsons, with forward compatibility."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from envcheck.compat.relations.gpu_driver import driver_drives, module_drives
 from envcheck.compat.specifier import Version, parse_specifier, parse_version
 from envcheck.compat.tables import ReleaseRow, Row
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+# Jetsons and CUDA: the toolkits that their system software, JetPack, comes with or takes.
 
 
 def tegra_serves(matrix: Matrix, gpu: ComputeCapability, cuda: CudaVersion) -> Fit | None:

@@ -1,4 +1,4 @@
-"""The many ways in which people, and tools, write one version: as the grammar of versions has it."""
+"""From components as they were written to a Question: spellings, families, bounds."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from envcheck.compat.tables import Machine, Os
 from envcheck.components import Bound, Component
 from envcheck.errors import UsageError
 from envcheck.versions import ComputeCapability, CudaVersion, DriverRelease
+
+# The many ways in which people, and tools, write one version: as the grammar of versions has it.
 
 _WILDCARD = re.compile(r"(?:\.[x*])+$", re.IGNORECASE)
 _CUDA_TAG = re.compile(r"cu[0-9]{2,3}")

@@ -1,4 +1,4 @@
-"""Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken."""
+"""One build of a component against everything else that was named: its needs, and the GPUs that it runs on."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from envcheck.compat.relations.gpu_cuda import cuda_serves, cuda_targets
 from envcheck.compat.specifier import Cover, Specifier, Version, parse_specifier
 from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+
+# Whether the libraries that a build needs leave a GPU out, whichever of the admitted versions is taken.
 
 _FOR_A_PART = ("triton",)
 """What only a part of a package runs on: PyTorch computes without Triton, its compiler does not."""

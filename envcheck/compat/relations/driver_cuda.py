@@ -1,4 +1,4 @@
-"""The rows of CUDA versions, and which versions stand for each other."""
+"""Driver and CUDA: which programs, by the CUDA they were built with, a driver release runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from envcheck.compat.relations.fit import Fit, conclude
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import CudaRow, DriverBranchRow, Os
 from envcheck.versions import CudaVersion, DriverRelease
+
+# The rows of CUDA versions, and which versions stand for each other.
 
 _FIRST_MAJOR_WITH_MINOR_COMPATIBILITY = 11
 
@@ -31,9 +33,6 @@ def around(matrix: Matrix, cuda: CudaVersion) -> tuple[CudaVersion, CudaVersion]
     known = matrix.toolkits
     before, after = [one for one in known if one < cuda], [one for one in known if one > cuda]
     return (before[-1], after[0]) if row and not row.toolkit and before and after else None
-
-
-# Driver and CUDA: which programs, by the CUDA they were built with, a driver release runs.
 
 
 _WINDOWS_DRIVERS = ("windows", "wsl")

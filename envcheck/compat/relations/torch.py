@@ -1,4 +1,4 @@
-"""PyTorch and Python: whether a release has wheels for a CPython."""
+"""PyTorch's releases: which Pythons have wheels, which builds there are, and which of them fit a machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from envcheck.compat.relations.gpu_code import read_targets, runs_natively
 from envcheck.compat.specifier import parse_version
 from envcheck.compat.tables import Machine, Os, TorchBuild, TorchRow
 from envcheck.versions import CodeTarget, ComputeCapability, CudaVersion, DriverRelease
+
+# PyTorch and Python: whether a release has wheels for a CPython.
 
 
 def torch_row(matrix: Matrix, version: str) -> TorchRow | None:

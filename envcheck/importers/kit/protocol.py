@@ -1,4 +1,4 @@
-"""What importers share: how much their word counts, and how they say that a piece could not be read."""
+"""What importers share: how much their word counts, how they report what they could not read, and common records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from enum import IntEnum
 from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 from envcheck.snapshot.merge import merge
+
+# What importers share: how much their word counts, and how they say that a piece could not be read.
 
 
 class Rank(IntEnum):

@@ -1,4 +1,4 @@
-"""Values as nvidia-smi writes them: ``143771 MiB``, ``92.82 W``, ``Not Active``, ``N/A``."""
+"""Values as nvidia-smi writes them (``143771 MiB``, ``92.82 W``, ``N/A``), and the fields of one ``<gpu>`` element."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TypeVar
 from envcheck.importers.kit.paste import SOURCE, printable
 from envcheck.importers.smi.xml import Element
 from envcheck.snapshot import ApiResult
+
+# Values as nvidia-smi writes them: ``143771 MiB``, ``92.82 W``, ``Not Active``, ``N/A``.
 
 _REFUSALS = frozenset({"n/a", "[n/a]", "not supported", "[not supported]", "not available", "[not available]"})
 """How nvidia-smi shows NVML's NOT_SUPPORTED."""

@@ -1,8 +1,4 @@
-"""A ``<gpu>`` element of nvidia-smi's XML to a Gpu.
-
-Each field names the elements it may stand in, those of the newest format first: power readings and clock reasons were
-renamed, the uncorrectable SRAM errors split in two, and the reset status gave way to a recovery action.
-"""
+"""A full report of nvidia-smi, as a tree with the element names of its XML, to a Snapshot."""
 
 from __future__ import annotations
 
@@ -17,6 +13,11 @@ from envcheck.importers.smi import records
 from envcheck.importers.smi.fields import Fields, among, bus_id, device_id, flag, quantity, whole, word
 from envcheck.importers.smi.xml import Element
 from envcheck.snapshot import Driver, Gpu, Listing, Snapshot
+
+# A ``<gpu>`` element of nvidia-smi's XML to a Gpu.
+#
+# Each field names the elements it may stand in, those of the newest format first: power readings and clock reasons were
+# renamed, the uncorrectable SRAM errors split in two, and the reset status gave way to a recovery action.
 
 _COMPUTE_MODES = {name: name for name in ("default", "exclusive_thread", "prohibited", "exclusive_process")}
 _ADDRESSING_MODES = {name: name for name in ("hmm", "ats", "none")}
@@ -119,9 +120,6 @@ def _brand(text: str) -> str | None:
 def _architecture(text: str) -> str | None:
     shown = word(text)
     return _ARCHITECTURES.get(shown.lower(), shown.lower()) if shown else None
-
-
-# A full report of nvidia-smi, as a tree with the element names of its XML, to a Snapshot.
 
 
 _RELEASE = re.compile(r"[0-9]{2,4}(?:\.[0-9]{1,4}){1,2}")

@@ -1,4 +1,4 @@
-"""Names of CUDA's libraries, as files and lines of text have them: ``libcublas.so.12``, ``cudnn_ops64_9.dll``."""
+"""CUDA's libraries by the names of their files and wheels, and the CUDA major version that each is for."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from envcheck.compat.relations.libraries import cuda_majors, same_major
 from envcheck.compat.tables import FamilyRow
 from envcheck.rules.api import Facts
 from envcheck.snapshot import Distribution, Framework
+
+# Names of CUDA's libraries, as files and lines of text have them: ``libcublas.so.12``, ``cudnn_ops64_9.dll``.
 
 _MOST = 8
 

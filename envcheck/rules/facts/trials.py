@@ -1,4 +1,4 @@
-"""What rules ask of a trial: how far a framework came when it was imported and put to work on the GPU."""
+"""What rules ask of a trial: how far the framework came, and what that proves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from envcheck.checks import Evidence
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.snapshot import Environment, Framework, Gpu, Loaded
+
+# What rules ask of a trial: how far a framework came when it was imported and put to work on the GPU.
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
 """Names of the rules about what came of a trial; what stops a framework explains their findings."""

@@ -1,4 +1,4 @@
-"""What brings a missing library of CUDA, as an installer's requirement."""
+"""Fixes for a missing, older or foreign CUDA library, as requirements and as commands."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
 from envcheck.rules.fixes.install import How, in_steps, install
 from envcheck.snapshot import Framework, Load
 from envcheck.versions import CudaVersion
+
+# What brings a missing library of CUDA, as an installer's requirement.
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
