@@ -44,13 +44,8 @@ def find_by_name(rows: Mapping[str, GpuRow], name: str) -> GpuRow | None:
     return family if _agrees(family, words) else msgspec.structs.replace(family, **_NO_FIGURES)
 
 
-def name_key(name: str) -> str:
-    """What is left of a name when everything that people write differently is taken away."""
-    return name_keys((name,))[0]
-
-
 def name_keys(names: Iterable[str]) -> list[str]:
-    """The same of several, in a fraction of the time where they are hundreds."""
+    """What is left of each name when everything that people write differently is taken away."""
     return _key(_words("\n".join(map(_one_line, names)))).split("\n")
 
 

@@ -7,61 +7,20 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from envcheck.bundle import folder
 from envcheck.compat.compiling import COMPILED, FIELDS, compile_folder
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.tables import (
-    AnswerRow,
-    ArchitectureRow,
-    CapabilityRow,
-    CondaRow,
-    CudaRow,
-    DriverBranchRow,
-    EfficiencyRow,
-    ErrorRow,
-    FamilyRow,
-    FlawRow,
-    FragmentRow,
-    GpuRow,
-    LinkRow,
-    ProductRow,
-    RateRow,
-    ReleaseRow,
-    RoleRow,
-    Row,
-    SecretRow,
-    SourceRow,
-    TorchRow,
-    VariableRow,
-)
+from envcheck.compat.tables import Row, SourceRow
 from envcheck.errors import MatrixError
 
-ROW_TYPES: dict[str, type[Row]] = {
-    "architecture": ArchitectureRow,
-    "capability": CapabilityRow,
-    "driver": DriverBranchRow,
-    "cuda": CudaRow,
-    "gpu": GpuRow,
-    "rate": RateRow,
-    "efficiency": EfficiencyRow,
-    "link": LinkRow,
-    "torch": TorchRow,
-    "release": ReleaseRow,
-    "flaw": FlawRow,
-    "variable": VariableRow,
-    "role": RoleRow,
-    "conda": CondaRow,
-    "product": ProductRow,
-    "secret": SecretRow,
-    "family": FamilyRow,
-    "fragment": FragmentRow,
-    "error": ErrorRow,
-    "answer": AnswerRow,
+_ROW_TYPES: dict[str, type[Row]] = {
+    table: get_args(Matrix.__annotations__[field])[0] for table, field in FIELDS.items()
 }
+"""By table: the type of the rows in its field of the Matrix."""
 
 _ONE_AT_A_TIME = RLock()
 """msgspec prepares a Struct at its first decoding; a second thread that decodes it meanwhile ends the process."""
@@ -133,7 +92,7 @@ def _check_rows(table: str, rows: list[dict[str, Any]]) -> None:
     names: list[str] = []
     for number, content in enumerate(rows, start=1):
         try:
-            row = msgspec.convert(content, ROW_TYPES[table])
+            row = msgspec.convert(content, _ROW_TYPES[table])
         except msgspec.ValidationError as error:
             file = str(content["source"][0]).partition("/")[0]
             raise MatrixError(f"{file}.toml: [[{table}]] number {number} ({_label(content)}): {error}") from error

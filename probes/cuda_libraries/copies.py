@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ..kit.library_names import LibraryName, family_of
 from ..kit.tree import Tree, refused
-from ..owners import conda as _owner_conda
 from ..owners.claims import Claim
+from ..owners.conda import owners as owners_by_conda
 from ..owners.wheels import recorded_by
 
 # The copies found, each under its real path, with all the names that lead to it.
@@ -163,7 +163,7 @@ def _add_site(tree: Tree, copies: Copies, key: str, site: str) -> None:
 
 
 def _add_prefix(tree: Tree, copies: Copies, key: str, packages: list[Record]) -> None:
-    claims = _owner_conda.owners(tree, key, packages)
+    claims = owners_by_conda(tree, key, packages)
     for path, owners in claims.items():
         for claim in owners:
             copies.add(path, "conda", key, claim=claim)

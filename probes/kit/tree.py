@@ -217,7 +217,7 @@ class Tree:
         read of it is gone for others).
         """
         try:
-            place = path if self.at_real_root else self.place(path)
+            place = self.place(path)
             if not stat.S_ISREG(os.stat(place).st_mode):  # first: opening a device can already change something
                 return None
             descriptor = os.open(place, READING)

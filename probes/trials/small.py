@@ -125,9 +125,6 @@ ON_TORCH: dict[str, Subject] = {
 # Frameworks that stand for themselves and are tried in a few lines.
 
 
-_VERSION_NUMBER: dict[str, Ask] = {"version": version_of}
-
-
 def _matrix() -> Any:
     numpy = module("numpy")
 
@@ -183,9 +180,9 @@ def _llama_offload(llama_cpp: Any) -> Where:
 
 
 OTHERS: dict[str, Subject] = {
-    "paddlepaddle": Subject("paddle", (Step("a matrix product", _paddle_product),), _VERSION_NUMBER),
-    "mxnet": Subject("mxnet", (Step("a matrix product", _mxnet_product),), _VERSION_NUMBER),
-    "ctranslate2": Subject("ctranslate2", (Step("a copy to the GPU and back", _translation_copy),), _VERSION_NUMBER),
-    "llama-cpp-python": Subject("llama_cpp", (Step("a question about its build", _llama_offload),), _VERSION_NUMBER),
+    "paddlepaddle": Subject("paddle", (Step("a matrix product", _paddle_product),), _VERSION),
+    "mxnet": Subject("mxnet", (Step("a matrix product", _mxnet_product),), _VERSION),
+    "ctranslate2": Subject("ctranslate2", (Step("a copy to the GPU and back", _translation_copy),), _VERSION),
+    "llama-cpp-python": Subject("llama_cpp", (Step("a question about its build", _llama_offload),), _VERSION),
 }
 """By what the name of the ``Framework`` record begins with."""

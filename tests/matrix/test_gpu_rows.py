@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from envcheck.compat.figures import Precision
-from envcheck.compat.gpu_names import _FORM, name_key
+from envcheck.compat.gpu_names import _FORM, name_keys
 from envcheck.compat.load import load_matrix
 from envcheck.compat.tables import GpuRow, RateRow
 from envcheck.versions import ComputeCapability
@@ -169,7 +169,8 @@ def test_a_family_has_only_what_its_variants_share(family: GpuRow) -> None:
     variants = [
         row
         for row in MATRIX.gpus
-        if row is not family and name_key(_FORM.sub(" ", row.name.lower().replace("-", " "))) == name_key(family.name)
+        if row is not family
+        and name_keys((_FORM.sub(" ", row.name.lower().replace("-", " ")),))[0] == name_keys((family.name,))[0]
     ]
     for variant in variants:
         assert variant.compute_capability == family.compute_capability

@@ -9,7 +9,7 @@ from collections import defaultdict
 import pytest
 from packaging.version import Version
 
-from envcheck.compat.gpu_names import name_key
+from envcheck.compat.gpu_names import name_keys
 from envcheck.compat.load import load_matrix
 from envcheck.compat.relations.gpu_code import runs_natively
 from envcheck.compat.relations.torch import builds, targets_of
@@ -218,7 +218,7 @@ def test_no_two_gpus_can_be_taken_for_each_other() -> None:
     owners = defaultdict(set)
     for row in MATRIX.gpus:
         for name in (row.name, *row.aliases):
-            owners[name_key(name)].add(row.name)
+            owners[name_keys((name,))[0]].add(row.name)
         for device in row.device_ids:
             owners[device].add(row.name)
     assert {key: names for key, names in owners.items() if len(names) > 1} == {}

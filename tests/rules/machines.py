@@ -254,6 +254,16 @@ def unloaded(**changes: Any) -> Kernel:
     return but(kernel(0, nvidia=module), **changes)
 
 
+JETSON = Platform(
+    source="file /etc/nv_tegra_release",
+    os="linux",
+    machine="aarch64",
+    container="none",
+    wsl=False,
+    tegra=True,
+    tegra_release="36.4.0",
+)
+
 UBUNTU = Platform(
     source="file /etc/os-release",
     os="linux",

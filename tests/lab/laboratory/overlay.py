@@ -84,10 +84,10 @@ def stray(name: str, text: str = "") -> Callable[[Place], None]:
 
     def build(place: Place) -> None:
         place.install(*stacks.TORCH_12)
-        file = place.folder / "work" / name
+        file = place.folder / "project" / name
         file.parent.mkdir(parents=True)
         file.write_text(text)
-        place.lead("PYTHONPATH", place.folder / "work")
+        place.lead("PYTHONPATH", place.folder / "project")
 
     return build
 
@@ -195,7 +195,7 @@ ENTRIES = (
         "redirection",
         stray("torch.py"),
         (),
-        ("PYTHONPATH", "/work"),
+        ("PYTHONPATH", "/project"),
         works="import torch; torch.zeros",
     ),
     Broken(
@@ -203,7 +203,7 @@ ENTRIES = (
         "redirection",
         stray("random.py"),
         (),
-        ("PYTHONPATH", r"/work/random\.py"),
+        ("PYTHONPATH", r"/project/random\.py"),
         works="import torch",
     ),
     Broken(
@@ -211,7 +211,7 @@ ENTRIES = (
         "redirection",
         stray("numpy/__init__.py"),
         (),
-        ("PYTHONPATH", "/work/numpy"),
+        ("PYTHONPATH", "/project/numpy"),
         works="import numpy; numpy.zeros",
     ),
     Broken(

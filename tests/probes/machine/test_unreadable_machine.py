@@ -5,9 +5,7 @@ The probes of the machine run as another user over constructed trees, once for e
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -19,15 +17,14 @@ from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot
 from envcheck.snapshot.merge import merge
 from probes.kit.tree import REFUSED
+from tests.probes.other_user import as_nobody, as_root
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
-NOBODY = 65534
 PROBES = ("kernel", "pci", "platform", "toolkits", "driver_files", "variables", "libraries")
 ROOTS = ("ubuntu-580-open", "secure-boot", "kernel-upgraded", "jetson-orin")
 KEPT_FOR_ROOT = ("/proc/1", "/proc/self", "/proc/2417", "/sys/firmware", "/sys/kernel", "/var/log")
 """Closed to users of sound machines, too."""
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 TOOLKIT = {
     "/opt/cuda-12.1/bin/nvcc": "\x7fELF\x02",
@@ -36,15 +33,6 @@ TOOLKIT = {
     "/etc/modprobe.d/none.conf": "blacklist nvidia\n",
     "/etc/ld.so.conf.d/cuda.conf": "/usr/local/cuda-12.8/compat\n",
 }
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def examined(run_probe: RunProbe, root: str) -> Snapshot:

@@ -9,8 +9,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -21,11 +20,10 @@ from envcheck.pipeline.request import Request
 from envcheck.pipeline.session import judge
 from envcheck.snapshot import Snapshot
 from probes.kit.tree import REFUSED
+from tests.probes.other_user import as_nobody, as_root
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
-NOBODY = 65534
 RANK = {"pass": 0, "warn": 1, "unknown": 1, "fail": 2}
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 
 @pytest.fixture
@@ -58,15 +56,6 @@ def venv(tmp_path: Path) -> Path:
     for place in (tmp_path, *list(tmp_path.parents)[:-2]):
         place.chmod(place.stat().st_mode | 0o055)
     return folder
-
-
-@contextmanager
-def as_nobody() -> Iterator[None]:
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
 
 
 def examined(run_probe: RunProbe, **request: object) -> Report:

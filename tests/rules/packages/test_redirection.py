@@ -53,13 +53,13 @@ def test_what_leads_elsewhere_is_named_and_taken_away(by: str, title: str, fix: 
 
 def test_a_requirement_without_a_version_and_pythons_own_modules_are_redirected_too() -> None:
     """A folder ``numpy`` and a file ``random.py`` in somebody's project."""
-    stray = Distribution(source="file", name="numpy", version="", path="/work/numpy", led_by="PYTHONPATH")
+    stray = Distribution(source="file", name="numpy", version="", path="/project/numpy", led_by="PYTHONPATH")
     there = Distribution(source="file", name="numpy", version="2.2.6", path=f"{SITE}/numpy-2.2.6.dist-info")
     check = check_of("package-shadowed", on(torch(), distributions=(stray, there)))
     assert (check.status, check.title) == ("warn", "PYTHONPATH puts another numpy before the installed one")
-    check = check_of("package-shadowed", on(torch(), hides_pythons_own=("/work/random.py",)))
+    check = check_of("package-shadowed", on(torch(), hides_pythons_own=("/project/random.py",)))
     assert (check.status, check.title) == ("warn", "PYTHONPATH puts another random before Python's own")
-    assert "/work" in check.fixes[0].text
+    assert "/project" in check.fixes[0].text
 
 
 def test_what_follows_is_told_under_it() -> None:

@@ -15,6 +15,7 @@ from envcheck.snapshot import (
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,
+    JETSON,
     NO_DEVICE,
     NO_LIBCUDA,
     UBUNTU,
@@ -45,16 +46,6 @@ def host(*engines: str, toolkit: tuple[str, ...] = (), platform: Platform = UBUN
     found = ContainerHost(source="file", engines=engines, toolkit=toolkit, **fields)
     return machine(platform=but(platform, container_host=found))
 
-
-JETSON = Platform(
-    source="file /etc/nv_tegra_release",
-    os="linux",
-    machine="aarch64",
-    container="none",
-    wsl=False,
-    tegra=True,
-    tegra_release="36.4.0",
-)
 
 HOSTS: list[Case] = [
     ("container-toolkit-missing", "no engine", host(), ()),

@@ -17,6 +17,7 @@ from envcheck.snapshot import (
 from tests.every import every
 from tests.rules.machines import (
     DOCKER,
+    JETSON,
     NO_LIBCUDA,
     NO_NVML,
     UBUNTU,
@@ -39,15 +40,6 @@ from tests.rules.machines import (
 Case = tuple[str, str, Snapshot, tuple[str, ...]]
 
 WSL = but(UBUNTU, wsl=True)
-JETSON = Platform(
-    source="file /etc/nv_tegra_release",
-    os="linux",
-    machine="aarch64",
-    container="none",
-    wsl=False,
-    tegra=True,
-    tegra_release="36.4.0",
-)
 
 # --- Windows ------------------------------------------------------------------------------------------------------
 
