@@ -10,7 +10,18 @@ import msgspec
 from envcheck.collect.trial_plan import why_not
 from envcheck.snapshot import Environment, Gpu, Library, Snapshot
 
-FAMILIES = {"nvrtc": "libnvrtc.so", "cublasLt": "libcublasLt.so"}
+FAMILIES = {
+    "nvrtc": "libnvrtc.so",
+    "cublas": "libcublas.so",
+    "cublasLt": "libcublasLt.so",
+    "cudnn": "libcudnn.so",
+    "cufft": "libcufft.so",
+    "curand": "libcurand.so",
+    "cusolver": "libcusolver.so",
+    "cusparse": "libcusparse.so",
+    "cusparseLt": "libcusparseLt.so",
+    "nvJitLink": "libnvJitLink.so",
+}
 """Libraries that measurements use, by family, and how their file names begin."""
 
 

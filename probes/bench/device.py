@@ -22,6 +22,14 @@ class CudaError(Exception):
         self.call, self.code, self.name = call, code, name
 
 
+class LibraryError(Exception):
+    """A library that is here cannot be loaded, or a call of it failed; the text says what, ``path`` is its file."""
+
+    def __init__(self, text: str, path: str) -> None:
+        super().__init__(text)
+        self.path = path
+
+
 class Unavailable(Exception):  # noqa: N818  no fault of anybody
     """Something that a measurement needs is not here; the text says what."""
 
