@@ -35,6 +35,8 @@ class Bench(msgspec.Struct, frozen=True):
     """Indices as nvidia-smi shows them; empty: all."""
     force: bool = False
     """Whether GPUs that others use are measured too; they are never judged."""
+    timing: bool = True
+    """Whether work is timed; if not, libraries only show on one GPU that they work."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -51,7 +53,8 @@ def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
     asked = [gpu for gpu in shown if not wish.gpus or gpu.index in wish.gpus]
     refused = {gpu.uuid or "": reason for gpu in asked if (reason := why_not(gpu)) and not wish.force}
-    return Chosen(tuple(gpu for gpu in asked if gpu.uuid not in refused), refused)
+    free = tuple(gpu for gpu in asked if gpu.uuid not in refused)
+    return Chosen(free if wish.timing else free[:1], {} if free and not wish.timing else refused)
 
 
 def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
@@ -59,6 +62,7 @@ def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any
     return {
         "full": wish.full,
         "only": list(wish.only),
+        "timing": wish.timing,
         "gpus": [_described(gpu) for gpu in chosen.gpus],
         "links": _links(snapshot, chosen.gpus),
         "libraries": {family: list(_paths(snapshot, start)) for family, start in FAMILIES.items()},

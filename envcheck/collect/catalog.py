@@ -40,6 +40,8 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     none runs once for each environment."""
     per: Literal["gpu", "machine"] = "machine"
     """Whether a bench probe gets a child for each GPU, or one for all."""
+    deep: bool = False
+    """Whether a deep check runs a bench probe too, without timing: it shows that a library works."""
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
@@ -73,17 +75,16 @@ def read_spec(file: Path) -> ProbeSpec:
 
 def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
     unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
-    if "name" in header:
-        return "its name is the name of its file and cannot be set"
-    if not spec.name.isidentifier():
-        return "the name of the file is no Python identifier"
-    if spec.early and spec.kind != "file":
-        return "only a probe of kind 'file' can be early"
-    if spec.tries and spec.kind != "deep":
-        return "only a probe of kind 'deep' tries frameworks"
-    if "per" in header and spec.kind != "bench":
-        return "only a probe of kind 'bench' says what it runs per"
-    return f"no section of the Snapshot holds {unknown[0]!r}" if unknown else None
+    faults = (
+        ("name" in header, "its name is the name of its file and cannot be set"),
+        (not spec.name.isidentifier(), "the name of the file is no Python identifier"),
+        (spec.early and spec.kind != "file", "only a probe of kind 'file' can be early"),
+        (bool(spec.tries) and spec.kind != "deep", "only a probe of kind 'deep' tries frameworks"),
+        ("per" in header and spec.kind != "bench", "only a probe of kind 'bench' says what it runs per"),
+        (spec.deep and spec.kind != "bench", "only a probe of kind 'bench' says whether a deep check runs it"),
+        (bool(unknown), f"no section of the Snapshot holds {next(iter(unknown), '')!r}"),
+    )
+    return next((text for found, text in faults if found), None)
 
 
 def _literal(text: str) -> dict[str, Any]:

@@ -26,6 +26,8 @@ class Quantity(msgspec.Struct, frozen=True):
     """Family of the library that does the work; empty: envcheck's own kernels, or none."""
     quick: bool = False
     """Whether a run without ``--full`` measures it."""
+    beside: str = ""
+    """Of the processor: the GPU's quantity that does the same work."""
     seconds: float = 1.0
     """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200."""
 
@@ -55,6 +57,17 @@ QUANTITIES = (
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 
+LIBRARIES = {
+    "cudnn": "cuDNN",
+    "cusparse": "cuSPARSE",
+    "cusparselt": "cuSPARSELt",
+    "cufft": "cuFFT",
+    "cusolver": "cuSOLVER",
+    "curand": "cuRAND",
+    "tensorrt": "TensorRT",
+}
+"""The libraries that are tested themselves, by the first word of their quantities: how reports call them."""
+
 _BY_NAME = {quantity.name: (place, quantity) for place, quantity in enumerate(QUANTITIES)}
 
 
@@ -66,6 +79,11 @@ def quantity_of(name: str) -> Quantity | None:
 def place_of(name: str) -> int:
     """Where a quantity stands in reports; unknown ones come last."""
     return _BY_NAME[name][0] if name in _BY_NAME else len(QUANTITIES)
+
+
+def library_tested(name: str) -> str | None:
+    """``cuDNN`` for ``cudnn-convolution``; None for what tests the GPU and not a library."""
+    return LIBRARIES.get(name.partition("-")[0])
 
 
 def selected(words: Iterable[str]) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ def called_measurement(measurement: Measurement) -> str:
     sustained = ", sustained" if measurement.burst is False else ""
     variant = f", {measurement.variant}" if measurement.variant else ""
     text = f"{precision}{name}{_shape(measurement.shape)}{sustained}{variant}"
-    return text[:1].upper() + text[1:]
+    first = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if first.islower() else text  # cuDNN keeps its letters
 
 
 def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
@@ -39,12 +40,46 @@ def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
     return f"Copy to GPU {peer}" + (f", {measurement.variant}" if measurement.variant else "")
 
 
+def without_value(measurement: Measurement) -> str:
+    """Why a figure has no value, in words."""
+    if measurement.missing:
+        return measurement.missing
+    return "done and verified, not timed" if measurement.verification else "not measured"
+
+
 def figures_of(gpu: Gpu, measurements: Iterable[Measurement]) -> list[Measurement]:
     """What was measured on this GPU, in reading order: what programs feel first, then the parts of the chip."""
     return sorted(
         (found for found in measurements if found.gpu is not None and found.gpu == gpu.uuid),
         key=lambda found: place_of(found.name),
     )
+
+
+def of_processor(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """What was measured on no GPU, in reading order."""
+    found = (each for each in measurements if each.gpu is None)
+    return sorted(found, key=lambda each: place_of(each.name))
+
+
+def times_faster(measured: Measurement, measurements: Iterable[Measurement]) -> float | None:
+    """How many times as fast a GPU did the work that the processor was measured with; None where none did it.
+
+    Figures of one precision and unit are compared: of the same variant if there is one, of the fastest GPU.
+    """
+    known = quantity_of(measured.name)
+    if known is None or not measured.value:
+        return None
+    alike = [
+        found
+        for found in measurements
+        if found.name == known.beside
+        and (found.precision, found.unit) == (measured.precision, measured.unit)
+        and found.value
+        and found.burst is not False
+    ]
+    same = [found for found in alike if found.variant == measured.variant]
+    best = max((found.value or 0.0 for found in same or alike), default=None)
+    return best / measured.value if best else None
 
 
 def _shape(shape: tuple[int, ...]) -> str:
