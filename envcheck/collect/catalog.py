@@ -36,10 +36,13 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Time allowed besides for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
     tries: tuple[Text, ...] = ()
-    """For a deep probe: names of the ``Framework`` records that it tries, each in a child of its own; one that tries
-    none runs once for each environment."""
+    """For a probe that runs in an environment: names of the ``Framework`` records that it tries, each in a child of its
+    own; one that tries none runs once for each environment."""
     per: Literal["gpu", "machine"] = "machine"
     """Whether a bench probe gets a child for each GPU, or one for all."""
+    runs_in: Literal["envcheck", "environment"] = "envcheck"
+    """Whose interpreter runs a bench probe: envcheck's own, or that of the judged environment, whose packages it
+    measures."""
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
@@ -79,10 +82,11 @@ def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
         return "the name of the file is no Python identifier"
     if spec.early and spec.kind != "file":
         return "only a probe of kind 'file' can be early"
-    if spec.tries and spec.kind != "deep":
-        return "only a probe of kind 'deep' tries frameworks"
-    if "per" in header and spec.kind != "bench":
-        return "only a probe of kind 'bench' says what it runs per"
+    if spec.tries and spec.kind != "deep" and spec.runs_in != "environment":
+        return "only a probe that runs in an environment tries frameworks"
+    for key in ("per", "runs_in"):
+        if key in header and spec.kind != "bench":
+            return f"only a probe of kind 'bench' has the key {key!r}"
     return f"no section of the Snapshot holds {unknown[0]!r}" if unknown else None
 
 
