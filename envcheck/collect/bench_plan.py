@@ -108,10 +108,21 @@ def _reaches_a_switch(gpu: Gpu) -> bool:
     return any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ())
 
 
+def judged_environment(snapshot: Snapshot) -> Environment | None:
+    """The environment whose libraries and packages are measured; None where none was found."""
+    environments = snapshot.environments.items if snapshot.environments else ()
+    return next((environment for environment in environments if environment.judged), None)
+
+
+def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:
+    """What CUDA_VISIBLE_DEVICES makes ``gpu`` the only one; None where it is that already, or has no such name."""
+    shown = [each for each in (snapshot.gpus.items if snapshot.gpus else ()) if each.cuda_ordinal is not None]
+    return None if len(shown) < 2 or (gpu.mig and gpu.mig.enabled) else gpu.uuid
+
+
 def _paths(snapshot: Snapshot, start: str) -> Iterable[str]:
     """Files of a library: what a framework of the judged environment would load, then its others, then any."""
-    environments = snapshot.environments.items if snapshot.environments else ()
-    judged = next((environment for environment in environments if environment.judged), None)
+    judged = judged_environment(snapshot)
     found = [*_loaded(judged, start), *_listed(snapshot, judged, start)]
     return dict.fromkeys(found)
 
