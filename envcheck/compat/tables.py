@@ -209,6 +209,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     architecture: str = ""
     """Empty: every one that no other row speaks of."""
     precision: str = ""
+    variant: str = ""
+    """``Measurement.variant``; empty: every one that no other row speaks of."""
     run: Literal["", "burst", "sustained"] = ""
     """Whether it holds for runs too short to reach the power limit, or for those that go on at it; empty: for both."""
     low: float
@@ -220,8 +222,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        words = (self.quantity, self.method, self.precision, self.architecture, self.run)
-        return f"efficiency/{'-'.join(word.replace(' ', '-') for word in words if word)}"
+        words = (self.quantity, self.method, self.precision, self.variant, self.architecture, self.run)
+        return f"efficiency/{'-'.join(word.replace(', ', '-').replace(' ', '-') for word in words if word)}"
 
 
 class LinkRow(Row, frozen=True, kw_only=True):

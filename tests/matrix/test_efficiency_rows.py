@@ -10,7 +10,7 @@ import pytest
 
 from envcheck.compat.figures import Precision
 from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.quantities import QUANTITIES, Quantity
+from envcheck.compat.performance.quantities import QUANTITIES, Quantity, library_tested
 from envcheck.compat.tables import EfficiencyRow, LinkRow
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed.ceilings import MEASURED
@@ -19,14 +19,15 @@ from tests.every import every
 ROOT = Path(__file__).resolve().parents[2]
 MATRIX = load_matrix()
 PROBES = "".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / "probes").rglob("*.py")))
-METHODS = {"cublasLt", "kernel", "mma.sync", "copy engine"}
+METHODS = {"cublasLt", "kernel", "mma.sync", "copy engine", *(quantity.needs for quantity in QUANTITIES)}
 ARCHITECTURES = {row.name for row in MATRIX.architectures}
 NARROW = [row for row in MATRIX.efficiencies if not row.wide]
 
 
 @every(MATRIX.efficiencies)
 def test_a_band_is_one(row: EfficiencyRow) -> None:
-    assert 0.2 <= row.low < row.high <= 1.0
+    least = 0.001 if library_tested(row.quantity) else 0.2
+    assert least <= row.low < row.high <= 1.0
     assert row.method in METHODS
     assert row.architecture in {"", *ARCHITECTURES}
     assert row.precision in {"", *get_args(Precision)}
@@ -45,7 +46,10 @@ def test_a_floor_for_others_lies_below_every_band_that_was_measured(row: Efficie
     floors = [
         other
         for other in MATRIX.efficiencies
-        if other.wide and (other.quantity, other.method) == (row.quantity, row.method) and not other.architecture
+        if other.wide
+        and (other.quantity, other.method) == (row.quantity, row.method)
+        and other.precision in ("", row.precision)
+        and not other.architecture
     ]
     assert len(floors) == 1
     assert floors[0].low <= row.low
