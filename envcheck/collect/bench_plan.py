@@ -35,6 +35,8 @@ class Bench(msgspec.Struct, frozen=True):
     """Indices as nvidia-smi shows them; empty: all."""
     force: bool = False
     """Whether GPUs that others use are measured too; they are never judged."""
+    timing: bool = True
+    """Whether work is timed; if not, libraries only show on one GPU that they work."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -51,7 +53,8 @@ def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
     asked = [gpu for gpu in shown if not wish.gpus or gpu.index in wish.gpus]
     refused = {gpu.uuid or "": reason for gpu in asked if (reason := why_not(gpu)) and not wish.force}
-    return Chosen(tuple(gpu for gpu in asked if gpu.uuid not in refused), refused)
+    free = tuple(gpu for gpu in asked if gpu.uuid not in refused)
+    return Chosen(free if wish.timing else free[:1], {} if free and not wish.timing else refused)
 
 
 def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
@@ -59,6 +62,7 @@ def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any
     return {
         "full": wish.full,
         "only": list(wish.only),
+        "timing": wish.timing,
         "gpus": [_described(gpu) for gpu in chosen.gpus],
         "links": _links(snapshot, chosen.gpus),
         "libraries": {family: list(_paths(snapshot, start)) for family, start in FAMILIES.items()},
@@ -104,10 +108,21 @@ def _reaches_a_switch(gpu: Gpu) -> bool:
     return any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ())
 
 
+def judged_environment(snapshot: Snapshot) -> Environment | None:
+    """The environment whose libraries and packages are measured; None where none was found."""
+    environments = snapshot.environments.items if snapshot.environments else ()
+    return next((environment for environment in environments if environment.judged), None)
+
+
+def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:
+    """What CUDA_VISIBLE_DEVICES makes ``gpu`` the only one; None where it is that already, or has no such name."""
+    shown = [each for each in (snapshot.gpus.items if snapshot.gpus else ()) if each.cuda_ordinal is not None]
+    return None if len(shown) < 2 or (gpu.mig and gpu.mig.enabled) else gpu.uuid
+
+
 def _paths(snapshot: Snapshot, start: str) -> Iterable[str]:
     """Files of a library: what a framework of the judged environment would load, then its others, then any."""
-    environments = snapshot.environments.items if snapshot.environments else ()
-    judged = next((environment for environment in environments if environment.judged), None)
+    judged = judged_environment(snapshot)
     found = [*_loaded(judged, start), *_listed(snapshot, judged, start)]
     return dict.fromkeys(found)
 

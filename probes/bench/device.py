@@ -224,6 +224,16 @@ class Device:
         self.synchronize()
         call("cuMemcpyHtoD", address, bytes(data), len(data))
 
+    def write_strided(self, address: int, data: bytes, size: int, stride: int) -> None:
+        """Copy pieces of ``size`` bytes to places that are each ``stride`` bytes behind the last."""
+        kinds, held = driver().CUmemorytype, bytearray(data)
+        copy = driver().CUDA_MEMCPY2D()
+        copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host_address(held), size
+        copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, address, stride
+        copy.WidthInBytes, copy.Height = size, len(data) // size
+        self.synchronize()
+        call("cuMemcpy2DUnaligned", copy)
+
     def synchronize(self) -> None:
         call("cuStreamSynchronize", self.stream)
 

@@ -10,7 +10,7 @@ import pytest
 
 from envcheck.compat.figures import Precision
 from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.expected import _WITHOUT_CEILING
+from envcheck.compat.performance.quantities import QUANTITIES, Quantity
 from envcheck.compat.tables import EfficiencyRow, LinkRow
 from envcheck.rules.catalog import find_rule
 from envcheck.rules.speed.ceilings import MEASURED
@@ -61,13 +61,15 @@ def test_a_band_names_its_architecture(row: EfficiencyRow) -> None:
     assert row.architecture
 
 
-def test_quantities_without_a_band_are_those_without_a_ceiling() -> None:
-    assert not _WITHOUT_CEILING & {row.quantity for row in MATRIX.efficiencies}
+@every(QUANTITIES)
+def test_a_band_is_a_share_of_a_ceiling(quantity: Quantity) -> None:
+    banded = quantity.name in {row.quantity for row in MATRIX.efficiencies}
+    assert banded == bool(quantity.ceiling)
 
 
-@every(sorted(_WITHOUT_CEILING))
-def test_what_has_no_ceiling_is_measured(name: str) -> None:
-    assert f'"{name}"' in PROBES
+@every(QUANTITIES)
+def test_every_quantity_is_measured(quantity: Quantity) -> None:
+    assert f'"{quantity.name}"' in PROBES or f'"{quantity.name.removeprefix("device-memory-")}"' in PROBES
 
 
 def test_every_rule_on_figures_exists() -> None:

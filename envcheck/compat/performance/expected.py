@@ -17,6 +17,7 @@ import msgspec
 from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.peaks import bandwidth, operations_per_clock
+from envcheck.compat.performance.quantities import quantity_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow, Row
 from envcheck.snapshot import Gpu, Measurement
@@ -65,29 +66,6 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
         if self.share >= self.low:
             return "pass"
         return "warn" if self.share >= WARN * self.low else "fail"
-
-
-_WITHOUT_CEILING = frozenset(
-    {
-        "atomics",
-        "both-directions",
-        "copy-latency",
-        "kernel-launch",
-        "l2-read",
-        "latency-device-memory",
-        "latency-l1",
-        "latency-l2",
-        "launch-and-sync",
-        "shared-memory-read",
-        "texture-fetch",
-    }
-)
-"""Quantities that are measured, and have no row of efficiencies."""
-
-
-def quantities(matrix: Matrix) -> frozenset[str]:
-    """The names of what can be measured."""
-    return frozenset(row.quantity for row in matrix.efficiencies) | _WITHOUT_CEILING
 
 
 def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation | str:
@@ -140,13 +118,15 @@ def _ceiling(
 ) -> Ceiling | str:
     if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
         return "the matrix has no rate of the vector units for it: compare it with a baseline"
-    if measured.precision is not None:
+    quantity = quantity_of(measured.name)
+    kind = quantity.ceiling if quantity else ""
+    if kind == "multiprocessors":
         return _of_multiprocessors(matrix, gpu, model, capability, measured)
-    if measured.name.startswith("device-memory-"):
+    if kind == "memory":
         return _of_memory(matrix, gpu, model)
-    if measured.name in ("host-to-device", "device-to-host"):
+    if kind == "pcie":
         return _of_pcie(matrix, measured)
-    if measured.name == "peer-to-peer":
+    if kind == "nvlink":
         return _of_peer_link(model, measured)
     return "it has no ceiling: compare it with a baseline"
 
