@@ -42,23 +42,24 @@ def collect(tree: Tree, out: Out) -> None:
 
 def _measures(bench: Bench) -> dict[Figure, Measure]:
     library = cache(lambda: Cudnn(bench))
+    convolutions = cache(lambda: Convolutions(bench, library()))
     if not bench.timing:
-        return {SMALLEST: _convolution(library, SMALLEST.precision or "", "forward", "NCHW")}
+        return {SMALLEST: _convolution(convolutions, "fp32", "forward", "NCHW")}
     able = [name for name, kind in PRECISIONS.items() if bench.device.capability >= kind.least]
     measures: dict[Figure, Measure] = {Figure("cudnn-handles"): lambda bench: handles(bench, library())}
     for name in able:
         for direction in KINDS:
             for layout in LAYOUTS:
                 figure = Figure("cudnn-convolution", name, variant=f"{direction}, {layout}")
-                measures[figure] = _convolution(library, name, direction, layout)
-    return measures | _layers(library) | _attention(library, bench)
+                measures[figure] = _convolution(convolutions, name, direction, layout)
+    return measures | _layers(library, bench) | _attention(library, bench)
 
 
-def _convolution(library: Callable[[], Cudnn], name: str, direction: str, layout: str) -> Measure:
-    return lambda bench: Convolutions(bench, library()).measured(name, direction, layout)
+def _convolution(convolutions: Callable[[], Convolutions], name: str, direction: str, layout: str) -> Measure:
+    return lambda _: convolutions().measured(name, direction, layout)
 
 
-def _layers(library: Callable[[], Cudnn]) -> dict[Figure, Measure]:
+def _layers(library: Callable[[], Cudnn], bench: Bench) -> dict[Figure, Measure]:
     """The older functions, forward and backward."""
 
     def both(name: str, make: Callable[..., Task], before: str = "") -> dict[Figure, Measure]:
@@ -69,8 +70,10 @@ def _layers(library: Callable[[], Cudnn]) -> dict[Figure, Measure]:
             for backward in (False, True)
         }
 
-    def measure(name: str, variant: str, make: Callable[..., Task], bench: Bench) -> Fields:
-        return Layers(bench, library()).measured(name, variant, make)
+    layers = cache(lambda: Layers(bench, library()))
+
+    def measure(name: str, variant: str, make: Callable[..., Task], _: Bench) -> Fields:
+        return layers().measured(name, variant, make)
 
     measures = both("cudnn-pooling", Layers.pooling) | both("cudnn-softmax", Layers.softmax)
     for kind in ACTIVATIONS:
@@ -85,13 +88,14 @@ def _layers(library: Callable[[], Cudnn]) -> dict[Figure, Measure]:
 
 
 def _attention(library: Callable[[], Cudnn], bench: Bench) -> dict[Figure, Measure]:
+    attention = cache(lambda: Attention(bench, library()))
     able = [name for name, least in ATTENTION_PRECISIONS.items() if bench.device.capability >= least]
     return {
-        Figure("cudnn-attention", name, variant=direction): partial(_attend, library, name, direction)
+        Figure("cudnn-attention", name, variant=direction): _attend(attention, name, direction)
         for name in able
         for direction in ATTENTION_DIRECTIONS
     }
 
 
-def _attend(library: Callable[[], Cudnn], name: str, direction: str, bench: Bench) -> Fields:
-    return Attention(bench, library()).measured(name, direction)
+def _attend(attention: Callable[[], Attention], name: str, direction: str) -> Measure:
+    return lambda _: attention().measured(name, direction)

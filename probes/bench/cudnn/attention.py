@@ -25,8 +25,8 @@ from . import graph as api
 from .graph import Graph, Plan, Tensor, packed, scratch
 from .library import TYPES, Cudnn
 
-PRECISIONS = {"fp16": (8, 0), "bf16": (8, 0)}
-"""First compute capability that has it."""
+PRECISIONS = {"bf16": (8, 0)}
+"""First compute capability that has it; FP16 is possible too, and takes as long to compile again."""
 DIRECTIONS = ("forward", "backward")
 FINAL = Timing(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.03)
 Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noqa: E741  names of the literature
@@ -39,7 +39,6 @@ _SUM, _MAX = 0, 3
 """Members of ``cudnnReduceTensorOp_t``."""
 _ZEROES_ITSELF = 90600
 """From 9.6.0 on cuDNN sets the sum of the gradient of q to zero itself (release notes)."""
-PROPOSALS = 4
 LINES = 2
 """Rows and columns of a head's scores that are verified."""
 C = 8.0
@@ -177,6 +176,7 @@ class Attention:
     def __init__(self, bench: Bench, library: Cudnn, shape: Shape = SHAPE) -> None:
         self._bench, self._library, self._shape = bench, library, shape
         self._arrays = Arrays(bench)
+        self._plans: dict[tuple[str, str], tuple[Graph, Plan]] = {}
         self._scale, self._one = ctypes.c_float(shape.scale), ctypes.c_float(1.0)
 
     def measured(self, name: str, direction: str) -> Fields:
@@ -219,11 +219,8 @@ class Attention:
         return found
 
     def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Any:
-        """What runs the first plan that cuDNN has for a direction."""
-        graph = held.enter_context(Graph(self._library))
-        drawing = _Drawing(graph, self._shape, kind)
-        drawing.forward() if direction == "forward" else drawing.backward()
-        plan: Plan = next(graph.plans(graph.proposals(api.MODE_A, api.FALLBACK), PROPOSALS))
+        """What runs a direction."""
+        graph, plan = self._planned(kind, direction)
         workspace = held.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))
         pointers = {number: array.address for number, array in arrays.items()}
         pointers[SCALE] = ctypes.addressof(self._scale)
@@ -238,6 +235,16 @@ class Attention:
             graph.run(plan, pack)
 
         return run
+
+    def _planned(self, kind: str, direction: str) -> tuple[Graph, Plan]:
+        """The first plan that cuDNN has; it is kept, as a kernel was compiled for it."""
+        key = (kind, direction)
+        if key not in self._plans:
+            graph = Graph(self._library)
+            drawing = _Drawing(graph, self._shape, kind)
+            drawing.forward() if direction == "forward" else drawing.backward()
+            self._plans[key] = graph, next(graph.plans(graph.proposals(api.MODE_A, api.FALLBACK), 1))
+        return self._plans[key]
 
 
 # Verification: some rows and columns of one head's scores.
@@ -278,7 +285,8 @@ def _rows(shape: Shape, array: Array, head: int, rows: list[int] | None = None) 
 
 
 def _dot(a: list[float], b: list[float]) -> float:
-    return math.fsum(map(mul, a, b))
+    total: float = sum(map(mul, a, b))
+    return total
 
 
 def _weighted(factors: list[float], matrix: Matrix) -> tuple[list[float], list[float]]:

@@ -120,6 +120,7 @@ class Graph:
         self._made: list[c_void_p] = []
         self._tensors: dict[int, c_void_p] = {}
         self._operations: list[c_void_p] = []
+        self._refusals: list[NotSupported] = []
 
     def __enter__(self) -> Graph:  # noqa: PYI034  nothing derives from it
         return self
@@ -167,7 +168,8 @@ class Graph:
             try:
                 heuristic = self.made(_HEURISTIC, {HEURISTIC_GRAPH: graph, HEURISTIC_MODE: mode})
                 configurations = self._descriptors(heuristic, HEURISTIC_RESULTS, _CONFIGURATION)
-            except NotSupported:
+            except NotSupported as error:
+                self._refusals.append(error)
                 continue
             for configuration in configurations:
                 engine = next(iter(self._descriptors(configuration, CONFIGURATION_ENGINE, _ENGINE, 1)))
@@ -181,7 +183,8 @@ class Graph:
 
     def plans(self, proposals: Iterator[Proposal], most: int) -> Iterator[Plan]:
         """Up to ``most`` plans; raise what cuDNN said where there is none, and at once where cuDNN is incomplete."""
-        found, said = 0, None
+        found = 0
+        said: NotSupported | LibraryError | None = None
         for proposal in proposals:
             try:
                 plan = self.plan(proposal)
@@ -195,7 +198,11 @@ class Graph:
             if found == most:
                 return
         if not found:
-            raise said or NotSupported(f"cuDNN {self._library.version} has no engine for this on this GPU")
+            raise (
+                said
+                or next(iter(self._refusals), None)
+                or NotSupported(f"cuDNN {self._library.version} has no engine for this on this GPU")
+            )
 
     def pack(self, pointers: Mapping[int, int], workspace: int) -> c_void_p:
         """Where the tensors lie, by their unique IDs."""

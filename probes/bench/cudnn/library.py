@@ -19,8 +19,10 @@ TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}
 _NOT_SUPPORTED = {8: range(9, 10), 9: range(3000, 4000)}
 _INCOMPLETE = {8: {14}, 9: {1002, 1008, 3009}}
 """Statuses by major release: what an engine cannot do, and sub-libraries that are missing or of another release."""
-_PARTS = {8: ("ops_infer", "ops_train", "cnn_infer", "cnn_train"), 9: ("graph",)}
-"""Sub-libraries without which cuDNN ends the process, at its first call even: they are looked for before."""
+_PARTS = {8: ("ops_infer", "ops_train", "cnn_infer", "cnn_train"), 9: ("graph", "engines_runtime_compiled")}
+"""Sub-libraries that every cuDNN of a major release has. Without some of them it ends the process at the first call."""
+_WHOLE = {8: (), 9: ("ops", "cnn", "engines_precompiled", "heuristic")}
+"""More of them, of which cuDNN 9 has all or, where it compiles every kernel itself (nvidia-cudnn-jit), none."""
 _CHECKS = {8: ("OpsInfer", "OpsTrain", "CnnInfer", "CnnTrain"), 9: ("Graph", "Ops", "Cnn")}
 """Sub-libraries that compare their release with those that they need."""
 _UNAVAILABLE = 3009
@@ -86,13 +88,17 @@ class Cudnn(Library):
         raise Unavailable(f"{self.path} is no cuDNN 8 or 9")
 
     def _load_parts(self) -> None:
-        """Load sub-libraries from beside the library, or else by name."""
+        """Load sub-libraries as cuDNN does: from beside itself, or else by name."""
         folder = os.path.dirname(os.path.realpath(self.path))
-        for part in _PARTS[self.major]:
-            name = f"libcudnn_{part}.so.{self.major}"
-            beside = os.path.join(folder, name)
+
+        def beside(part: str) -> str:
+            return os.path.join(folder, f"libcudnn_{part}.so.{self.major}")
+
+        more = _WHOLE[self.major] if any(map(os.path.lexists, map(beside, _WHOLE[self.major]))) else ()
+        for part in (*_PARTS[self.major], *more):
+            path = beside(part)
             try:
-                ctypes.CDLL(beside if os.path.exists(beside) else name)
+                ctypes.CDLL(path if os.path.exists(path) else os.path.basename(path))
             except OSError as error:
                 raise IncompleteError(f"cuDNN {self.major} cannot load a sub-library: {error}", self.path) from error
 
