@@ -75,7 +75,7 @@ QUANTITIES = (
     Quantity("cusolver-svd", "cuSOLVER SVD", "multiprocessors", "cusolver"),
     Quantity("curand-uniform", "cuRAND uniform numbers", "memory", "curand"),
     Quantity("curand-normal", "cuRAND normal numbers", "memory", "curand"),
-    Quantity("tensorrt-convolution", "TensorRT convolution, bias, ReLU", "multiprocessors", "tensorrt", seconds=30),
+    Quantity("tensorrt-convolution", "TensorRT convolution, bias, ReLU", "", "tensorrt", seconds=30),
     Quantity("cpu-gemm", "CPU matrix product", beside="gemm", seconds=3),
     Quantity("cpu-spmv", "CPU SpMV", beside="cusparse-spmv", seconds=2),
     Quantity("cpu-spmm", "CPU SpMM", beside="cusparse-spmm", seconds=4),

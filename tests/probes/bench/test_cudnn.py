@@ -205,7 +205,7 @@ def checked(name: str, *, backward: bool, x: list[float], dy: list[float], resul
         found: dict[str, Any] = getattr(layer_checks, f"activation_{way}")(draw, name, *arrays)
         return found
     more = (windows[name],) if name in windows else ()
-    found = getattr(layer_checks, f"{name}_{way}")(draw, shape, *more, *arrays)
+    found: dict[str, Any] = getattr(layer_checks, f"{name}_{way}")(draw, shape, *more, *arrays)
     return found
 
 
