@@ -510,6 +510,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    shared: dict[str, str] = {}
+    """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
     @property
     def id(self) -> str:
