@@ -395,6 +395,8 @@ class VariableRow(Row, frozen=True, kw_only=True):
     """The valid values, in words."""
     pattern: str = ""
     """A regular expression for the whole of a valid value; empty: any."""
+    open_values: bool = False
+    """Whether the reader may refuse a value that fits the pattern: only what it says decides then."""
     options: tuple[VariableOption, ...] = ()
     """Where the value is a list of settings: all that are known."""
     assign: str = ":"
