@@ -441,7 +441,17 @@ def test_what_is_for_a_newer_python_is_installed_again_and_for_an_older_one_else
         return [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes]
 
     assert fixes(">=3.10", "3.9.18") == [("uninstall", "--yes", "torch"), ("install", "torch")]
-    assert fixes("<3.14", "3.14.1") == [("install", "--upgrade", "torch"), ()]
+    assert fixes("<3.14", "3.14.1") == [("install", "torch>=2.10.0"), ()]
+    assert fixes("<3.14", "3.99.0") == [()], "no release is known to be for that Python"
+
+
+def test_an_upgrade_is_offered_only_where_it_helps_every_package() -> None:
+    """Of SymPy nobody knows which release is for which Python; JAX 0.11.1 is the first for Python 3.15."""
+    jax, sympy = dist("jax", "0.11.0", requires_python="<3.15"), dist("sympy", "1.13", requires_python="<3.15")
+    framework = Framework(source="file", name="jax", version="0.11.0", path=f"{SITE}/jax")
+    for packages, expected in (((jax,), [("install", "jax>=0.11.1"), ()]), ((jax, sympy), [()])):
+        found = but(venv(framework, python="3.15.0"), distributions=packages)
+        assert [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes] == expected
 
 
 # --- What is required and not there -----------------------------------------------------------------------------------
