@@ -397,6 +397,8 @@ class VariableRow(Row, frozen=True, kw_only=True):
     """The valid values, in words."""
     pattern: str = ""
     """A regular expression for the whole of a valid value; empty: any."""
+    open_values: bool = False
+    """Whether the reader may refuse a value that fits the pattern: only what it says decides then."""
     options: tuple[VariableOption, ...] = ()
     """Where the value is a list of settings: all that are known."""
     assign: str = ":"
@@ -512,6 +514,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    shared: dict[str, str] = {}
+    """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
     @property
     def id(self) -> str:
