@@ -16,7 +16,7 @@ from envcheck.checks import Changes, Check, Fix, Scope, ways
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, normalised, read_requirement, requirement_name
 from envcheck.rules.api import Facts, Rule
-from envcheck.rules.engine.apart import newer_releases, two_environments
+from envcheck.rules.engine.apart import install_newer, two_environments
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
@@ -126,7 +126,7 @@ class _Page:
         if not why:
             return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
         apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]
-        newer = [self._try(check, way) for way in newer_releases(facts, check, others)]
+        newer = [self._try(check, way) for way in install_newer(facts, check, others)]
         good = [each for each in (*apart, *newer) if each.serves]
         if not good:
             return [(Fix(text=f"No change of packages fixes this here: {why}. Use separate environments"),)]

@@ -14,8 +14,9 @@ from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, imp
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import TOOLKIT, LibraryName, lines_holding, serves, toolkit_extra, wheel_holding
 from envcheck.rules.fixes.commands import pip_command, python_of
-from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
+from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
+from envcheck.rules.fixes.releases import same_version
 from envcheck.snapshot import Framework, Load
 from envcheck.versions import CudaVersion
 
