@@ -96,24 +96,32 @@ def are_opened_late(found: Iterable[Load], framework: Framework) -> bool:
     return all(load.optional for load in found) and not framework.name.startswith(_NEEDS_FOR_GPU)
 
 
-def why_missing(load: Load, facts: Facts) -> str:
-    """The name of the rule that speaks of a missing library."""
-    if load.unfound or load.refused:
+def problem_of_missing(wanted: LibraryName, *, installed: bool, other_major: bool) -> str:
+    """The rule for a library that was not found, by what is there instead.
+
+    ``installed``: a copy exists where the loader does not look. ``other_major``: copies exist, all of another major
+    version.
+    """
+    if installed:
         return "library-not-found"
-    name = name_in(load)
+    if other_major and wanted.kind in ("cudnn", "cuda"):
+        return f"{wanted.kind}-major-mismatch"
+    return "cuda-library-missing" if wanted.kind == "cuda" else f"{wanted.kind}-missing"
+
+
+def _problem(load: Load, facts: Facts) -> str:
+    """The rule for a library that a framework asks for and does not get; empty where it is none of CUDA's."""
+    installed, name = bool(load.unfound or load.refused), name_in(load)
     if name is None:
-        return ""
-    others = [library for library in copies(facts) if _other_major(library, name)]
-    if name.kind == "cudnn":
-        return "cudnn-major-mismatch" if others else "cudnn-missing"
-    if name.kind in ("tensorrt", "nccl"):
-        return f"{name.kind}-missing"
-    return "cuda-major-mismatch" if others and _of_no_such_cuda(name, facts) else "cuda-library-missing"
+        return "library-not-found" if installed else ""
+    others = any(_other_major(library, name) for library in copies(facts))
+    other_major = others and (name.kind == "cudnn" or _of_no_such_cuda(name, facts))
+    return problem_of_missing(name, installed=installed, other_major=other_major)
 
 
 def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
     """What is missing, as far as this rule speaks of it."""
-    return tuple(load for load in missing(subject, facts) if why_missing(load, facts) == rule)
+    return tuple(load for load in missing(subject, facts) if _problem(load, facts) == rule)
 
 
 def _other_major(library: Library, wanted: LibraryName) -> bool:

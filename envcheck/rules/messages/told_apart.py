@@ -12,13 +12,13 @@ from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.driver_cuda import minor_compatible
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot
 from envcheck.versions import CudaVersion, CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
-_MISSING_KIND = {kind: f"{kind}-missing" for kind in ("cudnn", "tensorrt", "nccl")} | {"cuda": "cuda-library-missing"}
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _STATED = ", as stated"
 
@@ -38,14 +38,13 @@ def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) ->
     wanted = _wanted(text)
     if wanted is None:
         return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
-    problem = problem if problem == "library-not-found" else _MISSING_KIND[wanted.kind]
-    if any(_is_copy(library, wanted) for library in _libraries(snapshot)):
-        return "library-not-found"
-    if wanted.kind == "cudnn":
-        return "cudnn-major-mismatch" if _other_cudnn(wanted, snapshot) else problem
-    if wanted.kind == "cuda":
-        return "cuda-major-mismatch" if _other_cuda(wanted, snapshot, matrix) else problem
-    return problem
+    installed = any(_is_copy(library, wanted) for library in _libraries(snapshot))
+    other_major = (wanted.kind == "cudnn" and _other_cudnn(wanted, snapshot)) or (
+        wanted.kind == "cuda" and _other_cuda(wanted, snapshot, matrix)
+    )
+    found = problem_of_missing(wanted, installed=installed, other_major=other_major)
+    # A line that only says that the loader did not find it proves no more, unless another major is there.
+    return problem if problem == "library-not-found" and not other_major else found
 
 
 def _wanted(text: str) -> LibraryName | None:
