@@ -8,9 +8,6 @@ from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CodeTarget
 
-_COMPILES = ("jax", "cupy", "amd-cupy")
-"""Frameworks that compile nearly all of their GPU code when it is needed."""
-
 LEAST_IMPORTANT = 2
 """Compilers, extensions of a framework, and what the matrix does not know."""
 
@@ -59,9 +56,9 @@ def _role(framework: Framework, matrix: Matrix) -> RoleRow | None:
     return next(rows, None)
 
 
-def compiles_its_code(framework: Framework) -> bool:
-    """Whether what it holds is only a part of the GPU code that it runs."""
-    return framework.name.startswith(_COMPILES)
+def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:
+    """Whether its files hold only a part of the GPU code that it runs."""
+    return matrix.has_trait(framework.name, "compiles-at-run-time")
 
 
 def extended(subject: FrameworkSubject) -> Framework | None:

@@ -14,9 +14,8 @@ from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.snapshot import Framework, Library, Load
 
-_NEEDS_FOR_GPU = ("tensorflow", "tf-nightly", "jax-cuda", "onnxruntime")
-"""How the names of frameworks begin that compute on the CPU, without an error, when one of these is missing."""
 _WHOLE = frozenset({"cudart", "cublas", "cublasLt", "cudnn", "cufft", "cusolver", "cusparse"})
+"""Of these, each that is missing costs a framework that falls back to the CPU the whole GPU."""
 _SHOWN = 8
 
 VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
@@ -87,13 +86,14 @@ def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
     name = name_in(load)
     if name is not None and is_required(framework, name.family, facts):
         return True  # it comes with the framework, which opens it late: cuSOLVER of PyTorch
-    whole = framework.name.startswith(_NEEDS_FOR_GPU) and bool(framework.cuda or framework.name.startswith("jax-cuda"))
+    falls_back = facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
+    whole = falls_back and bool(framework.cuda or framework.name.startswith("jax-cuda"))
     return whole and name is not None and name.family in _WHOLE and may_have_gpus(facts)
 
 
-def are_opened_late(found: Iterable[Load], framework: Framework) -> bool:
+def are_opened_late(found: Iterable[Load], framework: Framework, facts: Facts) -> bool:
     """Whether it works until it first calls one of these; others leave the GPU without an error."""
-    return all(load.optional for load in found) and not framework.name.startswith(_NEEDS_FOR_GPU)
+    return all(load.optional for load in found) and not facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
 
 
 def problem_of_missing(wanted: LibraryName, *, installed: bool, other_major: bool) -> str:

@@ -102,9 +102,9 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
     text = "This system does not have it" if len(found) == 1 else "This system does not have them"
     names = ", ".join(load.name for load in found)
     return Outcome(
-        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
+        status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
         title=f"{named(framework)} lacks {first}{and_more(found)}",
-        message=f"{named(framework)} needs {names}. {text}; {_effect(found, framework)}.",
+        message=f"{named(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
         evidence=(*asked(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
@@ -127,8 +127,8 @@ def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution
     return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
-def _effect(found: Sequence[Load], framework: Framework) -> str:
-    gentle = all(load.optional for load in found) and not are_opened_late(found, framework)
+def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
+    gentle = all(load.optional for load in found) and not are_opened_late(found, framework, facts)
     return "without it, the framework computes on the CPU" if gentle else "what needs it cannot be loaded"
 
 
@@ -199,7 +199,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     names = _names_missing(subject, facts, besides=hiding)
     refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
-    text = f"{named(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework)}."
+    text = f"{named(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
     where = f" {elsewhere.unfound[0]} exists, but its loader does not look there." if elsewhere else ""
     brought = [load for load in found if _is_brought(load, subject, facts)]
     stays = " A wheel of this environment installed it there, and would do so again." if elsewhere in brought else ""
@@ -219,7 +219,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     else:
         mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
-        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
+        status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
         title=f"{named(framework)} {does} {first.name}{and_more(found)}",
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),

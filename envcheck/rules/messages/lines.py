@@ -53,20 +53,29 @@ def named_by_event(number: int) -> str | None:
     return next((row.problem for row in load_matrix().errors if number in row.xids), None)
 
 
+def says(fragment: str, text: str) -> bool:
+    """Whether a text contains what the fragment of this name matches."""
+    return _compiled(_fragments()[fragment]).search(text) is not None
+
+
 @cache
 def error_lines() -> tuple[ErrorLine, ...]:
     """What error lines are known by, those first that outrank others."""
-    fragments = {row.name: row.pattern for row in load_matrix().fragments}
-    fragments |= {f"{kind}-family": files_of(kind) for kind in SPOKEN_OF}
 
     def whole(pattern: str) -> str:
-        return _FRAGMENT.sub(lambda match: whole(fragments[match[1]]), pattern)
+        return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
 
     return tuple(
         ErrorLine(row.problem, pattern, row.said_by, row.status)
         for row in sorted(load_matrix().errors, key=lambda row: row.priority)
         for pattern in (*map(whole, row.lines), *(_ENDED.format(code=code) for code in row.codes))
     )
+
+
+@cache
+def _fragments() -> dict[str, str]:
+    named = {row.name: row.pattern for row in load_matrix().fragments}
+    return named | {f"{kind}-family": files_of(kind) for kind in SPOKEN_OF}
 
 
 @cache
