@@ -11,6 +11,7 @@ from envcheck.collect import deaths
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.protocol import Done
 from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.text.clean import clean_block, one_line
 
 RunStatus = Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]
 Verdict = tuple[RunStatus, str]
@@ -68,7 +69,7 @@ class Attempt(msgspec.Struct):
         """The row for a probe that said how it ended."""
         status: RunStatus = "failed" if self.problems else done.status
         words = "; ".join([*self._complaints(), *filter(None, [done.detail])])
-        noise = "\n".join(filter(None, [printed, deaths.block(done.trace).strip("\n")]))
+        noise = "\n".join(filter(None, [printed, clean_block(done.trace).strip("\n")]))
         return self._run(status, words, noise, remark)
 
     def was_cut_off(self, verdict: Verdict, printed: str, remark: str) -> ProbeRun:
@@ -95,7 +96,7 @@ def row(spec: ProbeSpec, verdict: Verdict, about: About = WHOLE, *, seconds: flo
         title=spec.title,
         status=status,
         seconds=seconds,
-        detail=deaths.one_line(detail),
+        detail=one_line(detail),
         noise=noise,
         fills=spec.fills,
         environment=about.environment,

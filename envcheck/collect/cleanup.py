@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from envcheck.collect import deaths
 from envcheck.collect.starting import MARKER
+from envcheck.text.clean import one_line
 
 TERM_GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""
@@ -88,7 +88,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _name(pid: int) -> str:
-    return deaths.one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
+    return one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
 
 
 def _read(path: str, limit: int) -> bytes:

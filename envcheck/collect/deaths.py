@@ -1,4 +1,4 @@
-"""How a child ended, and what it printed: words for the end, harmless text, and the lines that name a problem."""
+"""How a child ended and what it printed: words for the end, and the lines that name a problem."""
 
 from __future__ import annotations
 
@@ -6,23 +6,7 @@ import re
 import signal
 from typing import Literal
 
-# Make text from outside harmless to a terminal: what cannot be printed is shown as an escape.
-
-
-def one_line(text: str, limit: int = 300) -> str:
-    """``text`` on one line of at most ``limit`` characters."""
-    line = block(" ".join(text.split()))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def block(text: str) -> str:
-    r"""``text`` with its line ends and tabs, every other unprintable character as an escape such as ``\x1b``."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else _escaped(sign) for sign in text)
-
-
-def _escaped(sign: str) -> str:
-    return sign.encode("unicode_escape").decode()
-
+from envcheck.text.clean import clean_block, one_line
 
 # Words for the ways in which a child can end before it said that it was done.
 
@@ -106,7 +90,7 @@ class Noise:
     def take(self) -> str:
         """The tail of what came in since this was last asked, made harmless."""
         tail, self._tail = self._tail, b""
-        return block(tail.decode("utf-8", "replace")).strip("\n")
+        return clean_block(tail.decode("utf-8", "replace")).strip("\n")
 
     def take_telling(self) -> tuple[str, ...]:
         """The lines that name a problem, each once, of what came in since this was last asked."""

@@ -19,6 +19,7 @@ from envcheck.collect.protocol import TOTAL_LIMIT, Done, Message, WrongMessageEr
 from envcheck.collect.request import order
 from envcheck.events import OnEvent, ProbeStarted, Progress
 from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.text.clean import one_line
 
 EXIT_GRACE = 2.0
 """Seconds that a child may take to exit after its last probe was done."""
@@ -178,7 +179,7 @@ class Job:
         if message.seconds is not None:
             attempt.seconds = message.seconds
         if message.progress is not None:
-            attempt.progress = deaths.one_line(message.progress, PROGRESS_LIMIT)
+            attempt.progress = one_line(message.progress, PROGRESS_LIMIT)
             framework = attempt.about.framework
             self._setting.on_event(Progress(message.probe, attempt.progress, framework, self._group.about.gpu))
         if message.fact:

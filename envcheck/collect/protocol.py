@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from envcheck.collect import deaths
 from envcheck.snapshot import Snapshot
+from envcheck.text.clean import one_line
 
 LINE_LIMIT = 4 << 20
 """Bytes that one line may have."""
@@ -97,7 +97,7 @@ def decode_fact(raw: msgspec.Raw) -> Snapshot:
         fact = _FACT.decode(raw)
         stray = _stray_field(_ANYTHING.decode(raw), fact, "$")
     if stray:
-        raise WrongMessageError(f"a fact of the wrong shape: the Snapshot has no `{deaths.one_line(stray)}`")
+        raise WrongMessageError(f"a fact of the wrong shape: the Snapshot has no `{one_line(stray)}`")
     for section in _KEPT_FOR_ENVCHECK:
         if getattr(fact, section):
             raise WrongMessageError(f"a fact of the wrong shape: `$.{section}` is not for probes")
@@ -123,11 +123,11 @@ def _errors_named(what: str) -> Iterator[None]:
     try:
         yield
     except msgspec.ValidationError as error:
-        raise WrongMessageError(f"a {what} of the wrong shape: {deaths.one_line(str(error))}") from None
+        raise WrongMessageError(f"a {what} of the wrong shape: {one_line(str(error))}") from None
     except UnicodeDecodeError:
         raise WrongMessageError(f"a {what} that is not UTF-8") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        reason = deaths.one_line(str(error)).removeprefix("JSON is malformed: ")
+        reason = one_line(str(error)).removeprefix("JSON is malformed: ")
         raise WrongMessageError(f"a {what} that is not JSON: {reason}") from None
 
 
