@@ -60,11 +60,8 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symp
     places = {key: place for place, key in enumerate(importance)}
     first = min((places[key] for key in concerned if key in places), default=0)
     status, *rest, name = _rank(cause)
-    return (status, not _ails_the_machine(cause), weight, symptom, -others, *rest, first, name)
-
-
-def _ails_the_machine(check: Check) -> bool:
-    return check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
+    of_machine = cause.subject.kind in ("machine", "gpu") and cause.layer in _MACHINE
+    return (status, not of_machine, weight, symptom, -others, *rest, first, name)
 
 
 def _follows(check: Check, cause: Check, found: Sequence[Check]) -> bool:
@@ -136,6 +133,7 @@ def _follows_from(check: Check, cause: Check, rule: Rule) -> bool:
     return listed and _reaches(cause, check)
 
 
+_NEAREST_FIRST = ("framework", "environment", "gpu", "machine")
 _CUDA_STARTS = frozenset({"gpu-init-failed", "no-gpu-visible"})
 
 
@@ -146,7 +144,9 @@ def _accounted(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule])
         return check
     found = [cause for cause in causes if cause.rule in rules and _accounts(cause, rules[cause.rule], check)]
     nearest = min(
-        found, key=lambda cause: (not _said_by(cause, check), _distance(cause.subject), _rank(cause)), default=None
+        found,
+        key=lambda cause: (not _said_by(cause, check), _NEAREST_FIRST.index(cause.subject.kind), _rank(cause)),
+        default=None,
     )
     return msgspec.structs.replace(check, explained_by=nearest.id) if nearest else check
 
@@ -168,10 +168,6 @@ def _said_by(cause: Check, symptom: Check) -> bool:
     """Whether the framework that the symptom is about itself named the cause."""
     name = symptom.subject.key.rpartition(":")[2]
     return any(found.what == f"{SAID_HERE} {name}" for found in cause.evidence)
-
-
-def _distance(subject: Subject) -> int:
-    return ("framework", "environment", "gpu", "machine").index(subject.kind)
 
 
 def _reaches(cause: Check, consequence: Check) -> bool:

@@ -45,7 +45,9 @@ def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     environment = facts.environment
     if rule.per == "measurement":
-        yield from _measurements(facts)
+        by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
+        measured = (found for found in facts.snapshot.measurements if found.gpu in by_uuid)
+        yield from (MeasurementSubject(by_uuid[found.gpu], found) for found in measured if found.gpu)
     elif rule.per == "machine":
         yield facts.snapshot
     elif rule.per == "gpu":
@@ -55,13 +57,6 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     elif environment is not None and environment.frameworks is not None:
         for framework in environment.frameworks.items:
             yield FrameworkSubject(environment, framework)
-
-
-def _measurements(facts: Facts) -> Iterator[MeasurementSubject]:
-    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
-    for measurement in facts.snapshot.measurements:
-        if measurement.gpu in by_uuid:
-            yield MeasurementSubject(by_uuid[measurement.gpu], measurement)
 
 
 def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
@@ -113,7 +108,8 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
     What is wrong with the machine is asked of the machine itself: a framework's word is only taken where that knows of
     nothing that is wrong. What a package on top of frameworks lacks is no failure of the whole.
     """
-    subject = _meant(rule, said.subject, facts)
+    subjects: dict[str, Subject] = {"framework": said.subject, "environment": said.subject.environment}
+    subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
     whole = about_machine or leads(said.subject.framework, facts.matrix)
     line = said.line if whole else said.line._replace(status="warn")
@@ -132,7 +128,8 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
         name = said.subject.framework.name
         confirmed = {other.id: _with_framework(_confirmed(other, met, raised=True), name) for other in same}
         return [confirmed.get(other.id, other) for other in found]
-    if about_machine and any(_fails_below(other) for other in found):
+    failed = (other for other in found if other.status == "fail" and other.subject.kind in ("machine", "gpu"))
+    if about_machine and any(other.layer in _MACHINE for other in failed):
         return list(found)
     known = _known_by_its_file(found, rule, said)
     if known is not None:
@@ -180,16 +177,6 @@ def _with_framework(check: Check, name: str) -> Check:
     if not check.frameworks or name in check.frameworks:
         return check
     return msgspec.structs.replace(check, frameworks=(*check.frameworks, name))
-
-
-def _meant(rule: Rule, subject: FrameworkSubject, facts: Facts) -> Subject:
-    if rule.per == "framework":
-        return subject
-    return subject.environment if rule.per == "environment" else facts.snapshot
-
-
-def _fails_below(check: Check) -> bool:
-    return check.status == "fail" and check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
 
 
 def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> list[Check]:

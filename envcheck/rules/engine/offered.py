@@ -20,6 +20,7 @@ from envcheck.rules.engine.apart import install_newer, two_environments
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.packages.redirected import way_back
@@ -85,7 +86,9 @@ class _Page:
         self._snapshot = untried(snapshot)
         self._tables = matrix
         self._rules = rules
-        self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, _frameworks(self._snapshot))))
+        environments = snapshot.environments.items if snapshot.environments else ()
+        frameworks = sum(len(frameworks_in(each)) for each in environments)
+        self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
         self._steps: tuple[Changes, ...] = ()
         """The changes of the ways that were chosen so far."""
         self._before = self._judged(())
@@ -170,7 +173,7 @@ def _what_is_imported(way: Way, facts: Facts) -> Way:
     for line in (line for change in _changes(way) for line in change.installs):
         asked = read_requirement(line)
         name = normalised(asked.name) if asked else ""
-        copies = [each for each in _distributions(facts) if each.name == name]
+        copies = [each for each in distributions_in(facts.environment) if each.name == name]
         first = copies[0] if copies else None
         if asked is None or first is None or not first.led_by or not _outranks(first, facts.environment):
             wanted = True
@@ -182,10 +185,6 @@ def _what_is_imported(way: Way, facts: Facts) -> Way:
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
 
 
-def _distributions(facts: Facts) -> tuple[Distribution, ...]:
-    return (facts.environment.distributions or ()) if facts.environment else ()
-
-
 def _outranks(distribution: Distribution, environment: Environment | None) -> bool:
     """Whether its folder comes before the one into which an installer puts packages."""
     folders = environment.site_packages if environment else ()
@@ -193,11 +192,6 @@ def _outranks(distribution: Distribution, environment: Environment | None) -> bo
     own = f"{(environment.prefix if environment else None) or ''}/"
     first = next((place for place, each in enumerate(folders) if each.startswith(own)), len(folders))
     return folder not in folders[first:]
-
-
-def _frameworks(snapshot: Snapshot) -> int:
-    environments = snapshot.environments.items if snapshot.environments else ()
-    return sum(len(each.frameworks.items) for each in environments if each.frameworks)
 
 
 def _key(check: Check) -> Key:
@@ -221,7 +215,8 @@ def _with_risk(tried: Tried) -> Way:
     """The way, with what it changes beside what it names."""
     moved = [each for each in tried.judged.after.moved if each not in tried.before.moved]
     said = [*_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
-    unknown = [name for name in tried.judged.after.unknown if name in _installed_by(tried.way)]
+    installed = {requirement_name(line) for change in _changes(tried.way) for line in change.installs}
+    unknown = [name for name in tried.judged.after.unknown if name in installed]
     if unknown:
         said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
     last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
@@ -232,16 +227,12 @@ def _with_risk(tried: Tried) -> Way:
     )
 
 
-def _installed_by(way: Way) -> set[str]:
-    return {requirement_name(line) for change in _changes(way) for line in change.installs}
-
-
 def _moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
-    changed = [f"{name} {before} to {_release(after)}" for name, before, after in moved if before and before != after]
+    changed = [
+        f"{name} {before} to {after.replace('.999', '.x') or 'the newest release'}"
+        for name, before, after in moved
+        if before and before != after
+    ]
     added = [name for name, before, _ in moved if not before]
     said = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
     return [*said, *([f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else [])]
-
-
-def _release(version: str) -> str:
-    return version.replace(".999", ".x") if version else "the newest release"

@@ -28,13 +28,11 @@ def followed(subject: FrameworkSubject, _facts: Facts) -> bool:
     """
     framework = subject.framework
     base = extended(subject)
-    if framework.extends is not None and (base is None or base.incomplete or _cannot_be_loaded(base)):
+    loads = (base.loads if base else None) or ()
+    refused = any(load.refused and not load.optional for load in loads)
+    if framework.extends is not None and (base is None or base.incomplete or refused):
         return False
     return framework.loads is not None and not framework.cpu_only and not framework.hip
-
-
-def _cannot_be_loaded(framework: Framework) -> bool:
-    return any(not load.optional and bool(load.refused) for load in framework.loads or ())
 
 
 def name_in(load: Load) -> LibraryName | None:
@@ -70,14 +68,10 @@ def missing(subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
     framework = subject.framework
     if ran_on_gpu(framework):
         return ()
-    needed = (load for load in own_loads(subject) if load.path is None or load.refused)
-    found = {load.name: load for load in needed if _is_spoken_of(load) and _matters(load, framework, facts)}
-    return tuple(found.values())
-
-
-def _is_spoken_of(load: Load) -> bool:
-    """A library of CUDA, or one of the framework's own that is there and cannot be loaded."""
-    return name_in(load) is not None or (load.refused is not None and not load.optional)
+    needed = [load for load in own_loads(subject) if load.path is None or load.refused]
+    # Of other libraries than CUDA's, those of its own that are there and cannot be loaded.
+    named = (load for load in needed if name_in(load) or (load.refused is not None and not load.optional))
+    return tuple({load.name: load for load in named if _matters(load, framework, facts)}.values())
 
 
 def _matters(load: Load, framework: Framework, facts: Facts) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from envcheck.checks import Missing
 from envcheck.rules.api import FrameworkSubject, Outcome, Subject
-from envcheck.snapshot import Environment, Gpu, ProbeRun, Snapshot
+from envcheck.snapshot import Environment, Gpu, Snapshot
 from envcheck.snapshot.names import fact_name, not_checked
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}
@@ -47,10 +47,10 @@ def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skip
     """Whether a missing fact is unknown (a probe looked in vain) or skipped (none was to look), and the reason."""
     root, _, rest = path.partition(".")
     section = ".".join(part for part in (_OWN_SECTION.get(root, root), rest) if part)
-    runs = [run for run in snapshot.runs if any(_covers(fill, section) for fill in run.fills)]
+    runs = [run for run in snapshot.runs if any(_overlap(fill, section) for fill in run.fills)]
     if not runs:
         return "skipped", Missing(fact=path), not_checked(path)
-    run = min(runs, key=_blame)
+    run = min(runs, key=lambda run: _WORST_FIRST.index(run.status))
     missing = Missing(fact=path, probe=run.name)
     if run.status in ("skipped", "absent"):
         return "skipped", missing, run.detail or f"probe {run.name}: {run.status}"
@@ -68,12 +68,9 @@ def _root(root: str, subject: Subject, snapshot: Snapshot) -> Any:
     return getattr(snapshot, root)
 
 
-def _covers(fill: str, path: str) -> bool:
-    return fill == path or path.startswith(f"{fill}.") or fill.startswith(f"{path}.")
+def _overlap(one: str, other: str) -> bool:
+    """Whether one path of the Snapshot is, or lies within, the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-_BLAME = ("crashed", "timed-out", "failed", "ok", "skipped", "absent")
-
-
-def _blame(run: ProbeRun) -> int:
-    return _BLAME.index(run.status)
+_WORST_FIRST = ("crashed", "timed-out", "failed", "ok", "skipped", "absent")

@@ -53,12 +53,9 @@ def loaded(framework: Framework, family: str) -> tuple[Loaded, ...]:
 def failed(framework: Framework) -> bool:
     """Whether something went wrong in its trial that was not ended from outside."""
     trial = framework.trial
-    return trial is not None and (trial.imported is False or trial.ran_on_gpu is False or _failed_later(framework))
-
-
-def _failed_later(framework: Framework) -> bool:
-    trial = framework.trial
-    return trial is not None and trial.ran_on_gpu is True and trial.error is not None
+    if trial is None or trial.imported is False or trial.ran_on_gpu is False:
+        return trial is not None
+    return trial.ran_on_gpu is True and trial.error is not None
 
 
 def tried(environment: Environment | None) -> tuple[Framework, ...]:

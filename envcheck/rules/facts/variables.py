@@ -62,18 +62,14 @@ def of_framework(framework: Framework, facts: Facts) -> Iterator[SetVariable]:
 def of_everything(facts: Facts) -> Iterator[SetVariable]:
     """Those that any program reads, and those of frameworks that the judged environment has."""
     frameworks = frameworks_in(facts.environment)
+    counted = driver_of(facts).cuda_devices
+    gpus = max(1, len(facts.own_gpus) if counted is None else counted)
     for variable in set_variables(facts):
         row = variable.row
         general = any(reads(row, name) for name in EVERYTHING)
         mine = any(reads(row, each.name) and holds_for(row.versions, each.version) for each in frameworks)
-        if (general or mine) and _gpus(facts) >= row.gpus:
+        if (general or mine) and gpus >= row.gpus:
             yield variable
-
-
-def _gpus(facts: Facts) -> int:
-    """How many GPUs a program here may use; one where nobody knows."""
-    seen = driver_of(facts).cuda_devices
-    return max(1, seen if seen is not None else len(facts.own_gpus))
 
 
 def fault(variable: SetVariable, facts: Facts, version: str | None = None) -> Fault | None:

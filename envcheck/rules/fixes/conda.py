@@ -37,7 +37,7 @@ def conda_installs(
     if not specs:
         return ()
     there = {each.name for each in environment.distributions or () if each.channel == "conda"}
-    force = again and any(_name(spec) in there for spec in specs)
+    force = again and any(re.split(r"[=<>!~]", spec, maxsplit=1)[0] in there for spec in specs)
     command = conda_command(environment, specs, again=force)
     words = f"{text}, from {CHANNEL}" + ("" if command[0] == "pixi" else " (or with mamba or micromamba)")
     changes = Changes(installs=tuple(requirements), again=again)
@@ -68,7 +68,3 @@ def _of_extra(extra: str, names: dict[str, str]) -> str | None:
     """conda-forge's package for an extra of the distribution ``cuda-toolkit``."""
     base = "runtime" if extra == "cudart" else extra
     return names.get(f"nvidia-{base}") or names.get(f"nvidia-cuda-{base}")
-
-
-def _name(spec: str) -> str:
-    return re.split(r"[=<>!~]", spec, maxsplit=1)[0]

@@ -42,7 +42,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
     managed = environment is not None and environment.externally_managed
-    packages = ("torch",) if managed else ("torch", *_installed_companions(environment))
+    companions = () if managed else tuple(name for name in _COMPANIONS if installed(environment, name))
     labelled = machine(facts) == "x86_64"
     how = How(
         index=f"{INDEX}{choice.tag}",
@@ -50,7 +50,7 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
         again=not labelled,
         risk="replaces the installed torch and what it pins",
     )
-    wanted = _pinned(packages, choice, facts, label=f"+{choice.tag}" if labelled else "")
+    wanted = _pinned(companions, choice, facts, label=f"+{choice.tag}" if labelled else "")
     return install(facts, wanted, task, how, remove=() if managed else _in_the_way(environment, choice))
 
 
@@ -80,13 +80,13 @@ def _to_what_it_fits(choice: TorchChoice, facts: Facts) -> str:
     return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
 
 
-def _pinned(packages: Sequence[str], choice: TorchChoice, facts: Facts, *, label: str) -> tuple[str, ...]:
+def _pinned(companions: Sequence[str], choice: TorchChoice, facts: Facts, *, label: str) -> tuple[str, ...]:
     """Torch in the chosen build, and its companions in the releases that belong to it.
 
     The label makes it that very build: without one, an installer takes the build that is there for the one asked for.
     """
     found = [f"torch=={choice.version}{label}"]
-    for name in packages[1:]:
+    for name in companions:
         bounds = release_for(facts.matrix, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
         found.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return tuple(found)
@@ -96,7 +96,3 @@ def _is_conda_package(environment: Environment) -> bool:
     """Whether conda, not pip, installed PyTorch here (or would: a conda environment without it)."""
     found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
     return all(map(by_conda, found)) if found else environment.manager == "conda"
-
-
-def _installed_companions(environment: Environment | None) -> tuple[str, ...]:
-    return tuple(name for name in _COMPANIONS if installed(environment, name))

@@ -236,7 +236,9 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
             https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
         NVIDIA/nvidia-docker, stubs in images: https://github.com/NVIDIA/nvidia-docker/issues/775
     """
-    found = [load for load in own_loads(subject) if load.path and _is_stub(load.path, facts)]
+    stubs = {library.path for library in copies(facts) if library.stub}
+    paths = ((load, load.path) for load in own_loads(subject))
+    found = [load for load, path in paths if path and (path in stubs or "stubs" in path.split("/"))]
     if not found:
         return None
     first = found[0]
@@ -248,8 +250,3 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
         evidence=asked(found),
         fixes=off_the_variable([first], facts) or (Fix(text=text, who="root"),),
     )
-
-
-def _is_stub(path: str, facts: Facts) -> bool:
-    library = copy_at(path, facts)
-    return bool(library and library.stub) or "stubs" in path.split("/")

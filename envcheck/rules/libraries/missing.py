@@ -206,6 +206,8 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
     brings = install_libraries(names, subject, facts) if names else ()
+    call = framework.preload_call
+    preload = (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
     damaged = _damaged_package(found, subject, facts)
     if damaged:
         mends = reinstall(subject.environment, damaged)
@@ -223,7 +225,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         title=f"{named(framework)} {does} {first.name}{and_more(found)}",
         message=f"{text}{where}{stays}{refused}",
         evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
-        fixes=(*_preloading(subject), *mends),
+        fixes=(*preload, *mends),
     )
 
 
@@ -282,11 +284,6 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
         return install_framework_again(subject, facts)
     text = f"Install {named(framework)} again, whole"
     return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
-
-
-def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
-    call = subject.framework.preload_call
-    return (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
 
 
 @rule(

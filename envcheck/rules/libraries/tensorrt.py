@@ -73,7 +73,8 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
         TensorRT, installation:
             https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
     """
-    packages, loaded = _packages(environment), _loaded(environment)
+    packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
+    loaded = _loaded(environment)
     if len(packages) < 2 and not loaded:
         return None
     wrong = [(one, other) for one in packages for other in packages if _differ(one, other)]
@@ -86,10 +87,6 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
         if other is not None:
             return _mixed_libraries(name, loads[0], other)
     return passed("All parts of TensorRT have the same version")
-
-
-def _packages(environment: Environment) -> list[Distribution]:
-    return [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
 
 
 def _differ(one: Distribution, other: Distribution) -> bool:

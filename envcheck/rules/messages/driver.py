@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Literal
 
 from envcheck.checks import Evidence
 from envcheck.compat.load import load_matrix
@@ -21,7 +20,10 @@ _NOT_LOADED = AnswerRow(
 
 def explained(result: ApiResult) -> AnswerRow | None:
     """What a failed call means; None for success and for a status that the matrix does not know."""
-    return _NOT_LOADED if result.code == NOT_LOADABLE else _by_status().get((_api(result), result.code))
+    if result.code == NOT_LOADABLE:
+        return _NOT_LOADED
+    api = "nvml" if result.call.lower().startswith("nvml") else "cuda"
+    return _by_status().get((api, result.code))
 
 
 @cache
@@ -45,7 +47,3 @@ def shown(result: ApiResult) -> Evidence:
     """A call and its status, as evidence."""
     status = " ".join(part for part in (str(result.code), result.name) if part) if result.code else "0"
     return Evidence(what=result.call, value=status, source=result.library or result.source)
-
-
-def _api(result: ApiResult) -> Literal["cuda", "nvml"]:
-    return "nvml" if result.call.lower().startswith("nvml") else "cuda"
