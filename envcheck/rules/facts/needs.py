@@ -1,4 +1,4 @@
-"""Look up the facts that rules need, and say why one is missing."""
+"""Look up the facts that rules need, and explain why one is missing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lookup(path: str, subject: Subject, snapshot: Snapshot) -> Any:
 
 
 def refused(path: str, subject: Subject) -> bool:
-    """Whether the GPU says that it does not have the fact: looked, and absent."""
+    """Whether the GPU reports that it does not support the fact: checked, and absent."""
     if not isinstance(subject, Gpu):
         return False
     inner = path.removeprefix("gpu.")
@@ -38,13 +38,13 @@ def refused(path: str, subject: Subject) -> bool:
 
 
 def unanswered(path: str, title: str, snapshot: Snapshot) -> Outcome:
-    """The answer of a rule that lacks the fact at ``path``."""
+    """The outcome of a rule that lacks the fact at ``path``."""
     status, missing, reason = why_missing(path, snapshot)
     return Outcome(status=status, title=title, message=reason, missing=(missing,))
 
 
 def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skipped"], Missing, str]:
-    """Whether a missing fact is unknown (a probe looked in vain) or skipped (none was to look), and the reason."""
+    """Whether a missing fact is unknown (a probe failed to read it) or skipped (no probe was to read it), and why."""
     root, _, rest = path.partition(".")
     section = ".".join(part for part in (_OWN_SECTION.get(root, root), rest) if part)
     runs = [run for run in snapshot.runs if any(_overlap(fill, section) for fill in run.fills)]
@@ -69,7 +69,7 @@ def _root(root: str, subject: Subject, snapshot: Snapshot) -> Any:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one path of the Snapshot is, or lies within, the other."""
+    """Whether two paths of the Snapshot are equal, or one lies within the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 

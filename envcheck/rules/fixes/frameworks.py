@@ -1,4 +1,4 @@
-"""What gives a framework the GPU: per framework the right package, in the words of the environment's own manager."""
+"""Install commands for the GPU build of each framework."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAGES = {
     "numba-cuda": "https://nvidia.github.io/numba-cuda/user/installation.html",
     "ctranslate2": "https://opennmt.net/CTranslate2/installation.html",
 }
-"""Where the builds of a framework are listed, by the start of its name."""
+"""Pages that list the builds of a framework, by the beginning of its name."""
 
 _ORT_GPU = "onnxruntime-gpu"
 _EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
@@ -35,7 +35,7 @@ _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
 
 
 def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
-    """Commands that put a build for CUDA in place of one without."""
+    """Replace a build without CUDA by one for CUDA."""
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     maker = next((make for pattern, make in _MAKERS.items() if re.fullmatch(pattern, framework.name)), None)
@@ -44,7 +44,7 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
 
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
-    """What mends a build that the driver, or the GPU, is too old or too new for."""
+    """Replace a build that does not match the driver's or the GPU's generation."""
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
@@ -58,7 +58,7 @@ def _look(framework: Framework, task: str) -> Fix:
 
 
 def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """From the index for the CUDA of the PyTorch that is there."""
+    """From the index for the CUDA version of the installed PyTorch."""
     torch = framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     if cuda is None:
@@ -71,17 +71,17 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The GPU package in place of all others: they fill one folder, and the one installed last wins."""
+    """The GPU package instead of all others: they share one folder, and the one installed last overwrites the rest."""
     there = tuple(dist.name for dist in distributions_in(facts.environment) if dist.name.startswith("onnxruntime"))
     wanted = installed_release(facts, _ORT_GPU) or newest_release(facts, _ORT_GPU, "cuda,cudnn")
     text = f"Install {wanted} in place of {framework.name}"
-    if wanted.endswith("]"):  # the newest release; older ones may not have the call
+    if wanted.endswith("]"):  # the newest release; older ones may lack the call
         text += "; where CUDA's libraries come from wheels, call onnxruntime.preload_dlls() before the first session"
     return install(facts, (wanted,), text, How(again=True), remove=there)
 
 
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The newest CUDA plug-in that this release knows and the driver runs."""
+    """The newest CUDA plug-in that this release supports and the driver runs."""
     fitting = newest_extra(_EXTRA_OF_JAX, framework.requires, facts)
     if fitting is None:
         return ()
@@ -90,14 +90,14 @@ def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """TensorFlow's own package, whose extra brings CUDA's libraries."""
+    """TensorFlow's own package with the extra that installs the CUDA libraries."""
     there = tuple(dist.name for dist in distributions_in(facts.environment) if re.fullmatch(_TENSORFLOW, dist.name))
     wanted = f"tensorflow[and-cuda]{same_version(framework)}"
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
 
 def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The newest of its extras whose CUDA the driver runs: each brings the compilers."""
+    """The newest extra whose CUDA version the driver runs; each extra installs the compilers."""
     own = (each for each in distributions_in(facts.environment) if each.name == framework.name)
     fitting = newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
     if fitting is None:

@@ -1,4 +1,4 @@
-"""Install commands for a PyTorch build that fits the machine, in the words of the environment's own manager."""
+"""Install commands for a PyTorch build that fits the machine."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
 
 
 def _in_the_way(environment: Environment | None, choice: TorchChoice) -> tuple[str, ...]:
-    """NVIDIA's wheels for another CUDA major that only torch asked for, where both would write into one folder."""
+    """NVIDIA's wheels for another CUDA major version that only torch required and that share a folder with the new
+    ones.
+    """
     if environment is None:
         return ()
     major = str(CudaVersion.from_tag(choice.tag)).partition(".")[0]
@@ -73,7 +75,7 @@ def _in_the_way(environment: Environment | None, choice: TorchChoice) -> tuple[s
 
 
 def _to_what_it_fits(choice: TorchChoice, facts: Facts) -> str:
-    """What the choice was made for, and what it leaves open."""
+    """What the build was chosen for, and what remains unknown."""
     driver = speaks(facts) is not None
     known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
     fits = f", which fits this {' and '.join(known)}" if known else ""
@@ -81,9 +83,9 @@ def _to_what_it_fits(choice: TorchChoice, facts: Facts) -> str:
 
 
 def _pinned(companions: Sequence[str], choice: TorchChoice, facts: Facts, *, label: str) -> tuple[str, ...]:
-    """Torch in the chosen build, and its companions in the releases that belong to it.
+    """Torch in the chosen build, and its companion packages in the matching releases.
 
-    The label makes it that very build: without one, an installer takes the build that is there for the one asked for.
+    The label selects the exact build: without it, an installer accepts any installed build of that version.
     """
     found = [f"torch=={choice.version}{label}"]
     for name in companions:
@@ -93,6 +95,6 @@ def _pinned(companions: Sequence[str], choice: TorchChoice, facts: Facts, *, lab
 
 
 def _is_conda_package(environment: Environment) -> bool:
-    """Whether conda, not pip, installed PyTorch here (or would: a conda environment without it)."""
+    """Whether conda installed PyTorch, or would install it into this conda environment."""
     found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
     return all(map(by_conda, found)) if found else environment.manager == "conda"

@@ -11,23 +11,28 @@ from envcheck.rules.facts.frameworks import extended, named
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     are_opened_late,
-    asked,
+    copies_of_other_majors,
     copy_at,
+    copy_evidence,
     folder_of,
-    followed,
-    held,
+    load_evidence,
+    loads_are_known,
     loads_of,
     missing,
     missing_because,
     name_in,
-    others_of,
     weight,
 )
 from envcheck.rules.facts.library_names import LibraryName, serves
 from envcheck.rules.facts.machine import and_more, on_tegra, plural
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.rules.fixes.libraries import add_folders, bring_library, install_framework_again, install_libraries
+from envcheck.rules.fixes.libraries import (
+    add_folders,
+    install_framework_again,
+    install_libraries,
+    install_or_locate_library,
+)
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.libraries.symbols import take_away
 from envcheck.rules.packages.shipped import is_damaged, owner_of
@@ -45,10 +50,10 @@ def _given_by_the_host(facts: Facts) -> Outcome | None:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     doubt=_given_by_the_host,
     explains=TRIAL_RULES,
-    remedy=bring_library,
+    remedy=install_or_locate_library,
     told_by=("damaged-distribution",),
 )
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -105,14 +110,14 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
         status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
         title=f"{named(framework)} lacks {first}{and_more(found)}",
         message=f"{named(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
-        evidence=(*asked(found), *of_damaged(found, subject, facts)),
+        evidence=(*load_evidence(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
 
 
 def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
     """The damaged packages that should have brought these libraries; none unless all of them are from such."""
-    owners = [_brings(load, subject, facts) for load in found]
+    owners = [_damaged_owner(load, subject, facts) for load in found]
     if not all(owners):
         return ()
     titles = dict.fromkeys(f"{owner.name}=={owner.version}" for owner in owners if owner)
@@ -120,7 +125,7 @@ def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -
     return tuple(Evidence(what=title, value=f"damaged, brings {names}", source="wheel metadata") for title in titles)
 
 
-def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
+def _damaged_owner(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
     environment, name = subject.environment, name_in(load)
     owner = _installed_by(load.path, subject, facts)
     held = (each for each in environment.distributions or () if name and serves(each, name, facts.matrix))
@@ -152,11 +157,11 @@ def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     doubt=_given_by_the_host,
     explains=TRIAL_RULES,
     told_by=("damaged-distribution", "driver-library-unusable"),
-    remedy=bring_library,
+    remedy=install_or_locate_library,
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library is installed where the loader does not look for it.
@@ -224,7 +229,7 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
         status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
         title=f"{named(framework)} {does} {first.name}{and_more(found)}",
         message=f"{text}{where}{stays}{refused}",
-        evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
+        evidence=(*load_evidence(found), *there, *of_damaged(found, subject, facts)),
         fixes=(*preload, *mends),
     )
 
@@ -270,7 +275,7 @@ def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome
         status="note",
         title=f"{named(framework)} uses the GPU only after {call}",
         message=f"Its libraries ({', '.join(load.name for load in found)}) are in wheels, where it looks only then.",
-        evidence=asked(found),
+        evidence=load_evidence(found),
         fixes=(Fix(text=f"Call {call} before the first session, or import torch first where its CUDA is the same"),),
     )
 
@@ -289,10 +294,10 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     doubt=_given_by_the_host,
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
-    remedy=bring_library,
+    remedy=install_or_locate_library,
     told_by=("damaged-distribution",),
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -325,14 +330,20 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
     framework, first = subject.framework, found[0]
     name = name_in(first)
     majors = sorted(cuda_majors(facts.matrix, name.family, name.number)) if name else []
-    there = sorted({(each.cuda or "").partition(".")[0] for load in found for each in others_of(load, facts)} - {""})
+    there = sorted(
+        {(each.cuda or "").partition(".")[0] for load in found for each in copies_of_other_majors(load, facts)} - {""}
+    )
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
     return Outcome(
         status=weight(subject, facts),
         title=f"{named(framework)} needs {first.name}, but another CUDA is installed",
         message=f"{first.name} belongs to {needs}; this system only has copies{here}.",
-        evidence=(*asked(found), *held(others_of(first, facts)), *of_damaged(found, subject, facts)),
+        evidence=(
+            *load_evidence(found),
+            *copy_evidence(copies_of_other_majors(first, facts)),
+            *of_damaged(found, subject, facts),
+        ),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
 
@@ -374,7 +385,7 @@ def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
                 status="warn",
                 title=f"{named(framework)} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
                 message=f"{library.path} is built for CUDA {its}, {named(framework)} for CUDA {own}.",
-                evidence=(*asked([load]), *held([library])),
+                evidence=(*load_evidence([load]), *copy_evidence([library])),
                 fixes=install_libraries([name] if name else [], subject, facts),
             )
     return None

@@ -1,4 +1,4 @@
-"""What is left where two frameworks cannot share an environment: one each, or a release that fits with the other."""
+"""Fixes for two frameworks that cannot share an environment: one environment each, or another release."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 
 
 def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
-    """Move one framework into an environment of its own: best the one that the finding is about."""
+    """Move one framework into a separate environment, preferably the one that the finding is about."""
     environment = facts.environment
     if environment is None or not environment.prefix or environment.externally_managed:
         return
@@ -38,7 +38,7 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
 
 
 def install_newer(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
-    """Newer releases of either framework, which may share what the other needs."""
+    """Install a newer release of either framework, which may have compatible requirements."""
     for framework in _concerned(facts, check, others):
         for bounds in newer_releases(framework, facts):
             wanted = f"{framework.name}{_gpu_extra(framework)}{bounds}"
@@ -54,7 +54,7 @@ def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framew
 
 
 def _gpu_extra(framework: Framework) -> str:
-    """The extra that brings CUDA's libraries: ``[and-cuda]``."""
+    """The extra that installs the CUDA libraries: ``[and-cuda]``."""
     found = (match[1] for line in framework.requires if _CUDA_WHEEL.match(line) and (match := _EXTRA.search(line)))
     extra = next(found, None)
     return f"[{extra}]" if extra else ""
