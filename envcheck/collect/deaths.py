@@ -8,18 +8,18 @@ from typing import Literal
 
 from envcheck.text.clean import clean_block, one_line
 
-# Words for the ways in which a child can end before it said that it was done.
+# How a child ended that did not report that it was done.
 
 
 DeathStatus = Literal["failed", "crashed"]
 Death = Literal["own", "outside"]
 
 _FAULTS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
-"""Signals that a process brings upon itself; any other comes from outside (SIGKILL also when memory runs out)."""
+"""Signals that a process causes itself; all others come from outside (SIGKILL also when memory runs out)."""
 
 
 def describe(returncode: int) -> tuple[DeathStatus, str]:
-    """Status and words for ``subprocess``'s return code: the exit status, or minus the number of the signal."""
+    """Status and description of ``subprocess``'s return code: the exit status, or minus the number of the signal."""
     if returncode >= 0:
         return "failed", f"exited with status {returncode}"
     name = signal_name(-returncode)
@@ -27,12 +27,12 @@ def describe(returncode: int) -> tuple[DeathStatus, str]:
 
 
 def whose(returncode: int) -> Death:
-    """Whether the process brought its end upon itself: it exited, or did what the kernel ends a process for."""
+    """Whether the process caused its end itself: it exited, or a fault ended it."""
     return "own" if returncode >= 0 or signal_name(-returncode) in _FAULTS else "outside"
 
 
 def signal_name(number: int) -> str:
-    """``SIGSEGV`` for 11; a number without a name of its own is shown as it is."""
+    """The name of a signal: ``SIGSEGV`` for 11; ``signal 40`` for one without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -40,17 +40,17 @@ def signal_name(number: int) -> str:
 
 
 def doing(words: str, progress: str) -> str:
-    """``words`` with the last that the probe said it was doing."""
+    """``words`` with the last progress that the probe reported."""
     return f"{words} while {progress}" if progress else words
 
 
-# What a child printed: the tail of it, and the lines that name a problem.
+# What a child printed: its tail, and the lines that name a problem.
 
 
 TAIL = 4096
 """Bytes kept of what one probe printed."""
 MOST_TELLING = 40
-"""Lines kept that name a problem; those that come first are nearest to the cause."""
+"""Lines kept that name a problem; the first ones are closest to the cause."""
 LONGEST_LINE = 500
 """Characters kept of one."""
 _LINE_LIMIT = 1 << 16
@@ -62,7 +62,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
-"""How glog and Abseil begin what they log of an error, and of what ends the process."""
+"""The beginning of errors, and of fatal errors, in logs of glog and Abseil."""
 _FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
 _MOST_FATAL = 8
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -73,7 +73,7 @@ _WITHOUT_CONTENT = re.compile(
 
 
 class Noise:
-    """What came in on the child's standard output and error."""
+    """Text from the child's standard output and error."""
 
     def __init__(self) -> None:
         self._tail = b""
@@ -88,12 +88,12 @@ class Noise:
         self._line = rest[-_LINE_LIMIT:]
 
     def take(self) -> str:
-        """The tail of what came in since this was last asked, made harmless."""
+        """The tail of the text since the last call, made safe to print."""
         tail, self._tail = self._tail, b""
         return clean_block(tail.decode("utf-8", "replace")).strip("\n")
 
     def take_telling(self) -> tuple[str, ...]:
-        """The lines that name a problem, each once, of what came in since this was last asked."""
+        """The lines since the last call that name a problem, each once."""
         self._look_at(self._line)
         self._line = b""
         telling, self._telling = tuple(self._telling), {}
@@ -101,7 +101,7 @@ class Noise:
 
     def _look_at(self, line: bytes) -> None:
         text = _COLOUR.sub("", line[:_LINE_LIMIT].decode("utf-8", "replace"))
-        # What ends the process comes last, often after much else.
+        # A fatal error comes last, often after many other lines.
         if len(self._telling) >= MOST_TELLING + (_MOST_FATAL if _FATAL.match(text) else 0):
             return
         if (_TELLING.search(text) or _LOGGED.match(text)) and not _WITHOUT_CONTENT.fullmatch(text.strip()):
