@@ -201,11 +201,12 @@ def checked(name: str, *, backward: bool, x: list[float], dy: list[float], resul
     arrays = (*inputs, memory.array("fp32", result))
     way = "backward" if backward else "forward"
     windows = {"lrn": LRN, "divisive": DIVISIVE}
+    found: dict[str, Any]
     if name in ("relu", "sigmoid", "tanh"):
-        found: dict[str, Any] = getattr(layer_checks, f"activation_{way}")(draw, name, *arrays)
+        found = getattr(layer_checks, f"activation_{way}")(draw, name, *arrays)
         return found
     more = (windows[name],) if name in windows else ()
-    found: dict[str, Any] = getattr(layer_checks, f"{name}_{way}")(draw, shape, *more, *arrays)
+    found = getattr(layer_checks, f"{name}_{way}")(draw, shape, *more, *arrays)
     return found
 
 
