@@ -192,17 +192,19 @@ def of_an_extra(line: str) -> bool:
     return asked is not None and asked.marker is not None and "extra" in _named(str(asked.marker))
 
 
-def held(lines: Iterable[str], marks: Mapping[str, str], extras: tuple[str, ...] = ("",)) -> Iterator[Requirement]:
+def active_requirements(
+    lines: Iterable[str], marks: Mapping[str, str], extras: tuple[str, ...] = ("",)
+) -> Iterator[Requirement]:
     """The requirements among the lines that hold here, for any of these extras (without one: the empty name)."""
     known = frozenset(marks.items())
     for line in lines:
-        asked = _held(line, known, extras)
+        asked = _active(line, known, extras)
         if asked is not None:
             yield asked
 
 
 @cache  # each fix that is simulated asks for all lines of an environment again
-def _held(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
+def _active(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
     if extras == ("",) and _FOR_AN_EXTRA.search(line) and " or " not in line:
         return None  # as most lines; parsing one takes a tenth of a millisecond
     asked = read_requirement(line)

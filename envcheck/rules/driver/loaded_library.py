@@ -76,7 +76,8 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
         library = None  # the loader found another
     if library is not None and library.refused and not _is_place_holder(library, facts):
         return _Unusable(name, library.path, library.refused, library, call)
-    if call is not None and _answered_by_stub(name, call):
+    # A stub of NVML answers that its library was not found, although it is loaded.
+    if call is not None and ((call.code == _NVML_NOT_FOUND and call.library) if name == NVML else call.code == _STUB):
         path = call.library or (library.path if library else name)
         of_path = library if library and library.path == path else None
         return _Unusable(name, path, "it is a link-time stub", of_path, call)
@@ -91,12 +92,6 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
 def _is_place_holder(library: DriverLibrary, facts: Facts) -> bool:
     """Whether it is what an image keeps of a mounted library; the container then lacks the GPU."""
     return in_container(facts) and library.kind is None and library.found_by not in _BY_VARIABLE
-
-
-def _answered_by_stub(name: str, call: ApiResult) -> bool:
-    if name == NVML:
-        return call.code == _NVML_NOT_FOUND and bool(call.library)
-    return call.code == _STUB
 
 
 def _all_unusable(facts: Facts) -> list[_Unusable]:

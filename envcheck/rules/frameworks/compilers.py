@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.question.package_needs import held, normalised, requirement_name
+from envcheck.compat.question.package_needs import active_requirements, normalised, requirement_name
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
@@ -163,7 +163,8 @@ def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome 
     if not environment.distributions_complete or by_conda or toolkits is None or not toolkits.complete:
         return None
     parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
-    asked = {normalised(each.name): each for part in parts for each in held(part.requires, facts.marks, _OF_XLA)}
+    required = (each for part in parts for each in active_requirements(part.requires, facts.marks, _OF_XLA))
+    asked = {normalised(each.name): each for each in required}
     lacking = {name: each for name, each in asked.items() if name.startswith(_COMPILERS) and name not in there}
     elsewhere = any(each.nvcc for each in toolkits.items) or _DATA_DIR in (facts.variable("XLA_FLAGS") or "")
     if not lacking or elsewhere or there.isdisjoint(asked) or any(map(ran_on_gpu, parts)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,17 +14,11 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.messages.lines import named_by
+from envcheck.rules.messages.lines import named_by, says
 from envcheck.rules.packages.redirected import of_another_copy
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
 
-_REFUSED = re.compile(
-    r"file too short|invalid ELF header|not an ELF|wrong ELF class|ELF file's phentsize|cannot read file data"
-    r"|ELF load command|cannot map|object file has no|bad magic number|marshal data too short|null bytes",
-    re.IGNORECASE,
-)
-"""What the loader and the interpreter say of a file that is none of theirs, whoever installed it."""
 _MOST = 6
 
 
@@ -59,7 +52,8 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
         return file.role == "error" or file.owner is not None
     if file.state == "gone":
         return file.owner is not None  # of what nothing installed has, other rules know where it comes from
-    return file.role == "error" and file.state is None and file.path.startswith("/") and bool(_REFUSED.search(error))
+    unusable = says("unusable-file", error)  # whoever installed it
+    return file.role == "error" and file.state is None and file.path.startswith("/") and unusable
 
 
 @rule(layer="framework", per="environment", explains=FOLLOWS_FROM_FILES, told_by=("damaged-distribution",))
