@@ -1,6 +1,6 @@
 """bitsandbytes: one library for each CUDA, of which PyTorch's CUDA decides.
 
-What Linux wheels hold (0.41.3, 0.43.0 and 0.50.2): ``libbitsandbytes_cuda128.so`` and the like (up to 0.44 also
+Contents of Linux wheels (0.41.3, 0.43.0 and 0.50.2): ``libbitsandbytes_cuda128.so`` and the like (up to 0.44 also
 ``…_nocublaslt.so`` for old GPUs), ``libbitsandbytes_cpu.so``, later others for ROCm and XPU. The one for the CUDA
 that PyTorch was built with is loaded; later releases take the nearest of the same major where that is missing
 (``cextension.py`` then speaks of ``available`` libraries). ``BNB_CUDA_VERSION`` names another; then no release

@@ -1,6 +1,6 @@
 """CuPy: one distribution for each CUDA, all filling the package ``cupy``.
 
-What Linux wheels hold (cupy-cuda101 6.0 and 9.6, cupy-cuda11x 13.6, cupy-cuda12x 12.0, 13.3 and 14.2, cupy-cuda13x
+Contents of Linux wheels (cupy-cuda101 6.0 and 9.6, cupy-cuda11x 13.6, cupy-cuda12x 12.0, 13.3 and 14.2, cupy-cuda13x
 14.2): ``cupy/_version.py`` assigns ``__version__``. ``cupy/.data/_wheel.json`` (not in 6.0) says ``"cuda": "12.x"``
 and with which NCCL, cuTENSOR and cuDNN it was built. Kernels are compiled at run time by NVRTC, except those of
 Thrust, CUB and the random generators, in ``cupy/cuda/{thrust,cub}*.so`` and ``cupy/random/_generator_api*.so``. The

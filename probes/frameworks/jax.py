@@ -1,6 +1,6 @@
 """JAX with jaxlib, and its CUDA plug-ins.
 
-What wheels hold (jax and jaxlib 0.4.35 and 0.12.0; plug-ins 0.4.23 to 0.12.0 for CUDA 12 and 13): ``version.py``
+Contents of wheels (jax and jaxlib 0.4.35 and 0.12.0; plug-ins 0.4.23 to 0.12.0 for CUDA 12 and 13): ``version.py``
 assigns ``_version`` and ``_release_version``. Since plug-ins exist, jaxlib has no GPU code; before, its version had a
 label (``0.4.7+cuda11.cudnn86``). ``jax-cudaNN-plugin`` holds kernels and bindings, built for one jaxlib: JAX does
 without a plug-in of another version. ``jax-cudaNN-pjrt`` holds the compiler,

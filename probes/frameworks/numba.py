@@ -1,6 +1,6 @@
 """Numba, and numba-cuda, which took over its CUDA target.
 
-What wheels hold (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
+Contents of wheels (numba 0.68.1; numba-cuda 0.4.0 and 0.30.4): ``numba/_version.py`` has its version in a text of JSON,
 ``numba_cuda/VERSION`` as a line. Nothing in them is GPU code: kernels are compiled at run time with NVVM (or NVRTC)
 and nvJitLink, which numba-cuda finds by cuda-pathfinder; it links by the driver where there is no nvJitLink. From 0.20
 on NVRTC is asked what it compiles for before any kernel is. Some releases (0.18.1) refuse to be imported without

@@ -1,6 +1,6 @@
 """ONNX Runtime: several distributions that all fill the package ``onnxruntime``, one over the other.
 
-What Linux wheels hold (onnxruntime, -gpu and -openvino, 1.11 to 1.31): ``capi/onnxruntime_pybind11_state*.so``
+Contents of Linux wheels (onnxruntime, -gpu and -openvino, 1.11 to 1.31): ``capi/onnxruntime_pybind11_state*.so``
 decides which execution providers there are; a provider for a GPU is a library of its own,
 ``libonnxruntime_providers_cuda.so`` (from 1.31 on the CUDA one may also be a plug-in), which needs
 ``libonnxruntime_providers_shared.so`` and CUDA's libraries. ``capi/build_and_package_info.py`` (not in every release:

@@ -1,6 +1,6 @@
 """TensorFlow, read as files.
 
-What Linux wheels hold (looked at: 1.4 to 2.22, nightly builds, CPU and Intel's builds):
+Contents of Linux wheels (looked at: 1.4 to 2.22, nightly builds, CPU and Intel's builds):
 ``python/platform/build_info.py`` assigns ``build_info``, a dictionary (or an ``OrderedDict`` of pairs) with
 ``is_cuda_build`` and, in most releases, ``cuda_version``, ``cudnn_version`` (the major alone) and
 ``cuda_compute_capabilities``; 2.22 names only the first. Before 2.3 they were names of their own:

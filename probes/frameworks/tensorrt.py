@@ -1,6 +1,6 @@
 """TensorRT, and its lean and dispatch runtimes.
 
-What wheels hold (8.5.3.1, 8.6.1, 10.3 and 11.4): 8.5 keeps bindings and libraries in ``tensorrt/``; from 8.6 on
+Contents of wheels (8.5.3.1, 8.6.1, 10.3 and 11.4): 8.5 keeps bindings and libraries in ``tensorrt/``; from 8.6 on
 ``tensorrt/`` only passes on to ``tensorrt_bindings/`` (``tensorrt.so``), and ``tensorrt_libs/`` holds
 ``libnvinfer.so.10`` and its kin, whose kernels for each GPU lie in ``libnvinfer_builder_resource_sm90.so.…``. The
 names of the distributions end in the CUDA major: ``tensorrt-cu12-libs``. ``__init__.py`` of the bindings assigns

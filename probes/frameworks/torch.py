@@ -1,6 +1,6 @@
 """PyTorch, read as files: nothing of it is imported.
 
-What Linux wheels hold (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1 and 2.15.0, for CUDA 11.7 to
+Contents of Linux wheels (looked at: 1.13.1, 2.0.1, 2.5.1, 2.8.0, 2.11.0, 2.14.1 and 2.15.0, for CUDA 11.7 to
 13.2, and the CPU build of 2.13.0):
 
 - ``torch/version.py`` assigns literals: ``__version__``, ``cuda``, ``hip`` (later also ``rocm`` and ``xpu``), the newer

@@ -1,6 +1,6 @@
 """torchvision and torchaudio, which each release of PyTorch has its own of.
 
-What Linux wheels hold (torchvision 0.20.1 and 0.29.2; torchaudio 0.11.0, 0.13.1, 2.5.1 and 2.11.0): ``version.py``
+Contents of Linux wheels (torchvision 0.20.1 and 0.29.2; torchaudio 0.11.0, 0.13.1, 2.5.1 and 2.11.0): ``version.py``
 assigns ``__version__`` with the label of the build (``'0.20.1+cu124'``), which the metadata of PyPI's wheels lacks;
 ``+cpu`` is a build without CUDA. The metadata pins torch by ``==``; torchvision 0.29 asks for ``>=`` because it keeps
 to the part of PyTorch's interface that does not change, and torchaudio 2.11 asks for nothing. torchvision's
