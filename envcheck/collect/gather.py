@@ -126,7 +126,7 @@ def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Resul
 def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch, results: _Results) -> None:
     """Run the measurements; if the user interrupts them, keep the results so far."""
     with noted() as interrupted:
-        loop.heed(interrupted)
+        loop.stop_when(interrupted)
         run_bench(
             [spec for spec in specs if spec.kind == "bench"],
             wish,

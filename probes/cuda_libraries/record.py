@@ -60,7 +60,7 @@ class Describer:
         ownership = decide(copy.claims, place, copy.size)
         owner = ownership.owner or self._toolkit_claim(copy)
         elf, packages = f"elf {printable(copy.path)}", _packages(owner, copy)
-        told, said_by = self._told(copy, head) if is_elf else (Answer(), elf)
+        told, said_by = self._version_answer(copy, head) if is_elf else (Answer(), elf)
         stub = "stubs" in copy.path.split("/")
         return record(
             path=Found(printable(copy.path), elf if is_elf else f"file {printable(copy.path)}"),
@@ -81,7 +81,7 @@ class Describer:
             gpu_code=Found(self._code.get(copy.path), elf),
         )
 
-    def _told(self, copy: Copy, head: ElfInfo) -> tuple[Answer, str]:
+    def _version_answer(self, copy: Copy, head: ElfInfo) -> tuple[Answer, str]:
         """The version in the file, or in the related file that has it, and its source."""
         own = self._answer(copy.path, copy.name.family, head)
         if own.version is None:

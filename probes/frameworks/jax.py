@@ -19,7 +19,7 @@ from ..installations.parts import add_parts
 from ..installations.text import assigned, version
 from ..installations.xla_flags import unknown_flags
 from ..loader.steps import Ask, Preload
-from ..owners.requirements import libraries_of, that_matter
+from ..owners.requirements import libraries_of, relevant_lines
 from ..python.site import Lack
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _read_plugin(site: Site, major: str) -> dict[str, Any]:
     built = facts.known("version")
     facts.add(source, cuda=major, cpu_only=False, built_for={"jaxlib": built} if built else None)
     compiler = _compiler(site, major)
-    lines = that_matter((wheel or {}).get("requires"))
+    lines = relevant_lines((wheel or {}).get("requires"))
     parts, by = here.files(r"[\w-]+\.so"), _COMPILER if compiler else None
     opened = [Ask(("libcuda.so.1",), by=by), *(Ask(names, by=by) for names in libraries_of(lines))]
     asks = [*([Ask((compiler,), optional=False)] if compiler else []), *opened]

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from ..kit.tasks import shared_out
+from ..kit.tasks import run_tasks
 from ..python.site import Site
 
 Record = dict[str, Any]
@@ -84,7 +84,7 @@ def frameworks_and(site: Site, *further: Callable[[], Any]) -> tuple[list[Record
     there = [kind for kind in KINDS if not installed.isdisjoint(kind.distributions) or site.holds(kind.imported)]
     first = [_read(kind, site) for kind in there if kind.order == _ALONE]
     others = there[len(first) :]
-    results = shared_out([*further, *(partial(_read, kind, site) for kind in others)])
+    results = run_tasks([*further, *(partial(_read, kind, site) for kind in others)])
     told, read = results[: len(further)], results[len(further) :]
     again = (_read(kind, site) if records is None else records for kind, records in zip(others, read, strict=True))
     return [record for records in (*first, *again) for record in records], told

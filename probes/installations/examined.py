@@ -16,7 +16,7 @@ from ..python.distributions import installed_by_conda, installed_in
 from ..python.layout import read_layout
 from ..python.search_path import mapped, search_path
 from ..python.site import Site
-from ..python.unreadable import refused_of, unreadable
+from ..python.unreadable import unreadable, unreadable_place
 from .catalog import DETAILED, frameworks_and
 from .package import folder_of
 from .shadowing import hides_pythons_own, shadowing
@@ -138,7 +138,7 @@ def _examined(tree: Tree, candidate: Candidate, key: str, searched: dict[str, Li
         "source": f"file {place.executable or candidate.asked}",
     }
     if place.prefix is None:
-        return _known({**record, "problem": place.problem, "unreadable": refused_of(tree, candidate.asked)})
+        return _known({**record, "problem": place.problem, "unreadable": unreadable_place(tree, candidate.asked)})
     layout = read_layout(tree, place, key)
     path = search_path(tree, layout)
     wheels = installed_in(tree, path.folders, DETAILED)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ..kit.paths import name_of, printable
-from ..owners.requirements import that_matter
+from ..owners.requirements import relevant_lines
 from ..owners.shipped import gone
 from ..python.distributions import CondaBuild, conda_build
 from ..python.site import Gathered, Lack, Package, Site, packages
@@ -116,7 +116,7 @@ def add_declared(facts: Gathered, here: Installation) -> None:
     """Add facts from the metadata: version and requirements, and for a conda package those in its build string."""
     wheel, conda = here.wheel, here.conda
     if wheel:
-        facts.add(wheel["source"], version=wheel["version"], requires=that_matter(wheel.get("requires")) or None)
+        facts.add(wheel["source"], version=wheel["version"], requires=relevant_lines(wheel.get("requires")) or None)
     if conda:
         facts.add(conda.source, version=conda.version, cuda=conda.cuda, cpu_only=conda.cpu_only, cudnn=conda.cudnn)
 

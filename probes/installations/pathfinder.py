@@ -34,7 +34,7 @@ _SONAME = re.compile(r"lib(\w{2,40})\.so((?:\.\d{1,5}){1,4})\b")
 def found_in_toolkit(site: Site, library: str) -> list[Preload]:
     """How it loads a library, named as in its file name, that was in no wheel."""
     names = names_asked(site, library)
-    toolkits = [*_named(site), *(_of_runtime(site) if library == "nvvm" else ())] if names else ()
+    toolkits = [*_named(site), *(_toolkit_of_runtime(site) if library == "nvvm" else ())] if names else ()
     inner = ("nvvm/lib64",) if library == "nvvm" else _LIBRARIES
     folders = tuple(f"{toolkit}/{folder}" for toolkit in toolkits for folder in inner)
     return [Preload(names, folders, unless_found=True)] if folders else []
@@ -77,7 +77,7 @@ def _named(site: Site) -> list[str]:
     return [value.rstrip("/") for value in values if value.startswith("/")][:1]
 
 
-def _of_runtime(site: Site) -> list[str]:
+def _toolkit_of_runtime(site: Site) -> list[str]:
     """The toolkit of the runtime that the loader finds: the folder above ``lib64``, ``lib`` or ``targets/*/lib``."""
     if "runtime's toolkit" not in site.kept:
         process = started(site).copy()
@@ -130,7 +130,7 @@ def found_by_pathfinder(site: Site, library: str) -> list[Preload]:
     """The files that cuda-pathfinder loads for a library: its dependencies, then itself."""
     found = [preload for each in (*_FIRST.get(library, ()), library) for preload in _preloads(site, each)]
     if library == "nvrtc":
-        places = tuple(_of_wheels(site, library))
+        places = tuple(_wheel_folders(site, library))
         found += [Preload((f"{_BUILTINS}{release}",), places) for release in _releases_of_builtins(site)]
     return found
 
@@ -142,14 +142,14 @@ def asked_of_pathfinder(site: Site, library: str) -> list[Ask]:
 
 
 def _preloads(site: Site, library: str) -> list[Preload]:
-    places = _of_wheels(site, library)
+    places = _wheel_folders(site, library)
     if "conda-meta" in site.names(site.prefix):
         places.append(f"{site.prefix}/{'nvvm/lib64' if library == 'nvvm' else 'lib'}")
     name = _FILES.get(library, library)
     return [Preload((f"lib{name}.so.*[0-9]",), tuple(places)), *found_in_toolkit(site, name)]
 
 
-def _of_wheels(site: Site, library: str) -> list[str]:
+def _wheel_folders(site: Site, library: str) -> list[str]:
     own = _FOLDERS.get(library, f"nvidia/{library}")
     return [*(f"nvidia/{name}/lib" for name in _unified(site)), f"{own}/lib", f"{own}/lib64"]
 

@@ -21,21 +21,21 @@ _ALARM = 60
 """Seconds after which a fork ends itself, in case its parent is gone."""
 
 
-def shared_out(tasks: Tasks) -> list[Any]:
+def run_tasks(tasks: Tasks) -> list[Any]:
     """The results of the tasks, which must be JSON values.
 
     Whichever process is free takes the next task. None stands for a failed task, and for all if there is no other core
     or no fork is possible: the caller then runs it and sees the error.
     """
     results: list[Any] = [None] * len(tasks)
-    copies: list[_Copy] = []
+    copies: list[_Fork] = []
     turns = _turns(len(tasks))
     try:
         for _ in range(min(_other_cores(), len(tasks) - 1, _MOST_COPIES)):
-            copies.append(_Copy(tasks, turns))  # noqa: PERF401  those made before one fails are ended too
+            copies.append(_Fork(tasks, turns))  # noqa: PERF401  those made before one fails are ended too
         done = _done(tasks, turns) if copies else []
         for copy in copies:
-            done += copy.told()
+            done += copy.results()
     except OSError:
         done = []
     finally:
@@ -47,24 +47,24 @@ def shared_out(tasks: Tasks) -> list[Any]:
     return results
 
 
-class _Copy:
+class _Fork:
     """A fork of this process that runs tasks while there are any."""
 
     def __init__(self, tasks: Tasks, turns: int) -> None:
-        self._told, telling = os.pipe()
+        self._results, telling = os.pipe()
         try:
             self._process = os.fork()
             if not self._process:
                 _serve(tasks, turns, telling)
         except OSError:
-            os.close(self._told)
+            os.close(self._results)
             raise
         finally:
             os.close(telling)
 
-    def told(self) -> Done:
+    def results(self) -> Done:
         """Its results, after it has finished."""
-        with open(self._told, "rb", closefd=False) as file:
+        with open(self._results, "rb", closefd=False) as file:
             line = file.read()
         if not line.endswith(b"\n"):
             return []
@@ -76,7 +76,7 @@ class _Copy:
 
     def end(self) -> None:
         """Kill it."""
-        os.close(self._told)
+        os.close(self._results)
         os.kill(self._process, signal.SIGKILL)  # it is not reaped yet, so its id is not reused
         os.waitpid(self._process, 0)
 

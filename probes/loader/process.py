@@ -78,7 +78,7 @@ class Process:
     def copy(self) -> Process:
         """A copy of the process that can be continued separately."""
         other = copy(self)
-        other.search = self.search.renewed()
+        other.search = self.search.for_new_process()
         other.images = list(self.images)
         other._by_name, other._by_identity = dict(self._by_name), dict(self._by_identity)  # noqa: SLF001  its own class
         other._settled = dict(self._settled)  # noqa: SLF001
@@ -222,7 +222,7 @@ class Search:
         self._variable = self._split(variable.replace(";", ":").split(":"), program) if variable else ()
         self._certain_at_first = self._certain
 
-    def renewed(self) -> Search:
+    def for_new_process(self) -> Search:
         """Searches for another process, which share the contents of folders but not the doubts."""
         other = copy(self)
         other._tries, other._certain = 0, self._certain_at_first  # noqa: SLF001  its own class
@@ -247,7 +247,7 @@ class Search:
                     break  # the loader then abandons this list of folders
                 if head is None:
                     continue
-                foreign = self._system.passes_over(head)
+                foreign = self._system.skips(head)
                 if by == "absolute" or not foreign:
                     why = f"it is for {head.machine}, {head.bits} bit" if foreign else self._system.why_refused(head)
                     yield Found(path, head, by, why, self._certain)

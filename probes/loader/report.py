@@ -31,7 +31,7 @@ _NUMBERED_APART = re.compile(
 """Files with numbers of their own: ``libcupti.so.2022.3.0`` of CUDA 11.8, ``libnvvm.so.4.0.0`` of every CUDA 12."""
 
 
-def told_of(name: str) -> bool:
+def is_reported(name: str) -> bool:
     """Whether a library with this name is reported even if nothing is wrong with it."""
     return _TOLD.match(name.rpartition("/")[2]) is not None
 
@@ -94,7 +94,7 @@ class Places:
         """The first file with this name that the loader skips because it is for another processor, and which."""
         for path in self._all_of(name):
             head = self._process.search.head(path)
-            if head is not None and self._process.system.passes_over(head):
+            if head is not None and self._process.system.skips(head):
                 return path, f"it is for {head.machine}, {head.bits} bit"
         return None
 
@@ -105,7 +105,7 @@ class Places:
 
     def _fits(self, path: str) -> bool:
         head = self._process.search.head(path)
-        return head is not None and not head.refused and not self._process.system.passes_over(head)
+        return head is not None and not head.refused and not self._process.system.skips(head)
 
     def _folders(self) -> tuple[str, ...]:
         key = (self._site.tree.root, self._site.prefix, self._site.folders)
@@ -180,7 +180,7 @@ class _Report:
     def add(self, request: Request, event: Event) -> None:
         """Add the record of a request, or merge it into the one for the same name and file."""
         lacks = request.lacks
-        if request.image is not None and not lacks and not told_of(request.name):
+        if request.image is not None and not lacks and not is_reported(request.name):
             return
         path = self._real(request.image.path) if request.image else None
         key = (os.path.basename(request.name), path)

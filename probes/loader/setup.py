@@ -121,7 +121,7 @@ class System(_Named):
     def bits(self) -> int:
         return self.program.bits if self.program else 0
 
-    def passes_over(self, head: ElfInfo) -> bool:
+    def skips(self, head: ElfInfo) -> bool:
         """Whether the loader skips such a file and continues with the next folder."""
         if self.program is None or not head.bits:
             return False

@@ -32,7 +32,7 @@ def requirement_name(line: str) -> str:
     return _SEPARATORS.sub("-", match[1]).lower() if match else ""
 
 
-def that_matter(lines: Iterable[str] | None) -> list[str]:
+def relevant_lines(lines: Iterable[str] | None) -> list[str]:
     """The lines for NVIDIA's wheels, frameworks, or dependencies of compiled parts, with their markers."""
     return [line for line in lines or () if _MATTERS.match(requirement_name(line))]
 

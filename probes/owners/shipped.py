@@ -21,7 +21,7 @@ from ..elf.tables import SHT_SYMTAB
 from ..kit.paths import printable
 from ..kit.tree import Tree, refused
 from ..python.distributions import python_asked
-from .requirements import extra_of, requirement_name, that_matter
+from .requirements import extra_of, relevant_lines, requirement_name
 from .wheels import Recorded, decisive, recorded_by
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _closure(tree: Tree, distributions: Sequence[Fields], roots: frozenset[str])
 def _followed(lines: Sequence[str]) -> list[str]:
     """The requirements without an extra, and those of extras that install CUDA libraries; not test tools."""
     always = [line for line in lines if extra_of(line) is None]
-    return [*always, *(line for line in that_matter(lines) if extra_of(line) is not None)]
+    return [*always, *(line for line in relevant_lines(lines) if extra_of(line) is not None)]
 
 
 def _asked(tree: Tree, dist_info: str) -> Fields:

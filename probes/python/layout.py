@@ -17,7 +17,7 @@ _PROGRAM = re.compile(r"(python|pypy)(\d+\.\d+)")
 _PATCHLEVEL = re.compile(r'^#define\s+PY_VERSION\s+"(\d+\.\d+\.\d+[0-9A-Za-z.+]{0,10})"', re.MULTILINE)
 
 
-def of_settings(settings: dict[str, str]) -> str | None:
+def version_of_settings(settings: dict[str, str]) -> str | None:
     """The version in ``pyvenv.cfg``: ``3.12.1`` of ``3.12.1.final.0``."""
     for key in ("version", "version_info"):
         match = _SETTING.match(settings.get(key, ""))
@@ -128,7 +128,7 @@ def read_layout(tree: Tree, place: Place, prefix: str) -> Layout:
         virtual=virtual,
         system_packages=settings.get("include-system-site-packages", "").lower() == "true",
         minor=minor,
-        version=of_settings(settings) or full(tree, base, minor, program) or minor,
+        version=version_of_settings(settings) or full(tree, base, minor, program) or minor,
         implementation=_implementation(tree, prefix, settings, program),
         manager=_manager(tree, prefix, settings, virtual=virtual),
         lock_file=_lock_file(tree, prefix) if virtual else None,
@@ -154,7 +154,7 @@ def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str
     home = settings.get("home", "")
     if not home.startswith("/"):
         return None, "its pyvenv.cfg does not name the interpreter that it was made from"
-    minor = minor_of(of_settings(settings))
+    minor = minor_of(version_of_settings(settings))
     beside = [f"{home}/{name}" for name in (f"python{minor}", "python3", "python", "python2") if name != "pythonNone"]
     named = [settings[key] for key in ("executable", "base-executable") if settings.get(key, "").startswith("/")]
     for program in (*named, *beside):
@@ -164,7 +164,7 @@ def _base_program(tree: Tree, place: Place, prefix: str, settings: dict[str, str
 
 
 def _minor(tree: Tree, place: Place, prefix: str, settings: dict[str, str]) -> str | None:
-    said = minor_of(of_settings(settings))
+    said = minor_of(version_of_settings(settings))
     if said:
         return said
     if place.executable:

@@ -30,7 +30,7 @@ def unreadable(
     return _records(found)
 
 
-def refused_of(tree: Tree, asked: str) -> list[dict[str, Any]]:
+def unreadable_place(tree: Tree, asked: str) -> list[dict[str, Any]]:
     """Unreadable parts of a named place that led to no environment."""
     path = joined(tree.cwd, asked)
     return _records({name: reason for name, reason in REFUSED.items() if inside(name, path) and reason != CIRCLE})

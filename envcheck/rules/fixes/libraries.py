@@ -44,7 +44,7 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
         found = declared(framework, name.family)
         if found is None and extra:
             extras[extra] = None
-        elif found := found or _of_its_own(name, framework):
+        elif found := found or _separate_wheel(name, framework):
             wanted[found] = None
     release = _toolkit_release(framework, facts) if extras else None
     toolkit = (f"{TOOLKIT}[{','.join(extras)}]{release}",) if release else ()
@@ -72,7 +72,7 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
     return toolkit_wheels(facts.matrix, cuda, minor="." in (framework.cuda or "")) if cuda else None
 
 
-def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
+def _separate_wheel(name: LibraryName, framework: Framework) -> str | None:
     """The wheel of a library that is released separately from the toolkit, with the major version in its soname."""
     base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
     if base is None or cuda is None:
