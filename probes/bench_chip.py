@@ -7,7 +7,7 @@ from functools import cache, partial
 
 from .bench.caches import Caches
 from .bench.compute import TENSOR, VECTOR, and_wait, fma, in_graph, mma
-from .bench.measurement import Bench, Measure, on_gpu
+from .bench.measurement import Bench, Figure, Measure, on_gpu
 from .kit.out import Out
 from .kit.tree import Tree
 
@@ -31,9 +31,9 @@ def collect(tree: Tree, out: Out) -> None:
     on_gpu(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[str, Measure]:
+def _measures(bench: Bench) -> dict[Figure, Measure]:
     caches = cache(lambda: Caches(bench))
-    measures: dict[str, Measure] = {
+    by_name: dict[str, Measure] = {
         "l2-read": lambda bench: caches().l2_read(bench),
         "shared-memory-read": lambda bench: caches().shared_read(bench),
         "texture-fetch": lambda bench: caches().texture(bench),
@@ -43,8 +43,9 @@ def _measures(bench: Bench) -> dict[str, Measure]:
         "launch-and-sync": and_wait,
     }
     able = bench.device.capability
-    measures |= {f"fma {name}": partial(fma, name) for name, kind in VECTOR.items() if able >= kind.least}
-    measures |= {f"mma {name}": partial(mma, name) for name, kind in TENSOR.items() if able >= kind.least}
+    measures = {Figure(name): measure for name, measure in by_name.items()}
+    measures |= {Figure("fma", name): partial(fma, name) for name, kind in VECTOR.items() if able >= kind.least}
+    measures |= {Figure("mma", name): partial(mma, name) for name, kind in TENSOR.items() if able >= kind.least}
     return measures
 
 

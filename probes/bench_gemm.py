@@ -14,7 +14,7 @@ from typing import Any
 from .bench.cublaslt import PRECISIONS, WORKSPACE, CublasLt, Heuristic, Precision, Product
 from .bench.device import Unavailable
 from .bench.kernels import Kernel, Module, number, pointer
-from .bench.measurement import Bench, Fields, Measure, Plan, on_gpu, timed
+from .bench.measurement import Bench, Fields, Figure, Measure, Plan, on_gpu, timed
 from .bench.verify import Operands, all_elements, drawn_elements
 from .kit.out import Out
 from .kit.tree import Tree
@@ -54,21 +54,17 @@ def collect(tree: Tree, out: Out) -> None:
     on_gpu(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[str, Measure]:
+def _measures(bench: Bench) -> dict[Figure, Measure]:
     paths = bench.libraries.get("cublasLt", [])
     if not paths:
-        return {"gemm": _no_library}
+        return {Figure("gemm"): _no_library}
     chosen = [name for name in PRECISIONS if bench.full or name in QUICK]
     able = [name for name in chosen if bench.device.capability >= PRECISIONS[name].least]
     runner = cache(lambda: Runner(bench, CublasLt(paths[0])))
-    measures = {f"gemm {name}": _square(runner, name, burst=True) for name in able}
+    measures = {Figure("gemm", name): _square(runner, name, burst=True) for name in able}
     if bench.full:
-        measures |= {f"gemm {name} sustained": _square(runner, name, burst=False) for name in able}
-        measures |= {
-            f"gemm {name} {'x'.join(map(str, shape))}": _shaped(runner, name, shape)
-            for name in able
-            for shape in SHAPES
-        }
+        measures |= {Figure("gemm", name, burst=False): _square(runner, name, burst=False) for name in able}
+        measures |= {Figure("gemm", name, shape): _shaped(runner, name, shape) for name in able for shape in SHAPES}
     return measures
 
 

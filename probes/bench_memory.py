@@ -9,7 +9,7 @@ from typing import Any
 
 from .bench.device import Device, Unavailable
 from .bench.kernels import Module, number, pointer
-from .bench.measurement import Bench, Fields, Measure, Plan, on_gpu, verification
+from .bench.measurement import Bench, Fields, Figure, Measure, Plan, on_gpu, verification
 from .kit.out import Out
 from .kit.tree import Tree
 
@@ -42,10 +42,10 @@ def collect(tree: Tree, out: Out) -> None:
     on_gpu(tree, out, _measures)
 
 
-def _measures(bench: Bench) -> dict[str, Measure]:
+def _measures(bench: Bench) -> dict[Figure, Measure]:
     kinds = COLUMNS if bench.full else {"copy": 2, "read": 1}
     traffic = cache(lambda: Traffic(bench, Buffers(bench.device, max(kinds.values()))))
-    return {f"device-memory-{kind}": _measured(traffic, kind) for kind in kinds}
+    return {Figure(f"device-memory-{kind}"): _measured(traffic, kind) for kind in kinds}
 
 
 def _measured(traffic: Callable[[], Traffic], kind: str) -> Measure:

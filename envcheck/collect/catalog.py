@@ -36,11 +36,16 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Additional time for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
     tries: tuple[Text, ...] = ()
-    """For a deep probe: the names of the ``Framework`` records that it tries, each in a separate child; without names
-    it runs once for each environment.
+    """For a probe that runs in an environment: the names of the ``Framework`` records that it tries, each in a separate
+    child; without names it runs once for each environment.
     """
     per: Literal["gpu", "machine"] = "machine"
     """Whether a bench probe gets a child for each GPU, or one for all."""
+    deep: bool = False
+    """Whether a deep check runs a bench probe too, without timing: it shows that a library works."""
+    runs_in: Literal["envcheck", "environment"] = "envcheck"
+    """Whose interpreter runs a bench probe: envcheck's own, or that of the judged environment, whose packages it
+    measures."""
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
@@ -74,17 +79,21 @@ def read_spec(file: Path) -> ProbeSpec:
 
 def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
     unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
-    if "name" in header:
-        return "its name is the name of its file and cannot be set"
-    if not spec.name.isidentifier():
-        return "the name of the file is no Python identifier"
-    if spec.early and spec.kind != "file":
-        return "only a probe of kind 'file' can be early"
-    if spec.tries and spec.kind != "deep":
-        return "only a probe of kind 'deep' tries frameworks"
-    if "per" in header and spec.kind != "bench":
-        return "only a probe of kind 'bench' says what it runs per"
-    return f"no section of the Snapshot holds {unknown[0]!r}" if unknown else None
+    faults = (
+        ("name" in header, "its name is the name of its file and cannot be set"),
+        (not spec.name.isidentifier(), "the name of the file is no Python identifier"),
+        (spec.early and spec.kind != "file", "only a probe of kind 'file' can be early"),
+        (
+            bool(spec.tries) and spec.kind != "deep" and spec.runs_in != "environment",
+            "only a probe that runs in an environment tries frameworks",
+        ),
+        *(
+            (key in header and spec.kind != "bench", f"only a probe of kind 'bench' has the key {key!r}")
+            for key in ("per", "runs_in", "deep")
+        ),
+        (bool(unknown), f"no section of the Snapshot holds {next(iter(unknown), '')!r}"),
+    )
+    return next((text for found, text in faults if found), None)
 
 
 def _literal(text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envcheck import bundle, events
 from envcheck.checks import Scope
@@ -86,12 +86,14 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
         )
         loop = Loop(setting, deadline_s, should_stop)
         try:
-            chosen = [spec for spec in specs if not results.skipped(spec, scopes, _kinds(verify, deep, bench))]
+            asked = _Asked(verify, deep, bench)
+            chosen = [spec for spec in specs if not results.skipped(spec, scopes, asked)]
             _run_in_order(chosen, launch, loop, results)
             if deep:
                 _try_out(chosen, deep, loop, results, request)
+                _measure(asked.shown_to_work(chosen), Bench(force=deep.force, timing=False), loop, launch, results)
             if bench:
-                _measure(chosen, bench, loop, launch, results)
+                _measure(asked.measured(chosen), bench, loop, launch, results)
         finally:
             loop.abort()
     return [results.part(spec) for spec in specs]
@@ -125,10 +127,12 @@ def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Resul
 
 def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch, results: _Results) -> None:
     """Run the measurements; if the user interrupts them, keep the results so far."""
+    if not specs:
+        return
     with noted() as interrupted:
         loop.stop_when(interrupted)
         run_bench(
-            [spec for spec in specs if spec.kind == "bench"],
+            specs,
             wish,
             loop,
             launch,
@@ -140,10 +144,27 @@ def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch
             results.on_event(Interrupted())
 
 
-def _kinds(verify: bool, deep: Deep | None, bench: Bench | None) -> frozenset[str]:  # noqa: FBT001  one of three wishes
-    """The kinds of probes to start."""
-    wishes = {"verify": verify, "deep": deep, "bench": bench}
-    return frozenset({"file", "driver", *(kind for kind, wish in wishes.items() if wish)})
+class _Asked(NamedTuple):
+    """What the caller asked for besides reading."""
+
+    verify: bool
+    deep: Deep | None
+    bench: Bench | None
+
+    def wants(self, spec: ProbeSpec) -> bool:
+        if spec.kind == "bench":
+            return bool(self.bench or (self.deep and spec.deep))
+        return spec.kind in ("file", "driver") or bool(getattr(self, spec.kind))
+
+    def shown_to_work(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
+        """Bench probes that a deep check runs without timing: those that nobody is going to time anyway."""
+        timed = self.bench is not None and (self.bench.full or bool(self.bench.only))
+        return [spec for spec in specs if spec.deep and not timed]
+
+    def measured(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
+        """Bench probes that measure: each runs once."""
+        others = self.shown_to_work(specs) if self.deep else []
+        return [spec for spec in specs if spec.kind == "bench" and spec not in others]
 
 
 def _with_its_end(ended: Ended) -> Ended:
@@ -162,9 +183,9 @@ class _Results:
         self._early: frozenset[str] = frozenset()
         self._gpus = _GPUS_OF_A_LARGE_SERVER
 
-    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> bool:
+    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> bool:
         """Whether ``spec`` must not be started; if so, record that as its result."""
-        reason = _why_skipped(spec, scopes, kinds)
+        reason = _why_skipped(spec, scopes, asked)
         if reason:
             self.parts[spec.name] = [Snapshot(runs=(row(spec, ("skipped", reason)),))]
         return bool(reason)
@@ -208,8 +229,8 @@ def _about(part: Snapshot) -> tuple[str, str, str]:
     return run.environment or "", run.framework or "", run.gpu or ""
 
 
-def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> str:
-    if spec.kind not in kinds:
+def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> str:
+    if not asked.wants(spec):
         return f"{spec.kind} probes run only when they are asked for"
     if not set(spec.scopes) & set(scopes):
         return f"scope {', '.join(scopes)} does not need it"

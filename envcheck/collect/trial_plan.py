@@ -196,6 +196,8 @@ class PlannedTrial(msgspec.Struct, frozen=True):
     about: About
     interpreter: str
     request: Mapping[str, Any]
+    visible: str | None = None
+    """For CUDA_VISIBLE_DEVICES; None: as the user has it."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -237,7 +239,7 @@ def _within(
                 yield Ended(spec, row(spec, ("skipped", reason), about))
             else:
                 asked = {**request, **_details(environment, framework, snapshot, choice)}
-                yield PlannedTrial(spec, about, interpreter, asked)
+                yield PlannedTrial(spec, about, interpreter, asked, choice.visible)
 
 
 def _subjects(
@@ -245,8 +247,9 @@ def _subjects(
 ) -> Iterator[tuple[About, Framework | None, str]]:
     """The frameworks that ``spec`` tries in the environment, or why there are none."""
     if not spec.tries:
-        libraries = snapshot.libraries.items if snapshot.libraries else ()
-        yield About(environment.key), None, "" if libraries else "no library was found"
+        asks_libraries = spec.kind == "deep"
+        found_any = snapshot.libraries is not None and bool(snapshot.libraries.items)
+        yield About(environment.key), None, "no library was found" if asks_libraries and not found_any else ""
         return
     frameworks = environment.frameworks.items if environment.frameworks else ()
     found = [framework for framework in frameworks if any(fnmatchcase(framework.name, name) for name in spec.tries)]

@@ -14,7 +14,7 @@ from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Launch
 from envcheck.collect.job import Ended, Group
 from envcheck.collect.loop import Loop
-from envcheck.collect.trial_plan import Choice, PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
+from envcheck.collect.trial_plan import PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial
 
@@ -89,21 +89,28 @@ def run_deep(
         finished(ended)
     if not planned.trials:
         return
-    on_event(ProbesPlanned(probes=tuple((trial.spec.name, trial.spec.title) for trial in planned.trials)))
+    run_trials(planned.trials, loop, 1 if choice.one_at_a_time else MOST_AT_ONCE, finished, on_event)
+
+
+def run_trials(
+    trials: Sequence[PlannedTrial], loop: Loop, most: int, finished: Callable[[Ended], None], on_event: OnEvent
+) -> None:
+    """Run ``trials``, at most ``most`` of them side by side, and remove what they left in their folders."""
+    on_event(ProbesPlanned(probes=tuple((trial.spec.name, trial.spec.title) for trial in trials)))
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(temporary_folder())
-            groups = [_group(trial, choice, folder / str(number)) for number, trial in enumerate(planned.trials)]
+            groups = [_group(trial, folder / str(number)) for number, trial in enumerate(trials)]
         except OSError as error:
-            for trial in planned.trials:
+            for trial in trials:
                 verdict: Verdict = ("failed", f"no temporary folder could be made: {error}")
                 finished(Ended(trial.spec, row(trial.spec, verdict, trial.about)))
             return
         stack.callback(loop.abort)  # before the folder is removed
-        loop.run(groups, most=1 if choice.one_at_a_time else MOST_AT_ONCE)
+        loop.run(groups, most=most)
 
 
-def _group(trial: PlannedTrial, choice: Choice, folder: Path) -> Group:
+def _group(trial: PlannedTrial, folder: Path) -> Group:
     work = folder / "work"
     work.mkdir(parents=True)
     request = trial.request
@@ -111,7 +118,7 @@ def _group(trial: PlannedTrial, choice: Choice, folder: Path) -> Group:
         interpreter=trial.interpreter,
         request=request,
         flags=AS_A_USERS_PROGRAM,
-        variables=child_variables(request["variables"], request["cwd"], str(folder), choice.visible),
+        variables=child_variables(request["variables"], request["cwd"], str(folder), trial.visible),
         cwd=str(work),
     )
     return Group((trial.spec,), launch, trial.about)

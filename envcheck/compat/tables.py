@@ -209,6 +209,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     architecture: str = ""
     """Empty: every one that no other row speaks of."""
     precision: str = ""
+    variant: str = ""
+    """``Measurement.variant``; empty: every one that no other row speaks of."""
     run: Literal["", "burst", "sustained"] = ""
     """Whether it holds for runs too short to reach the power limit, or for those that go on at it; empty: for both."""
     low: float
@@ -220,8 +222,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        words = (self.quantity, self.method, self.precision, self.architecture, self.run)
-        return f"efficiency/{'-'.join(word.replace(' ', '-') for word in words if word)}"
+        words = (self.quantity, self.method, self.precision, self.variant, self.architecture, self.run)
+        return f"efficiency/{'-'.join(word.replace(', ', '-').replace(' ', '-') for word in words if word)}"
 
 
 class LinkRow(Row, frozen=True, kw_only=True):
@@ -395,6 +397,8 @@ class VariableRow(Row, frozen=True, kw_only=True):
     """The valid values, in words."""
     pattern: str = ""
     """A regular expression for the whole of a valid value; empty: any."""
+    open_values: bool = False
+    """Whether the reader may refuse a value that fits the pattern: only what it says decides then."""
     options: tuple[VariableOption, ...] = ()
     """Where the value is a list of settings: all that are known."""
     assign: str = ":"
@@ -531,6 +535,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    shared: dict[str, str] = {}
+    """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
     @property
     def id(self) -> str:

@@ -93,7 +93,9 @@ class Measurement(Record, frozen=True, kw_only=True, omit_defaults=True):
     verification: Verification | None = None
     conditions: Conditions | None = None
     missing: str | None = None
-    """Why there is no value."""
+    """Why there is no value; without value and reason, the work was done and verified but not timed."""
+    failed: bool = False
+    """Whether the library that was to do it is here and failed, as ``missing`` says."""
 
 
 class ObservedError(Record, frozen=True, kw_only=True, omit_defaults=True):

@@ -22,6 +22,14 @@ class CudaError(Exception):
         self.call, self.code, self.name = call, code, name
 
 
+class LibraryError(Exception):
+    """A library that is here cannot be loaded, or a call of it failed; the text says what, ``path`` is its file."""
+
+    def __init__(self, text: str, path: str) -> None:
+        super().__init__(text)
+        self.path = path
+
+
 class Unavailable(Exception):  # noqa: N818  no fault of anybody
     """Something that a measurement needs is not here; the text says what."""
 
@@ -215,6 +223,16 @@ class Device:
         """Copy host bytes to device memory."""
         self.synchronize()
         call("cuMemcpyHtoD", address, bytes(data), len(data))
+
+    def write_strided(self, address: int, data: bytes, size: int, stride: int) -> None:
+        """Copy pieces of ``size`` bytes to places that are each ``stride`` bytes behind the last."""
+        kinds, held = driver().CUmemorytype, bytearray(data)
+        copy = driver().CUDA_MEMCPY2D()
+        copy.srcMemoryType, copy.srcHost, copy.srcPitch = kinds.CU_MEMORYTYPE_HOST, host_address(held), size
+        copy.dstMemoryType, copy.dstDevice, copy.dstPitch = kinds.CU_MEMORYTYPE_DEVICE, address, stride
+        copy.WidthInBytes, copy.Height = size, len(data) // size
+        self.synchronize()
+        call("cuMemcpy2DUnaligned", copy)
 
     def synchronize(self) -> None:
         call("cuStreamSynchronize", self.stream)

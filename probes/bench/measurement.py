@@ -7,11 +7,11 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..kit.out import Out
 from ..kit.tree import Tree
-from .device import CudaError, Device, Stopwatch, Unavailable, ordinals
+from .device import CudaError, Device, LibraryError, Stopwatch, Unavailable, ordinals
 from .kernels import Compiler
 from .sampler import Sampler
 
@@ -90,18 +90,27 @@ class Bench:
     full: bool
     only: frozenset[str]
     libraries: dict[str, list[str]]
+    timing: bool = True
+    """Whether work is timed, and not only done and verified."""
 
     def wants(self, name: str) -> bool:
-        """Whether a measurement was asked for; ``name`` may say more behind the measurement's name."""
-        return not self.only or name.partition(" ")[0] in self.only
+        """Whether a measurement was asked for."""
+        return not self.only or name in self.only
 
     def rate(
         self, name: str, amount: float, work: Work, plan: Plan, *, poison: Work | None = None, **facts: Any
     ) -> Fields:
         """Time ``work``, which moves or computes ``amount``, and describe it; ``unit`` is among ``facts``.
 
-        ``poison`` queues the overwriting of its output, which is done before each sample.
+        ``poison`` queues the overwriting of its output, which is done before each sample. Where nothing is to be timed,
+        ``work`` runs once, and the measurement has no value.
         """
+        if not self.timing:
+            if poison:
+                poison()
+            work()
+            self.device.synchronize()
+            return {"source": "bench", "name": name, "gpu": self.uuid, **facts}
         with self.sampler.watch() as conditions:
             seconds = timed(self.device, work, plan, poison)
         return measurement(name, self.uuid, [amount / each for each in seconds], conditions=conditions, **facts)
@@ -145,35 +154,49 @@ def missing(name: str, uuid: str, why: str, **facts: Any) -> Fields:
     return {"source": "bench", "name": name, "gpu": uuid, "missing": why, **facts}
 
 
-def missing_one(called: str, uuid: str, why: str) -> Fields:
-    """The same for a measurement that is called ``gemm bf16 16384x8192x1024`` or ``gemm bf16 sustained``."""
-    name, *more = called.split()
-    facts: Fields = {"precision": more[0]} if more else {}
-    if "sustained" in more:
-        facts["burst"] = False
-    elif more[1:]:
-        facts["shape"] = [int(side) for side in more[1].split("x")]
-    return missing(name, uuid, why, **facts)
+class Figure(NamedTuple):
+    """What tells a measurement from the others of its GPU, by the fields of ``Measurement``."""
+
+    name: str
+    precision: str | None = None
+    shape: tuple[int, ...] = ()
+    variant: str | None = None
+    burst: bool | None = None
+
+    @property
+    def facts(self) -> Fields:
+        """All but the name."""
+        fields = {**self._asdict(), "shape": list(self.shape) or None}
+        return {key: value for key, value in fields.items() if key != "name" and value is not None}
+
+    def __str__(self) -> str:
+        shape = "x".join(map(str, self.shape))
+        words = (self.name, self.precision, self.variant, shape, "sustained" if self.burst is False else "")
+        return " ".join(word for word in words if word)
 
 
 Measure = Callable[[Bench], Fields]
 
 
-def run_all(bench: Bench, out: Out, measures: dict[str, Measure]) -> None:
+def run_all(bench: Bench, out: Out, measures: dict[Figure, Measure]) -> None:
     """Make the measurements that were asked for, each sent as soon as it is there.
 
-    What is not available costs its own measurement; a failed call breaks the context, and so ends the rest.
+    What is not available, and a library that fails, costs its own measurement; a failed call of the driver breaks the
+    context, and so ends the rest.
     """
-    for name, measure in measures.items():
-        if not bench.wants(name):
+    for figure, measure in measures.items():
+        if not bench.wants(figure.name):
             continue
-        out.progress(name)
+        out.progress(str(figure))
         try:
             found = measure(bench)
         except Unavailable as error:
-            found = missing_one(name, bench.uuid, str(error))
+            found = missing(figure.name, bench.uuid, str(error), **figure.facts)
+        except LibraryError as error:
+            found = {**missing(figure.name, bench.uuid, str(error), **figure.facts), "failed": True}
+            found["library"] = error.path
         except CudaError as error:
-            out.fact({"measurements": [missing_one(name, bench.uuid, str(error))]})
+            out.fact({"measurements": [missing(figure.name, bench.uuid, str(error), **figure.facts)]})
             raise
         out.fact({"measurements": [found]})
 
@@ -193,7 +216,7 @@ def visible(out: Out) -> dict[str, int] | None:
         return None
 
 
-def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[str, Measure]]) -> None:
+def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measure]]) -> None:
     """Run ``measures`` on the GPU that the request names."""
     asked = tree.request["bench"]
     uuid = asked["gpu"]
@@ -207,5 +230,6 @@ def on_gpu(tree: Tree, out: Out, measures: Callable[[Bench], dict[str, Measure]]
     with Device(found[uuid]) as device:
         compiler = Compiler(asked["libraries"].get("nvrtc", ()), device.capability)
         only = frozenset(asked.get("only", ()))
-        bench = Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"])
+        timing = bool(asked.get("timing", True))
+        bench = Bench(uuid, device, sampler, compiler, bool(asked.get("full")), only, asked["libraries"], timing)
         run_all(bench, out, measures(bench))

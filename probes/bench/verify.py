@@ -10,7 +10,7 @@ import ctypes
 import math
 import random
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from operator import mul
@@ -35,7 +35,7 @@ def _added(left: list[float], right: list[float]) -> float:
     return float(sum(map(mul, left, right)))
 
 
-_product_sum: Callable[..., float] = getattr(math, "sumprod", _added)
+product_sum: Callable[..., float] = getattr(math, "sumprod", _added)
 """Python 3.12 and later have one that is five times as fast, and rounds once."""
 
 
@@ -71,7 +71,7 @@ def drawn_elements(device: Device, precision: Precision, operands: Operands, dra
         row, column = draw.choice(list(rows)), draw.choice(list(columns))
         place = result + (row + column * m) * precision.result_size
         found = _result(device.read(place, precision.result_size), precision)
-        exact = _product_sum(rows[row], columns[column])
+        exact = product_sum(rows[row], columns[column])
         error = abs(found - exact) / expected
         limit = allowed + precision.result_epsilon * abs(exact) / expected
         wrong += not error <= limit
@@ -160,21 +160,35 @@ def _values(data: bytearray, precision: Precision) -> Any:
     """Operand elements as Python numbers."""
     if precision.code == 4:
         return list(map(_fp8_table().__getitem__, data))
-    return _decoded(data, "b" if precision.code == 5 else _FORMATS[precision.code])
+    return decoded(data, precision.code)
 
 
 def _result(data: bytearray, precision: Precision) -> float:
-    return float(_decoded(data, _FORMATS[precision.result_code])[0])
+    return float(decoded(data, INT32 if precision.code == 5 else precision.result_code)[0])
 
 
 _BRAIN = "bf16"
-_FORMATS = {0: "d", 1: "f", 2: "e", 3: _BRAIN, 5: "i"}
+INT32 = 6
+_FORMATS = {0: "d", 1: "f", 2: "e", 3: _BRAIN, 5: "b", INT32: "i"}
 """Formats of the ``struct`` module by the kernels' type numbers."""
 
 
-def _decoded(data: bytearray, kind: str) -> Any:
+def decoded(data: bytearray, code: int) -> Any:
+    """Numbers of a type of ``kernels/gemm.cu`` (but for FP8), from their bytes."""
+    kind = _FORMATS[code]
     if kind == _BRAIN:  # the upper half of an FP32 number
         wide = bytearray(2 * len(data))
         wide[2::4], wide[3::4] = data[0::2], data[1::2]
         return memoryview(wide).cast("f").tolist()
     return struct.unpack(f"{len(data) // struct.calcsize(kind)}{kind}", data)
+
+
+def encoded(values: Sequence[float], code: int) -> bytes:
+    """The bytes of numbers; BF16 is cut, not rounded."""
+    kind = _FORMATS[code]
+    if kind == _BRAIN:
+        wide = struct.pack(f"{len(values)}f", *values)
+        narrow = bytearray(len(wide) // 2)
+        narrow[0::2], narrow[1::2] = wide[2::4], wide[3::4]
+        return bytes(narrow)
+    return struct.pack(f"{len(values)}{kind}", *values)

@@ -36,7 +36,7 @@ _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
     """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes."""
     facts = Facts(snapshot, matrix)
-    chosen = [rule for rule in rules if rule.is_in_scope(scopes)]
+    chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
     return explain(_without_yielding(_apply_errors(found, chosen, facts), chosen), chosen)
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from envcheck.checks import Check
+from envcheck.compat.performance.quantities import place_of, quantity_of
 from envcheck.snapshot import Gpu, Measurement, ProbeRun
 
 _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -22,11 +23,13 @@ def measured_as(measurement: Measurement) -> str:
 def called_measurement(measurement: Measurement) -> str:
     """The display name of a measurement: ``BF16 matrix product, sustained``."""
     precision = f"{measurement.precision.upper()} " if measurement.precision else ""
-    name = _NAMES.get(measurement.name, measurement.name.replace("-", " "))
+    known = quantity_of(measurement.name)
+    name = known.title if known else measurement.name.replace("-", " ")
     sustained = ", sustained" if measurement.burst is False else ""
     variant = f", {measurement.variant}" if measurement.variant else ""
     text = f"{precision}{name}{_shape(measurement.shape)}{sustained}{variant}"
-    return text[:1].upper() + text[1:]
+    first = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if first.islower() else text  # cuDNN keeps its letters
 
 
 def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
@@ -37,16 +40,46 @@ def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
     return f"Copy to GPU {peer}" + (f", {measurement.variant}" if measurement.variant else "")
 
 
+def without_value(measurement: Measurement) -> str:
+    """Why a figure has no value, in words."""
+    if measurement.missing:
+        return measurement.missing
+    return "done and verified, not timed" if measurement.verification else "not measured"
+
+
 def figures_of(gpu: Gpu, measurements: Iterable[Measurement]) -> list[Measurement]:
     """The measurements of this GPU: memory, matrix products and copies first, then parts of the chip."""
-    return sorted((found for found in measurements if found.gpu is not None and found.gpu == gpu.uuid), key=_place)
+    return sorted(
+        (found for found in measurements if found.gpu is not None and found.gpu == gpu.uuid),
+        key=lambda found: place_of(found.name),
+    )
 
 
-def _place(measurement: Measurement) -> int:
-    return next((place for place, start in enumerate(_FIRST) if measurement.name.startswith(start)), len(_FIRST))
+def of_processor(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """What was measured on no GPU, in reading order."""
+    found = (each for each in measurements if each.gpu is None)
+    return sorted(found, key=lambda each: place_of(each.name))
 
 
-_FIRST = ("device-memory-", "gemm", "host-", "device-to-host", "copy-latency", "peer-", "all-reduce")
+def times_faster(measured: Measurement, measurements: Iterable[Measurement]) -> float | None:
+    """How many times as fast a GPU did the work that the processor was measured with; None where none did it.
+
+    Figures of one precision and unit are compared: of the same variant if there is one, of the fastest GPU.
+    """
+    known = quantity_of(measured.name)
+    if known is None or not measured.value:
+        return None
+    alike = [
+        found
+        for found in measurements
+        if found.name == known.beside
+        and (found.precision, found.unit) == (measured.precision, measured.unit)
+        and found.value
+        and found.burst is not False
+    ]
+    same = [found for found in alike if found.variant == measured.variant]
+    best = max((found.value or 0.0 for found in same or alike), default=None)
+    return best / measured.value if best else None
 
 
 def _shape(shape: tuple[int, ...]) -> str:
@@ -54,19 +87,6 @@ def _shape(shape: tuple[int, ...]) -> str:
     if not shape:
         return ""
     return f" {shape[0]}^{len(shape)}" if len(set(shape)) == 1 else f" {'x'.join(map(str, shape))}"
-
-
-_NAMES = {
-    "gemm": "matrix product",
-    "host-to-device": "copy from host to GPU",
-    "device-to-host": "copy from GPU to host",
-    "peer-to-peer": "copy between GPUs",
-    "fma": "FMA throughput",
-    "mma": "tensor cores (mma)",
-    "latency-l1": "L1 latency",
-    "latency-l2": "L2 latency",
-    "latency-device-memory": "device memory latency",
-}
 
 
 def quantity(value: float, unit: str) -> str:

@@ -35,6 +35,11 @@ def in_user_site(environment: Environment | None, distribution: Distribution | N
     return folder.endswith(f"/lib/python{_minor(environment)}/site-packages") and not folder.startswith(own)
 
 
+def is_virtual(environment: Environment) -> bool:
+    """Whether it is a virtual environment, with a Python that is not its own."""
+    return bool(environment.base_prefix) and environment.base_prefix != environment.prefix
+
+
 def _minor(environment: Environment) -> str:
     return ".".join((environment.python or "").split(".")[:2])
 
@@ -44,8 +49,8 @@ def pip_command(environment: Environment | None, verb: str, *words: str, user: b
     runs pip: pip in a virtual environment cannot remove them.
     """
     if environment is not None and user:
-        virtual = environment.base_prefix and environment.base_prefix != environment.prefix
-        python = f"{environment.base_prefix}/bin/python{_minor(environment)}" if virtual else python_of(environment)
+        base = f"{environment.base_prefix}/bin/python{_minor(environment)}"
+        python = base if is_virtual(environment) else python_of(environment)
         allow = ("--break-system-packages",) if environment.externally_managed else ()
         return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
     prefix = uvs_prefix(environment)

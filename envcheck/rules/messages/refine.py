@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import minor_compatible
+from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.rules.facts.frameworks import frameworks_in
 from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot
-from envcheck.versions import CudaVersion, CudnnVersion
+from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
@@ -75,18 +76,18 @@ def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool
     majors = cuda_majors(matrix, wanted.family, wanted.number)
     there = frozenset(_majors(snapshot, matrix))
     if there and majors & there and wanted.number.count(".") == 1:
-        # Compatible minor versions share the runtime's file name: ``libcudart.so.11.0`` serves its whole major version.
-        of_every = wanted.family == "cudart" and all(minor_compatible(CudaVersion(major, 0)) for major in majors)
-        return not of_every and _other_minor(wanted, snapshot)
+        return _other_minor(wanted, snapshot)
     return bool(majors and there) and not majors & there
 
 
 def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Whether only other minor versions are there; the file names of old releases contain the minor version."""
+    """Whether the CUDA on this machine has the library under another name, usually that of its own minor version."""
     stated = [library.cuda for library in _libraries(snapshot) if library.cuda and _STATED in library.path]
     toolkits = [item.version for item in (snapshot.toolkits.items if snapshot.toolkits else ()) if item.version]
     known = [version for version in (*stated, *toolkits) if "." in version]
-    return bool(known) and not any(f"{version}.".startswith(f"{wanted.number}.") for version in known)
+    row = row_of(wanted.family)
+    having = (row.shared.get(wanted.file) if row else None) or f"=={wanted.number}.*"
+    return bool(known) and not any(admits(having, version) for version in known)
 
 
 def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:

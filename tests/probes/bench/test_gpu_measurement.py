@@ -12,8 +12,8 @@ import pytest
 
 from envcheck.snapshot import Measurement
 from probes import bench_chip, bench_gemm, bench_links, bench_memory
-from probes.bench.device import CudaError, Unavailable
-from probes.bench.measurement import Bench, measurement, missing_one, run_all
+from probes.bench.device import CudaError, LibraryError, Unavailable
+from probes.bench.measurement import Bench, Figure, measurement, run_all
 from probes.kit.out import Out
 from probes.kit.tree import Tree
 
@@ -23,7 +23,7 @@ def bench(*only: str) -> Bench:
     return Bench("GPU-1", nothing, nothing, nothing, full=False, only=frozenset(only), libraries={})
 
 
-def sent(measures: dict[str, Any], *only: str, fails: type[Exception] | None = None) -> list[Measurement]:
+def sent(measures: dict[Figure, Any], *only: str, fails: type[Exception] | None = None) -> list[Measurement]:
     lines: list[bytes] = []
     out = Out("bench_a", lines.append)
     if fails:
@@ -47,39 +47,53 @@ def failing(error: Exception) -> Any:
 
 
 def test_the_value_is_the_median() -> None:
-    (found,) = sent({"device-memory-copy": one("device-memory-copy")})
+    (found,) = sent({Figure("device-memory-copy"): one("device-memory-copy")})
     assert (found.value, found.samples, found.gpu) == (2.0, (3.0, 1.0, 2.0), "GPU-1")
 
 
 def test_only_what_was_asked_for() -> None:
-    measures = {"gemm fp32": one("gemm"), "fma fp32": one("fma"), "mma bf16": one("mma")}
+    asked = {"gemm": "fp32", "fma": "fp32", "mma": "bf16"}
+    measures = {Figure(name, precision): one(name) for name, precision in asked.items()}
     assert [each.name for each in sent(measures, "gemm", "mma")] == ["gemm", "mma"]
     assert len(sent(measures)) == 3
 
 
 def test_what_is_unavailable_costs_itself_alone() -> None:
-    found = sent({"gemm fp8": failing(Unavailable("no algorithm")), "gemm bf16": one("gemm")})
+    found = sent({Figure("gemm", "fp8"): failing(Unavailable("no algorithm")), Figure("gemm", "bf16"): one("gemm")})
     assert [each.missing for each in found] == ["no algorithm", None]
     assert (found[0].name, found[0].precision, found[0].value) == ("gemm", "fp8", None)
 
 
 def test_a_failed_call_ends_the_rest_and_is_said() -> None:
     error = CudaError("cuLaunchKernel", 700, "CUDA_ERROR_ILLEGAL_ADDRESS")
-    found = sent({"gemm fp8": failing(error), "gemm bf16": one("gemm")}, fails=CudaError)
+    found = sent({Figure("gemm", "fp8"): failing(error), Figure("gemm", "bf16"): one("gemm")}, fails=CudaError)
     assert [each.missing for each in found] == ["cuLaunchKernel: CUDA_ERROR_ILLEGAL_ADDRESS (700)"]
 
 
+def test_a_library_that_fails_costs_itself_alone_and_is_told_from_one_that_is_not_there() -> None:
+    error = LibraryError("cudnnCreate: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED (1012)", "/opt/libcudnn.so.9")
+    figure = Figure("cudnn-convolution", "fp16", variant="forward")
+    found = sent({figure: failing(error), Figure("gemm", "bf16"): one("gemm")})
+    assert [each.failed for each in found] == [True, False]
+    assert (found[0].missing, found[0].library) == (str(error), "/opt/libcudnn.so.9")
+    assert (found[0].precision, found[0].variant) == ("fp16", "forward")
+
+
 @pytest.mark.parametrize(
-    ("called", "facts"),
+    ("figure", "called", "facts"),
     [
-        ("device-memory-copy", {"name": "device-memory-copy"}),
-        ("fma fp64", {"name": "fma", "precision": "fp64"}),
-        ("gemm bf16 sustained", {"name": "gemm", "precision": "bf16", "burst": False}),
-        ("gemm tf32 16384x8192x1024", {"name": "gemm", "precision": "tf32", "shape": [16384, 8192, 1024]}),
+        (Figure("device-memory-copy"), "device-memory-copy", {}),
+        (Figure("fma", "fp64"), "fma fp64", {"precision": "fp64"}),
+        (Figure("gemm", "bf16", burst=False), "gemm bf16 sustained", {"precision": "bf16", "burst": False}),
+        (Figure("gemm", "tf32", (16384, 8192, 1024)), "gemm tf32 16384x8192x1024", {"precision": "tf32"}),
     ],
 )
-def test_what_is_missing_is_named_as_what_is_there(called: str, facts: dict[str, Any]) -> None:
-    assert missing_one(called, "GPU-1", "why") == {"source": "bench", "gpu": "GPU-1", "missing": "why", **facts}
+def test_what_is_missing_is_named_as_what_is_there(figure: Figure, called: str, facts: dict[str, Any]) -> None:
+    (found,) = sent({figure: failing(Unavailable("why"))})
+    assert str(figure) == called
+    assert (found.name, found.missing, found.shape) == (figure.name, "why", figure.shape)
+    assert facts.items() <= figure.facts.items()
+    assert (found.precision, found.burst) == (figure.precision, figure.burst)
 
 
 # --- bindings that cannot make a call -----------------------------------------------------------------------------

@@ -1,0 +1,136 @@
+"""Arrays in a GPU's memory: fresh random numbers for a library to work on, and its results as Python numbers."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from .device import Device, Unavailable
+from .kernels import Module, number, pointer
+from .measurement import Bench, Fields, verification
+from .verify import INT32, decoded, encoded
+
+POISON = 0xFF
+"""NaN in every floating-point type."""
+RESERVE = 256 << 20
+"""Bytes of device memory left to others."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """The type of an array's elements."""
+
+    code: int
+    """``KIND`` of ``kernels/gemm.cu``; integers of 32 bits are not drawn there."""
+    size: int
+    """Bytes."""
+    epsilon: float
+    """Unit roundoff, relative to one; 0 for integers."""
+
+
+ELEMENTS = {
+    "fp64": Element(0, 8, 2**-53),
+    "fp32": Element(1, 4, 2**-24),
+    "fp16": Element(2, 2, 2**-11),
+    "bf16": Element(3, 2, 2**-8),
+    "int8": Element(5, 1, 0.0),
+    "int32": Element(INT32, 4, 0.0),
+}
+
+
+@dataclass(frozen=True)
+class Array:
+    """``count`` elements of a type at an address."""
+
+    device: Device
+    kind: str
+    count: int
+    address: int
+
+    @property
+    def element(self) -> Element:
+        return ELEMENTS[self.kind]
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.element.size
+
+    def values(self, start: int = 0, count: int | None = None) -> list[float]:
+        """``count`` elements from ``start`` on (all that follow), as Python numbers."""
+        size = self.element.size
+        length = self.count - start if count is None else count
+        found: list[float] = decoded(self.device.read(self.address + start * size, length * size), self.element.code)
+        return list(found)
+
+    def strided(self, start: int, stride: int, count: int) -> list[float]:
+        """``count`` elements from ``start`` on, each ``stride`` elements behind the last."""
+        size = self.element.size
+        data = self.device.read_strided(self.address + start * size, size, stride * size, count)
+        return list(decoded(data, self.element.code))
+
+    def poison(self) -> None:
+        """Queue the overwriting of every byte: NaN, -1 in integers."""
+        self.device.fill(self.address, self.bytes, POISON)
+
+
+class Arrays:
+    """Makes arrays on the GPU of a bench, within the memory that is free."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._modules: dict[int, Module] = {}
+
+    @contextmanager
+    def empty(self, kind: str, count: int) -> Iterator[Array]:
+        """Poisoned memory for as long as the block lasts; raise Unavailable where there is not as much."""
+        device, size = self._bench.device, count * ELEMENTS[kind].size
+        free = device.free_memory()
+        if size + RESERVE > free:
+            raise Unavailable(f"{size + RESERVE >> 20} MiB of device memory are needed, {free >> 20} MiB are free")
+        with device.buffer(max(size, 1)) as address:
+            array = Array(device, kind, count, address)
+            array.poison()
+            yield array
+
+    @contextmanager
+    def random(self, kind: str, count: int) -> Iterator[Array]:
+        """Numbers that no run had before: uniform in [-1, 1), integers over their whole range."""
+        with self.empty(kind, count) as array:
+            seed = int.from_bytes(os.urandom(8), "little")
+            fill = self._module(array.element.code).kernel("fill_random")
+            seeded = (seed, ctypes.c_ulonglong)
+            fill.launch(self._bench.device.sms * 8, 256, pointer(array.address), number(count), seeded)
+            self._bench.device.synchronize()
+            yield array
+
+    @contextmanager
+    def holding(self, kind: str, values: Sequence[float]) -> Iterator[Array]:
+        """The values, rounded to the type."""
+        with self.empty(kind, len(values)) as array:
+            self._bench.device.write(array.address, encoded(values, array.element.code))
+            yield array
+
+    def _module(self, code: int) -> Module:
+        if code not in self._modules:
+            options = (f"-DKIND={code}", f"-DRESULT={code}")
+            self._modules[code] = Module(self._bench.device, self._bench.compiler.module("gemm", options))
+        return self._modules[code]
+
+
+def compared(triples: Iterable[tuple[float, float, float]], tolerance: float, how: str) -> Fields:
+    """A ``Verification`` of results found, exact results, and the sizes that an error is measured by.
+
+    A result is wrong unless ``|found - exact| <= tolerance * size``; NaN is always wrong.
+    """
+    checked, wrong, worst = 0, 0, 0.0
+    for found, exact, size in triples:
+        checked += 1
+        error = abs(found - exact)
+        wrong += not error <= tolerance * size
+        share = error / size if size else error
+        worst = max(worst, share) if math.isfinite(share) else math.inf
+    return verification(checked, wrong, how, worst=worst if math.isfinite(worst) else None, tolerance=tolerance)

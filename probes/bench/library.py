@@ -1,0 +1,53 @@
+"""A CUDA library by the path of its file, called through ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import suppress
+from typing import Any
+
+from .device import LibraryError, Unavailable
+from .measurement import Bench
+
+
+class Library:
+    """The library of a family that the examined environment would load.
+
+    A library that is not there raises Unavailable; one that cannot be loaded, or whose call fails, LibraryError.
+    ``first`` names the families whose libraries it opens by name while it works: in the environment's process those are
+    loaded already.
+    """
+
+    def __init__(self, bench: Bench, family: str, title: str, first: tuple[str, ...] = (), path: str = "") -> None:
+        paths = [path] if path else bench.libraries.get(family, [])
+        if not paths:
+            raise Unavailable(f"no {title} was found: neither the examined environment nor a toolkit holds one")
+        self.title, self.path = title, paths[0]
+        for other in first:
+            with suppress(OSError):  # what the library cannot do without it, its own calls say
+                ctypes.CDLL(next(iter(bench.libraries.get(other, [])), ""))
+        try:
+            self._library = ctypes.CDLL(self.path)
+        except OSError as error:
+            raise LibraryError(f"{title} cannot be loaded: {error}", self.path) from error
+
+    def offers(self, function: str) -> bool:
+        """Whether it exports a function."""
+        return hasattr(self._library, function)
+
+    def function(self, name: str) -> Any:
+        """A function as ctypes has it; raise Unavailable where this release has none of that name."""
+        try:
+            return getattr(self._library, name)
+        except AttributeError:
+            raise Unavailable(f"this release of {self.title} has no {name}") from None
+
+    def ask(self, name: str, *arguments: object) -> None:
+        """Call a function that returns a status; raise LibraryError where that is not 0."""
+        status = int(self.function(name)(*arguments))
+        if status != 0:
+            raise LibraryError(f"{name}: {self.describe(status)}", self.path)
+
+    def describe(self, status: int) -> str:
+        """A status in the library's own words, with its number."""
+        return f"status {status}"

@@ -1,0 +1,62 @@
+"""What the measurements of sparse products, transforms, solvers and random numbers share."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from ...kit.out import Out
+from ...kit.tree import Tree
+from ..arrays import Array, Arrays
+from ..measurement import Bench, Figure, Measure, Plan, on_gpu
+
+PLAN = Plan(samples=7, sample_seconds=0.01, warmup_seconds=0.02, least_runs=2, enough=0.5)
+TRIAL = Plan(samples=2, sample_seconds=0.003, warmup_seconds=0.0, enough=0.02)
+"""For the choice between algorithms."""
+
+DATA_TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "int8": 3, "int32": 10, "bf16": 14}
+"""Members of ``cudaDataType``."""
+
+
+def with_full(tree: Tree, out: Out, measures: Callable[[Bench], dict[Figure, Measure]]) -> None:
+    """Run ``measures`` with ``--full``, when named, or in a deep check; a quick run leaves them out."""
+    asked = tree.request["bench"]
+    if not asked.get("full") and not asked.get("only") and asked.get("timing", True):
+        out.absent("measured with --full")
+        return
+    on_gpu(tree, out, measures)
+
+
+def drawing() -> random.Random:
+    """A generator that no run had before."""
+    return random.Random(os.urandom(16))  # noqa: S311  no secret
+
+
+class Workshop:
+    """The GPU of a bench, its arrays, and where random numbers come from."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench, self.device = bench, bench.device
+        self.arrays = Arrays(bench)
+        self.draw = drawing()
+
+    @contextmanager
+    def random(self, kind: str, count: int) -> Iterator[Array]:
+        """Uniform in [-1, 1); drawn on the host where nothing is timed: that needs no compiler."""
+        if self.bench.timing:
+            with self.arrays.random(kind, count) as array:
+                yield array
+        else:
+            with self.arrays.holding(kind, [self.draw.uniform(-1, 1) for _ in range(count)]) as array:
+                yield array
+
+    @contextmanager
+    def workspace(self, size: int) -> Iterator[int]:
+        """The address of ``size`` bytes; 0 for none."""
+        if size == 0:
+            yield 0
+            return
+        with self.arrays.empty("int8", size) as array:
+            yield array.address

@@ -1,0 +1,305 @@
+"""Dense factorizations through cuSOLVER: LU, Cholesky, QR and singular values, in FP32 and FP64."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache, partial
+from itertools import pairwise
+from operator import mul
+
+from .bench.arrays import ELEMENTS, Array, compared
+from .bench.device import LibraryError, call
+from .bench.mathematics.common import Workshop, with_full
+from .bench.mathematics.cusolver import CuSolver, Factorization, Solver
+from .bench.measurement import Bench, Fields, Figure, Measure, Plan, Work, timed, verification
+from .bench.verify import encoded
+from .kit.out import Out
+from .kit.tree import Tree
+
+PROBE = {
+    "title": "Dense factorizations (cuSOLVER)",
+    "kind": "bench",
+    "seconds": 60.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "scopes": ["node", "env"],
+    "deep": True,
+    "fills": ["measurements"],
+}
+
+SIDES = {"lu": 4096, "cholesky": 4096, "qr": 4096, "svd": 1024}
+LEAST = 512
+LONGEST_RUN = 0.1
+OPERATIONS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3, "svd": 21.0}
+"""Floating-point operations of an n x n matrix as shares of n^3 (G. H. Golub and C. F. Van Loan, Matrix Computations,
+4th edition, 3.2, 4.2, 5.2 and 8.6: singular values with both sets of vectors)."""
+PLAN = Plan(samples=5, sample_seconds=0.01, warmup_seconds=0.0, enough=0.2)
+TRIAL = Plan(samples=1, sample_seconds=0.0, warmup_seconds=0.0, enough=0.01)
+DRAWN = 128
+"""Rows whose residuals are checked, or pairs of columns."""
+CROSSED = 16
+"""Rows and columns whose crossings are checked."""
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Measure each factorization."""
+    with_full(tree, out, _measures)
+
+
+def _measures(bench: Bench) -> dict[Figure, Measure]:
+    runner = cache(lambda: Runner(bench))
+    if not bench.timing:
+        return {Figure("cusolver-lu", "fp32"): _factorization(runner, "lu", "fp32")}
+    return {
+        Figure(f"cusolver-{name}", kind): _factorization(runner, name, kind)
+        for name in SIDES
+        for kind in ("fp32", "fp64")
+    }
+
+
+def _factorization(runner: Callable[[], Runner], name: str, kind: str) -> Measure:
+    return lambda _: getattr(runner(), name)(kind)
+
+
+class Runner:
+    """Factorizations on one GPU."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench, self._shop = bench, Workshop(bench)
+        self._device = bench.device
+        self._library = CuSolver(bench)
+
+    def lu(self, kind: str) -> Fields:
+        """LU of a random matrix, verified by the solution for a random right-hand side."""
+        side = self._side("lu", kind)
+        solver = Solver(self._library, kind, side)
+        with ExitStack() as held:
+            matrix, work = self._matrices(kind, side, held)
+            pivots = held.enter_context(self._shop.arrays.empty("int32", 2 * side))
+            status = held.enter_context(self._shop.arrays.empty("int32", 1))
+            run = self._factored((matrix, work), solver.lu(work.address, pivots.address), status, held)
+            found = self._timed("lu", kind, side, run, status)
+            solve = partial(solver.solve_lu, work.address, pivots.address)
+            rows = {row: matrix.strided(row, side, side) for row in self._drawn(side)}
+            found["verification"] = self._solved(solve, rows, kind, side, status)
+        return found
+
+    def cholesky(self, kind: str) -> Fields:
+        """The Cholesky factor of a random symmetric matrix that its diagonal makes positive definite."""
+        side = self._side("cholesky", kind)
+        solver = Solver(self._library, kind, side)
+        with ExitStack() as held:
+            matrix, work = self._matrices(kind, side, held)
+            self._device.write_strided(
+                matrix.address,
+                encoded([diagonal(side)] * side, matrix.element.code),
+                matrix.element.size,
+                (side + 1) * matrix.element.size,
+            )
+            status = held.enter_context(self._shop.arrays.empty("int32", 1))
+            run = self._factored((matrix, work), solver.cholesky(work.address), status, held)
+            found = self._timed("cholesky", kind, side, run, status)
+            rows = {row: symmetric_row(matrix, side, row) for row in self._drawn(side)}
+            solve = partial(solver.solve_cholesky, work.address)
+            found["verification"] = self._solved(solve, rows, kind, side, status)
+        return found
+
+    def qr(self, kind: str) -> Fields:
+        """QR of a random matrix: drawn elements of Q R, and whether drawn columns of Q are orthonormal."""
+        side = self._side("qr", kind)
+        solver = Solver(self._library, kind, side)
+        with ExitStack() as held:
+            matrix, work = self._matrices(kind, side, held)
+            scales = held.enter_context(self._shop.arrays.empty(kind, side))
+            status = held.enter_context(self._shop.arrays.empty("int32", 1))
+            run = self._factored((matrix, work), solver.qr(work.address, scales.address), status, held)
+            found = self._timed("qr", kind, side, run, status)
+            columns = self._shop.draw.sample(range(side), CROSSED)
+            upper = {
+                column: [*work.values(column * side, column + 1), *[0.0] * (side - column - 1)] for column in columns
+            }
+            self._device.synchronize()
+            with solver.unfolded(self._shop, work.address, scales.address, status.address):
+                self._sound(status, "orgqr")
+            found["verification"] = factors_checked(matrix, work, upper, side, self._shop.draw)
+        return found
+
+    def svd(self, kind: str) -> Fields:
+        """Singular values and vectors of a random matrix by the faster of two ways."""
+        side = self._side("svd", kind)
+        solver = Solver(self._library, kind, side)
+        with ExitStack() as held:
+            matrix, work = self._matrices(kind, side, held)
+            left, right = (held.enter_context(self._shop.arrays.empty(kind, side * side)) for _ in range(2))
+            values = held.enter_context(self._shop.arrays.empty(kind, side))
+            status = held.enter_context(self._shop.arrays.empty("int32", 1))
+            places = (work.address, values.address, left.address, right.address)
+            jacobi = held.enter_context(solver.jacobi_svd(self._shop, *places))
+            factorization = solver.svd(*places)
+            workspace = held.enter_context(self._shop.workspace(factorization.workspace))
+            ways = {
+                "gesvdj": self._run((matrix, work), partial(jacobi, status.address)),
+                "gesvd": self._run((matrix, work), partial(factorization.run, workspace, status.address)),
+            }
+            name = min(ways, key=lambda way: min(timed(self._device, ways[way], TRIAL)))
+            found = self._timed("svd", kind, side, ways[name], status, name)
+            found["verification"] = singular_checked(
+                matrix, values, left, right, side, self._shop.draw, rows=name == "gesvd"
+            )
+        return found
+
+    def _side(self, name: str, kind: str) -> int:
+        """As large as wanted, or as memory holds six of."""
+        side = SIDES[name] if self._bench.timing else LEAST
+        while side > LEAST and 6 * side * side * ELEMENTS[kind].size > self._device.free_memory():
+            side //= 2
+        return side
+
+    def _drawn(self, side: int) -> list[int]:
+        return self._shop.draw.sample(range(side), min(DRAWN, side))
+
+    def _matrices(self, kind: str, side: int, held: ExitStack) -> tuple[Array, Array]:
+        """A random matrix, and memory for it and its factors."""
+        matrix = held.enter_context(self._shop.random(kind, side * side))
+        return matrix, held.enter_context(self._shop.arrays.empty(kind, side * side))
+
+    def _factored(
+        self, matrices: tuple[Array, Array], factorization: Factorization, status: Array, held: ExitStack
+    ) -> Work:
+        workspace = held.enter_context(self._shop.workspace(factorization.workspace))
+        return self._run(matrices, partial(factorization.run, workspace, status.address))
+
+    def _run(self, matrices: tuple[Array, Array], factorize: Work) -> Work:
+        """A factorization after the copy of the matrix that it overwrites."""
+        matrix, work = matrices
+
+        def run() -> None:
+            call("cuMemcpyDtoDAsync", work.address, matrix.address, matrix.bytes, self._device.stream)
+            factorize()
+
+        return run
+
+    def _timed(self, name: str, kind: str, side: int, run: Work, status: Array, way: str = "") -> Fields:
+        found = self._bench.rate(
+            f"cusolver-{name}",
+            OPERATIONS[name] * side**3,
+            run,
+            PLAN,
+            poison=status.poison,
+            unit="FLOP/s",
+            method="cusolver",
+            detail=", ".join(filter(None, (f"cuSOLVER {self._library.version}", way, f"{side} x {side}"))),
+            library=self._library.path,
+            precision=kind,
+        )
+        self._sound(status, name)
+        return found
+
+    def _sound(self, status: Array, what: str) -> None:
+        (word,) = status.values()
+        if word != 0:
+            raise LibraryError(f"{what}: info {int(word)}", self._library.path)
+
+    def _solved(
+        self, solve: Callable[[int, int], None], rows: dict[int, list[float]], kind: str, side: int, status: Array
+    ) -> Fields:
+        with self._shop.random(kind, side) as vector:
+            right = vector.values()
+            status.poison()
+            solve(vector.address, status.address)
+            self._sound(status, "solution")
+            return residuals_checked(rows, vector.values(), right, vector.element.epsilon)
+
+
+def diagonal(side: int) -> float:
+    """Twice what makes a random symmetric matrix positive definite: its eigenvalues end at ``2 * sqrt(n / 3)``."""
+    return float(4 * math.ceil(math.sqrt(side / 3)))
+
+
+def symmetric_row(matrix: Array, side: int, row: int) -> list[float]:
+    """A row of the symmetric matrix that the lower triangle of an array stands for."""
+    return [*matrix.strided(row, side, row), *matrix.values(row * side + row, side - row)]
+
+
+def residuals_checked(
+    rows: dict[int, list[float]], solution: list[float], right: list[float], epsilon: float
+) -> Fields:
+    """Check that drawn rows of ``A x`` give b, in units of ``|row| |x| + |b|``.
+
+    Gaussian elimination of random matrices with partial pivoting, and Cholesky's, leave residuals of some ``epsilon``
+    times that (N. J. Higham, Accuracy and Stability of Numerical Algorithms, 9.4 and 10.1), times the growth of the
+    elements, which is below ``sqrt(n)`` on average; ``10 * epsilon * sqrt(n)`` is allowed.
+    """
+    norm = math.sqrt(sum(map(mul, solution, solution)))
+    triples = []
+    for row, values in rows.items():
+        found = sum(map(mul, values, solution))
+        triples.append((found, right[row], math.sqrt(sum(map(mul, values, values))) * norm + abs(right[row])))
+    tolerance = 10 * epsilon * math.sqrt(len(solution))
+    return compared(triples, tolerance, f"residuals of {len(triples)} random rows in FP64 on the CPU")
+
+
+def factors_checked(
+    matrix: Array, orthogonal: Array, upper: dict[int, list[float]], side: int, draw: random.Random
+) -> Fields:
+    """Check drawn elements of Q R against the matrix, and drawn pairs of Q's columns.
+
+    Householder's reflections leave columns that are off by some ``epsilon * sqrt(n)`` of their length (N. J. Higham,
+    19.3), spread over n elements; ten times that is allowed for each.
+    """
+    rows = {row: orthogonal.strided(row, side, side) for row in draw.sample(range(side), CROSSED)}
+    epsilon = matrix.element.epsilon
+    triples = []
+    for column, factors in upper.items():
+        size = math.sqrt(sum(map(mul, factors, factors)))
+        for row, values in rows.items():
+            (exact,) = matrix.values(column * side + row, 1)
+            triples.append((sum(map(mul, values, factors)), exact, size))
+    triples += list(orthonormal(orthogonal, side, draw))
+    how = f"{CROSSED**2} random elements of Q R and {2 * CROSSED} products of columns of Q in FP64 on the CPU"
+    return compared(triples, 10 * epsilon * math.sqrt(side), how)
+
+
+def orthonormal(vectors: Array, side: int, draw: random.Random, step: int = 1) -> Iterator[tuple[float, float, float]]:
+    """Products of drawn columns with themselves (1) and with another (0); with a ``step`` of ``side``, of rows."""
+    drawn = draw.sample(range(side), CROSSED + 1)
+    start = side if step == 1 else 1
+    read = [vectors.strided(place * start, step, side) for place in drawn]
+    for one, other in pairwise(read):
+        yield sum(map(mul, one, one)), 1.0, 1.0
+        yield sum(map(mul, one, other)), 0.0, 1.0
+
+
+def singular_checked(
+    matrix: Array, values: Array, left: Array, right: Array, side: int, draw: random.Random, *, rows: bool
+) -> Fields:
+    """Check drawn elements of U S V^T against the matrix, drawn vectors for orthonormality, and the values' squares.
+
+    ``rows``: the right vectors are rows. The squares of all values sum up to those of all elements. A singular value
+    decomposition is off by some ``epsilon * sqrt(n)`` of the largest value; ten times that is allowed.
+    """
+    epsilon = matrix.element.epsilon
+    sizes = values.values()
+    steps = (1, side) if rows else (side, 1)
+    lefts = {row: left.strided(row, side, side) for row in draw.sample(range(side), CROSSED)}
+    rights = {column: right.strided(column * steps[1], steps[0], side) for column in draw.sample(range(side), CROSSED)}
+    triples = []
+    for row, vector in lefts.items():
+        scaled = list(map(mul, vector, sizes))
+        for column, other in rights.items():
+            (exact,) = matrix.values(column * side + row, 1)
+            triples.append((sum(map(mul, scaled, other)), exact, max(sizes)))
+    triples += list(orthonormal(left, side, draw))
+    triples += list(orthonormal(right, side, draw, side if rows else 1))
+    elements = matrix.values()
+    norm = sum(map(mul, elements, elements))
+    triples.append((sum(map(mul, sizes, sizes)), norm, norm))
+    disorder = sum(not one >= other >= 0 for one, other in pairwise(sizes))
+    products = f"{CROSSED**2} random elements of U S V, {4 * CROSSED} products of vectors"
+    how = f"{products}, and the squares of all values in FP64 on the CPU"
+    found = compared(triples, 10 * epsilon * math.sqrt(side), how)
+    wrong = found["wrong"] + disorder
+    return verification(found["checked"], wrong, how, worst=found.get("worst"), tolerance=found["tolerance"])

@@ -1,0 +1,252 @@
+"""Sparse products through cuSPARSE (CSR, COO, blocks) and, with 2:4 sparsity, through cuSPARSELt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NamedTuple
+
+from .bench.arrays import RESERVE, Array
+from .bench.device import LibraryError, Unavailable
+from .bench.mathematics.common import PLAN, TRIAL, Workshop, with_full
+from .bench.mathematics.cusparse import BlockProducts, CuSparse, Multiplication
+from .bench.mathematics.cusparselt import KINDS, CuSparseLt, structured_product
+from .bench.mathematics.sparse_matrix import SIDE, Blocks, Panels, Result, blocks, panels, verified
+from .bench.measurement import Bench, Fields, Figure, Measure, Work, timed
+from .kit.out import Out
+from .kit.tree import Tree
+
+PROBE = {
+    "title": "Sparse products (cuSPARSE, cuSPARSELt)",
+    "kind": "bench",
+    "seconds": 60.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "scopes": ["node", "env"],
+    "deep": True,
+    "fills": ["measurements"],
+}
+
+PER_ROW = 32
+"""Entries of a row, on average."""
+MOST_PANELS = 256
+"""2^20 rows: 33 million entries, 268 MB in FP32, several times what a second-level cache holds."""
+WIDE_PANELS = 64
+"""The leading part of the matrix that is multiplied with a matrix."""
+WIDTH = 64
+"""Columns of that matrix."""
+BLOCK = 16
+BLOCKS_PER_ROW = 4
+BLOCK_ROWS = 1 << 15
+ALGORITHMS = {
+    ("SpMV", "CSR"): {"default": 0, "CSR_ALG1": 2, "CSR_ALG2": 3},
+    ("SpMV", "COO"): {"default": 0, "COO_ALG1": 1, "COO_ALG2": 4},
+    ("SpMV", "BSR"): {"default": 0},
+    ("SpMM", "CSR"): {"default": 0, "CSR_ALG2": 6, "CSR_ALG3": 12},
+    ("SpMM", "COO"): {"default": 0, "COO_ALG2": 2, "COO_ALG4": 5},
+    ("SpMM", "BSR"): {"default": 0},
+}
+"""Members of ``cusparseSpMVAlg_t`` and ``cusparseSpMMAlg_t``, of which the fastest is taken."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A product to be made: how, and where its operands lie."""
+
+    call: str
+    """``SpMV`` or ``SpMM``."""
+    form: str
+    kind: str
+    pattern: Panels | Blocks
+    indices: tuple[Array, Array]
+    """Row offsets (COO: rows) and columns."""
+    values: Array
+    dense: Array
+    result: Array
+
+    @property
+    def width(self) -> int:
+        return WIDTH if self.call == "SpMM" else 1
+
+    @property
+    def addresses(self) -> tuple[int, int, int]:
+        return self.indices[0].address, self.indices[1].address, self.values.address
+
+    @property
+    def bytes(self) -> int:
+        """What must be read and written at least."""
+        return sum(array.bytes for array in (*self.indices, self.values, self.dense, self.result))
+
+
+class Way(NamedTuple):
+    """A multiplication that can be run."""
+
+    name: str
+    run: Work
+    result: Result
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Measure products with vectors and with matrices, in each format."""
+    with_full(tree, out, _measures)
+
+
+def _measures(bench: Bench) -> dict[Figure, Measure]:
+    runner = cache(lambda: Runner(bench))
+    if not bench.timing:
+        return {Figure("cusparse-spmm", "fp32", variant="CSR"): _product(runner, "SpMM", "CSR", "fp32")}
+    measures = {}
+    for call in ("SpMV", "SpMM"):
+        for form, kind in (("CSR", "fp32"), ("CSR", "fp64"), ("COO", "fp32"), ("BSR", "fp32")):
+            figure = Figure(f"cusparse-{call.lower()}", kind, variant=form)
+            measures[figure] = _product(runner, call, form, kind)
+    structured = cache(lambda: CuSparseLt(bench))
+    for kind, row in KINDS.items():
+        if bench.device.capability >= row.least:
+            measures[Figure("cusparselt-spmm", kind, variant="2:4")] = _structured(structured, kind)
+    return measures
+
+
+def _product(runner: Callable[[], Runner], call: str, form: str, kind: str) -> Measure:
+    return lambda _: runner().product(call, form, kind)
+
+
+def _structured(library: Callable[[], CuSparseLt], kind: str) -> Measure:
+    return lambda bench: structured_product(bench, library(), kind)
+
+
+class Runner:
+    """Sparse products on one GPU; the pattern of the matrices is drawn once."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench, self._shop = bench, Workshop(bench)
+        self._library = CuSparse(bench)
+        self._panels = panels(self._shop.draw, PER_ROW, 1)
+
+    def product(self, call: str, form: str, kind: str) -> Fields:
+        """One product by the fastest of its algorithms, timed and verified."""
+        with ExitStack() as held:
+            task = self._task(call, form, kind, held)
+            way = self._fastest(self._ways(task, held))
+            found = self._bench.rate(
+                f"cusparse-{call.lower()}",
+                float(task.bytes),
+                way.run,
+                PLAN,
+                poison=task.result.poison,
+                unit="B/s",
+                method="cusparse",
+                detail=f"cuSPARSE {self._library.version}, {way.name}, {_words(task.pattern)}",
+                library=self._library.path,
+                precision=kind,
+                variant=form,
+            )
+            found["verification"] = verified(
+                task.pattern, task.values, task.dense, way.result, task.width, self._shop.draw
+            )
+        return found
+
+    def _task(self, call: str, form: str, kind: str, held: ExitStack) -> Task:
+        width = WIDTH if call == "SpMM" else 1
+        pattern = self._pattern(form, kind, width)
+        indices = self._indices(pattern, form, held)
+        values = held.enter_context(self._shop.random(kind, pattern.entries))
+        dense = held.enter_context(self._shop.random(kind, pattern.columns * width))
+        result = held.enter_context(self._shop.arrays.empty(kind, pattern.rows * width))
+        return Task(call, form, kind, pattern, indices, values, dense, result)
+
+    def _pattern(self, form: str, kind: str, width: int) -> Panels | Blocks:
+        """A matrix as large as wanted, or smaller where memory is scarce."""
+        free = (self._bench.device.free_memory() - RESERVE) // 2
+        size = 8 if kind == "fp64" else 4
+        if form == "BSR":
+            one = BLOCK * (BLOCKS_PER_ROW * BLOCK + 2 * width) * size
+            return blocks(self._shop.draw, BLOCK, BLOCKS_PER_ROW, max(SIDE // BLOCK, min(BLOCK_ROWS, free // one)))
+        one = len(self._panels.indices) * (size + 8) + 2 * SIDE * width * size
+        wanted = (MOST_PANELS if width == 1 else WIDE_PANELS) if self._bench.timing else 1
+        return Panels(self._panels.offsets, self._panels.indices, max(1, min(wanted, free // one)))
+
+    def _indices(self, pattern: Panels | Blocks, form: str, held: ExitStack) -> tuple[Array, Array]:
+        if isinstance(pattern, Blocks):
+            offsets = self._written([pattern.offsets()], pattern.block_rows + 1, held)
+            return offsets, self._written([pattern.indices.tobytes()], len(pattern.indices), held)
+        offsets = self._written(pattern.all_offsets(), pattern.rows + 1, held)
+        columns = self._written(pattern.all_indices(), pattern.entries, held)
+        if form == "CSR":
+            return offsets, columns
+        rows = held.enter_context(self._shop.arrays.empty("int32", pattern.entries))
+        self._library.expand_rows(offsets.address, pattern.entries, pattern.rows, rows.address)
+        return rows, columns
+
+    def _written(self, pieces: Iterable[bytes], count: int, held: ExitStack) -> Array:
+        indices = held.enter_context(self._shop.arrays.empty("int32", count))
+        address = indices.address
+        for piece in pieces:
+            self._bench.device.write(address, piece)
+            address += len(piece)
+        return indices
+
+    def _ways(self, task: Task, held: ExitStack) -> list[Way]:
+        """What this release can do; raise the first LibraryError where everything failed."""
+        ways, errors = [], []
+        for name, algorithm in ALGORITHMS[task.call, task.form].items():
+            try:
+                ways.append(self._generic(task, name, algorithm, held))
+            except (LibraryError, Unavailable) as error:
+                errors.append(error)
+        if task.form == "BSR":
+            try:
+                ways.append(self._older(task))
+            except (LibraryError, Unavailable) as error:
+                errors.append(error)
+        if not ways:
+            raise errors[0]
+        return ways
+
+    def _generic(self, task: Task, name: str, algorithm: int, held: ExitStack) -> Way:
+        """One algorithm of the generic API; it has run once."""
+        library, pattern = self._library, task.pattern
+        if isinstance(pattern, Blocks):
+            shape = (pattern.block_rows, pattern.width, len(pattern.indices))
+            matrix = held.enter_context(library.bsr(shape, pattern.side, task.addresses, task.kind))
+        else:
+            shape = (pattern.rows, pattern.columns, pattern.entries)
+            make = library.csr if task.form == "CSR" else library.coo
+            matrix = held.enter_context(make(shape, task.addresses, task.kind))
+        sides = ((pattern.columns, task.dense), (pattern.rows, task.result))
+        if task.width == 1:
+            dense, result = (held.enter_context(library.vector(n, array.address, task.kind)) for n, array in sides)
+        else:
+            dense, result = (
+                held.enter_context(library.dense(n, task.width, array.address, task.kind)) for n, array in sides
+            )
+        product = Multiplication(library, task.call, (matrix, dense, result), task.kind, algorithm)
+        workspace = held.enter_context(self._shop.workspace(product.workspace()))
+        product.prepare(workspace)
+        way = Way(name, partial(product.run, workspace), Result(task.result, task.width, 1))
+        way.run()
+        return way
+
+    def _older(self, task: Task) -> Way:
+        """The functions for blocks that the generic API succeeds."""
+        pattern = task.pattern
+        assert isinstance(pattern, Blocks)  # noqa: S101
+        older = BlockProducts(self._library, task.kind)
+        shape = (pattern.block_rows, pattern.width, len(pattern.indices))
+        run = partial(
+            older.run, shape, pattern.side, task.addresses, task.dense.address, task.result.address, task.width
+        )
+        result = Result(task.result, 1, pattern.rows)
+        run()
+        return Way("bsrmv" if task.width == 1 else "bsrmm", run, result)
+
+    def _fastest(self, ways: list[Way]) -> Way:
+        if len(ways) == 1 or not self._bench.timing:
+            return ways[0]
+        return min(ways, key=lambda way: min(timed(self._bench.device, way.run, TRIAL)))
+
+
+def _words(pattern: Panels | Blocks) -> str:
+    return f"{pattern.rows:,} rows, {pattern.entries:,} entries"
