@@ -66,7 +66,7 @@ def _libraries(here: Installation) -> dict[Number, str]:
 
 
 def _named(site: Site) -> Number | None:
-    """The CUDA that the variable names."""
+    """The CUDA version in the variable."""
     said = str(site.tree.variables.get(_VARIABLE, ""))
     return (int(said[:2]), int(said[2])) if re.fullmatch(r"\d{3}", said) else None
 
@@ -77,7 +77,7 @@ def _of_torch(site: Site) -> Number | None:
 
 
 def _chosen(here: Installation, libraries: dict[Number, str], wanted: Number, *, exactly: bool) -> Number | None:
-    """The version whose library is loaded; None where there is none to load."""
+    """The version whose library is loaded; None if there is none."""
     if wanted in libraries:
         return wanted
     if exactly or _NEAREST not in (here.text("cextension.py") or ""):

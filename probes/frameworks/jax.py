@@ -60,7 +60,7 @@ def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _holding_xla(site: Site, jaxlib: Installation | None) -> list[str]:
-    """The libraries of which each has an XLA of its own: jaxlib's, and the compiler of each plug-in."""
+    """The libraries that contain XLA: jaxlib's, and the compiler of each plug-in."""
     own = jaxlib.files(r"[\w.-]+\.so") if jaxlib else []
     return own + [path for major in _majors(site) if (path := _compiler(site, major))]
 
@@ -71,7 +71,7 @@ def _version(here: Installation) -> str | None:
 
 
 def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
-    """What a jaxlib from before the plug-ins was built for; one without a label, and without plug-ins, has no CUDA."""
+    """The CUDA version of a jaxlib from before plug-ins; one without a local tag and without plug-ins has no CUDA."""
     if jaxlib is None:
         return
     source = jaxlib.wheel["source"] if jaxlib.wheel else f"file {jaxlib.path}"
@@ -86,12 +86,12 @@ def _add_own_cuda(facts: Gathered, jaxlib: Installation | None) -> None:
 
 
 def _for_others(site: Site) -> bool:
-    """Whether there is a plug-in for a device that is not NVIDIA's."""
+    """Whether there is a plug-in for other devices than NVIDIA's."""
     return any(_OTHERS.fullmatch(item["name"]) for item in site.distributions)
 
 
 def _majors(site: Site) -> list[str]:
-    """The major versions of CUDA for which there is a plug-in, or a part of one."""
+    """The CUDA major versions with a plug-in, or a part of one."""
     names = {item["name"] for item in site.distributions}
     found = {match[1] for name in names if (match := _PLUGIN.fullmatch(name))}
     for folder in site.folders:

@@ -34,7 +34,7 @@ _BY_THE_LOADER = Ask(("libnvvm.so.4", "libnvvm.so"))
 
 
 def read(site: Site, _names: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Those of the two that are there."""
+    """The installed ones of the two."""
     numba, cuda = locate(site, "numba", ("numba",)), locate(site, "numba_cuda", ("numba-cuda",))
     return [*([_read_numba(numba)] if numba else []), *([_read_cuda(cuda)] if cuda else [])]
 
@@ -69,7 +69,7 @@ def _compilers(here: Installation) -> list[Ask]:
 
 
 def _bindings(here: Installation) -> list[list[str]]:
-    """NVIDIA's bindings as each extra for a CUDA asks for them, where the import refuses to do without."""
+    """The requirements on NVIDIA's bindings of each CUDA extra, if the import fails without them."""
     off = str(here.site.tree.variables.get("NUMBA_CUDA_USE_NVIDIA_BINDING", "")).lower() in {"0", "false"}
     if off or not _IMPORT_REFUSED.search(here.text("numba/cuda/__init__.py") or ""):
         return []

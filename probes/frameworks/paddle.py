@@ -54,7 +54,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _opened(facts: Gathered, parts: list[str]) -> list[Ask]:
-    """What it opens, where it is a build for CUDA that does not bring its libraries as wheels."""
+    """The libraries that it opens, if it is a CUDA build without NVIDIA's wheels."""
     brings = any(line.startswith("nvidia-") for line in facts.known("requires") or ())
     if not parts or brings or not facts.known("cuda") or facts.known("cpu_only"):
         return []

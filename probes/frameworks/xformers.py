@@ -51,7 +51,7 @@ def read(site: Site, names: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def _build(here: Installation) -> dict[str, Any]:
-    """What the build says of itself, with its list of architectures as targets."""
+    """The build's own facts, with its list of architectures as targets."""
     try:
         said = json.loads(here.text(_BUILD) or "")
     except (ValueError, RecursionError):
