@@ -101,13 +101,15 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 def _taken(subject: FrameworkSubject, facts: Facts) -> Iterator[_Taken]:
     """Older copies, and those that cannot be told to be as new, that a variable puts before the environment's."""
+    key = subject.environment.key
+    own = [copy for copy in copies(facts) if copy.environment == key]
     for load in own_loads(subject):
         if load.found_by not in VARIABLES or load.path is None or load.refused:
             continue
-        for path in (*load.others, *_of_environment(load, subject, facts)):
+        passed_over = (copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
+        for path in (*load.others, *passed_over):
             bundled, version = copy_at(path, facts), version_at(path, facts)
-            own = bundled is not None and bundled.environment == subject.environment.key
-            if bundled is not None and own and version and _is_worse(load, version):
+            if bundled is not None and bundled.environment == key and version and _is_worse(load, version):
                 yield _Taken(load, load.version or "of unknown version", bundled, version)
                 break
 
@@ -118,12 +120,6 @@ def _is_worse(load: Load, bundled: str) -> bool:
     if load.version is None:
         return load.missing_symbols is None
     return bool(is_older(load.version, bundled))
-
-
-def _of_environment(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[str, ...]:
-    """Copies in the environment that go by that name, though the loader does not get to them."""
-    own = (copy for copy in copies(facts) if copy.environment == subject.environment.key)
-    return tuple(copy.path for copy in own if copy.soname == load.name and copy.path != load.path)
 
 
 def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:

@@ -11,7 +11,7 @@ from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.messages.lines import ErrorLine, named_by
 from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
-from envcheck.snapshot import Environment, Framework
+from envcheck.snapshot import Framework
 
 
 class MetInTrial(NamedTuple):
@@ -34,17 +34,12 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
         if environment is None or not failed(framework) or framework.cpu_only or culprit_of(framework):
             continue
         for line, text in _named(framework).values():
-            if line.problem == "cpu-only-build" and _has_cuda(framework, environment):
-                continue  # JAX says so too where its part for CUDA is there and does not start
+            parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
+            if line.problem == "cpu-only-build" and any(map(for_cuda, parts)):
+                continue  # JAX says so too if its CUDA plug-in is there but does not start
             meant = refine(line, text, facts.snapshot, facts.matrix)
             found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
     return tuple(found)
-
-
-def _has_cuda(framework: Framework, environment: Environment) -> bool:
-    """Whether its files, or those of its part for CUDA, say that it is a build for CUDA."""
-    parts = [each for each in frameworks_in(environment) if each.extends == framework.name]
-    return any(for_cuda(each) for each in (framework, *parts))
 
 
 def _named(framework: Framework) -> dict[str, tuple[ErrorLine, str]]:
