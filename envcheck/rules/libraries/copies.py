@@ -33,7 +33,7 @@ _OF_EXTRA = re.compile(r";.*\bextra\b")
 
 
 class _Taken(NamedTuple):
-    """A copy that is loaded, and the newer one of the environment that it is loaded in place of."""
+    """A loaded copy, and the environment's newer one that it shadows."""
 
     load: Load
     version: str
@@ -100,7 +100,7 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 
 
 def _taken(subject: FrameworkSubject, facts: Facts) -> Iterator[_Taken]:
-    """Older copies, and those that cannot be told to be as new, that a variable puts before the environment's."""
+    """Copies that a variable puts before the environment's and that are older, or may be."""
     key = subject.environment.key
     own = [copy for copy in copies(facts) if copy.environment == key]
     for load in own_loads(subject):
@@ -123,7 +123,7 @@ def _is_worse(load: Load, bundled: str) -> bool:
 
 
 def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
-    """Whether the framework is known to stop at the older copy."""
+    """Whether the framework is known to fail with the older copy."""
     if taken.load.missing_symbols:
         return True
     name = name_in(taken.load)
@@ -185,10 +185,10 @@ def _is_too_old(load: Load, wanted: dict[str, str]) -> bool:
 
 
 def _least(subject: FrameworkSubject) -> dict[str, str]:
-    """The least releases that its metadata asks for, by family; of cupti and others numbered apart nothing.
+    """The minimum versions in its metadata, by family; not of CUPTI and others with their own numbering.
 
-    What only an extra asks for counts where the wheel that it names is installed: extras may be alternatives, one for
-    each CUDA. A plug-in of JAX asks its libraries for their release itself, wherever they are from.
+    Requirements of an extra count if their wheel is installed, since extras may be alternatives for each CUDA version.
+    JAX's plug-ins check the versions of their libraries themselves, whatever their origin.
     """
     framework = subject.framework
     installed = {each.name for each in subject.environment.distributions or ()}

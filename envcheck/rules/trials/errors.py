@@ -1,4 +1,4 @@
-"""Errors that were met in trials: what a framework said here, in this environment, when it was put to work."""
+"""Errors of trials: what a framework reported in this environment when it was imported and used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envcheck.snapshot import Framework
 
 
 class MetInTrial(NamedTuple):
-    """A problem that a framework's own error names."""
+    """A problem named by a framework's own error."""
 
     line: ErrorLine
     subject: FrameworkSubject
@@ -25,8 +25,8 @@ class MetInTrial(NamedTuple):
 def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
     """The problems that failed trials name, each once for a framework.
 
-    What a framework prints and then works all the same proves nothing. Nor does what a build for the CPU says of CUDA,
-    or what is said of a file that is not what was installed (``trial_files``).
+    Messages of a framework that then works prove nothing; neither do messages of CPU builds about CUDA, or about a file
+    that differs from what was installed (``files.py``).
     """
     environment = facts.environment
     found = []
@@ -43,7 +43,7 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
 
 
 def _named(framework: Framework) -> dict[str, tuple[ErrorLine, str]]:
-    """The error, and when that names nothing what was printed, by the problem named."""
+    """The error, or else printed lines, by the problem that they name."""
     trial = framework.trial
     if trial is None:
         return {}
