@@ -31,7 +31,6 @@ PROBE = {
 
 SIDES = {"lu": 4096, "cholesky": 4096, "qr": 4096, "svd": 1024}
 LEAST = 512
-LONGEST_RUN = 0.1
 OPERATIONS = {"lu": 2 / 3, "cholesky": 1 / 3, "qr": 4 / 3, "svd": 21.0}
 """Floating-point operations of an n x n matrix as shares of n^3 (G. H. Golub and C. F. Van Loan, Matrix Computations,
 4th edition, 3.2, 4.2, 5.2 and 8.6: singular values with both sets of vectors)."""
