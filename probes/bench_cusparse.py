@@ -74,11 +74,9 @@ class Task:
         return self.indices[0].address, self.indices[1].address, self.values.address
 
     @property
-    def amount(self) -> float:
-        """Bytes that must be read and written at least; with a matrix, operations: those take longer."""
-        if self.call == "SpMM":
-            return 2.0 * self.pattern.entries * self.width
-        return float(sum(array.bytes for array in (*self.indices, self.values, self.dense, self.result)))
+    def bytes(self) -> int:
+        """What must be read and written at least."""
+        return sum(array.bytes for array in (*self.indices, self.values, self.dense, self.result))
 
 
 class Way(NamedTuple):
@@ -133,11 +131,11 @@ class Runner:
             way = self._fastest(self._ways(task, held))
             found = self._bench.rate(
                 f"cusparse-{call.lower()}",
-                task.amount,
+                float(task.bytes),
                 way.run,
                 PLAN,
                 poison=task.result.poison,
-                unit="FLOP/s" if call == "SpMM" else "B/s",
+                unit="B/s",
                 method="cusparse",
                 detail=f"cuSPARSE {self._library.version}, {way.name}, {_words(task.pattern)}",
                 library=self._library.path,
