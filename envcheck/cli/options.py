@@ -288,8 +288,9 @@ def _add_bench_options(verb: argparse.ArgumentParser) -> None:
         "--only",
         action="append",
         metavar="NAME",
-        help="measure only this quantity: gemm, device-memory-copy … (repeatable)",
+        help="measure only this quantity or group: gemm, device-memory, cudnn … (repeatable)",
     )
+    group.add_argument("--list", action="store_true", help="list what can be measured, and measure nothing")
     group.add_argument("--force", action="store_true", help="also measure a busy GPU; its figures are not rated")
     group.add_argument(
         "--python", action="append", type=path, metavar="PATH", help="environment whose CUDA libraries to use"

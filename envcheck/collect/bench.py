@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.attempt import About, row
-from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of
+from envcheck.collect.bench_plan import Bench, Chosen, choose, request_of, seen_alone
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import Launch
 from envcheck.collect.job import Ended, Group
@@ -37,7 +37,8 @@ def run_bench(
 
     What a GPU computes by itself is measured on all GPUs at once, each by a child of its own, so that one that hangs
     costs only its own rows. Links are measured afterwards, one at a time; to start CUDA for all GPUs takes long where
-    there are many, so that child does it meanwhile, without a context on any.
+    there are many, so that child does it meanwhile, without a context on any. What runs in the judged environment comes
+    last.
     """
     chosen = choose(gathered, wish)
     for ended in _not_measured(specs, chosen):
@@ -47,6 +48,8 @@ def run_bench(
     asked = request_of(wish, chosen, gathered)
     if not wish.full:
         specs = [msgspec.structs.replace(spec, seconds=min(spec.seconds, _QUICK_SECONDS)) for spec in specs]
+    inside = [spec for spec in specs if spec.runs_in == "environment"]
+    specs = [spec for spec in specs if spec.runs_in == "envcheck"]
     on_chip = [spec for spec in specs if spec.per == "gpu"]
     links = [spec for spec in specs if spec.per == "machine"]
     planned = [*(on_chip * len(chosen.gpus)), *links]
@@ -62,6 +65,14 @@ def run_bench(
         loop.run(in_turn[1:], most=1)
     else:
         loop.run(groups)
+    if inside and not (wish.full or wish.only):
+        for spec in inside:  # nothing of the environment is started for the main figures
+            finished(Ended(spec, row(spec, ("absent", "measured with --full"))))
+    elif inside:
+        from envcheck.collect.bench_inside import run_inside  # noqa: PLC0415  few measure, and checks start faster
+
+        asked_inside = {**launch.request, "bench": asked}
+        run_inside(inside, chosen, loop, request=asked_inside, gathered=gathered, finished=finished, on_event=on_event)
 
 
 def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str] | None = None) -> Launch:
@@ -71,10 +82,8 @@ def _launch(launch: Launch, asked: dict[str, Any], more: Mapping[str, str] | Non
 
 def _alone(gpu: Gpu, gathered: Snapshot) -> dict[str, str]:
     """Let CUDA show this GPU alone: it need not start the others for that child."""
-    shown = [each for each in (gathered.gpus.items if gathered.gpus else ()) if each.cuda_ordinal is not None]
-    if gpu.uuid is None or len(shown) < 2 or (gpu.mig and gpu.mig.enabled):
-        return {}
-    return {"CUDA_VISIBLE_DEVICES": gpu.uuid}
+    name = seen_alone(gpu, gathered)
+    return {} if name is None else {"CUDA_VISIBLE_DEVICES": name}
 
 
 def _not_measured(specs: Sequence[ProbeSpec], chosen: Chosen) -> list[Ended]:

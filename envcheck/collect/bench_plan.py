@@ -8,21 +8,7 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.trial_plan import why_not
-from envcheck.snapshot import Environment, Gpu, Library, Snapshot
-
-FAMILIES = {
-    "nvrtc": "libnvrtc.so",
-    "cublas": "libcublas.so",
-    "cublasLt": "libcublasLt.so",
-    "cudnn": "libcudnn.so",
-    "cufft": "libcufft.so",
-    "curand": "libcurand.so",
-    "cusolver": "libcusolver.so",
-    "cusparse": "libcusparse.so",
-    "cusparseLt": "libcusparseLt.so",
-    "nvJitLink": "libnvJitLink.so",
-}
-"""Libraries that measurements use, by family, and how their file names begin."""
+from envcheck.snapshot import Environment, Gpu, Snapshot
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -35,6 +21,8 @@ class Bench(msgspec.Struct, frozen=True):
     """Indices as nvidia-smi shows them; empty: all."""
     force: bool = False
     """Whether GPUs that others use are measured too; they are never judged."""
+    timing: bool = True
+    """Whether work is timed; if not, libraries only show on one GPU that they work."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -51,7 +39,8 @@ def choose(snapshot: Snapshot, wish: Bench) -> Chosen:
     shown.sort(key=lambda gpu: gpu.cuda_ordinal or 0)
     asked = [gpu for gpu in shown if not wish.gpus or gpu.index in wish.gpus]
     refused = {gpu.uuid or "": reason for gpu in asked if (reason := why_not(gpu)) and not wish.force}
-    return Chosen(tuple(gpu for gpu in asked if gpu.uuid not in refused), refused)
+    free = tuple(gpu for gpu in asked if gpu.uuid not in refused)
+    return Chosen(free if wish.timing else free[:1], {} if free and not wish.timing else refused)
 
 
 def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any]:
@@ -59,9 +48,10 @@ def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any
     return {
         "full": wish.full,
         "only": list(wish.only),
+        "timing": wish.timing,
         "gpus": [_described(gpu) for gpu in chosen.gpus],
         "links": _links(snapshot, chosen.gpus),
-        "libraries": {family: list(_paths(snapshot, start)) for family, start in FAMILIES.items()},
+        "libraries": _libraries(snapshot),
     }
 
 
@@ -104,31 +94,33 @@ def _reaches_a_switch(gpu: Gpu) -> bool:
     return any(link.active and link.remote_kind == "switch" for link in gpu.nvlinks or ())
 
 
-def _paths(snapshot: Snapshot, start: str) -> Iterable[str]:
-    """Files of a library: what a framework of the judged environment would load, then its others, then any."""
+def judged_environment(snapshot: Snapshot) -> Environment | None:
+    """The environment whose libraries and packages are measured; None where none was found."""
     environments = snapshot.environments.items if snapshot.environments else ()
-    judged = next((environment for environment in environments if environment.judged), None)
-    found = [*_loaded(judged, start), *_listed(snapshot, judged, start)]
-    return dict.fromkeys(found)
+    return next((environment for environment in environments if environment.judged), None)
 
 
-def _loaded(environment: Environment | None, start: str) -> Iterable[str]:
+def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:
+    """What CUDA_VISIBLE_DEVICES makes ``gpu`` the only one; None where it is that already, or has no such name."""
+    shown = [each for each in (snapshot.gpus.items if snapshot.gpus else ()) if each.cuda_ordinal is not None]
+    return None if len(shown) < 2 or (gpu.mig and gpu.mig.enabled) else gpu.uuid
+
+
+def _libraries(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Files of each library, by what stands between ``lib`` and ``.so``: ``cudnn``, ``cublasLt`` …
+
+    First what a framework of the judged environment would load, then the environment's others, then any.
+    """
+    environment = judged_environment(snapshot)
     frameworks = environment.frameworks.items if environment and environment.frameworks else ()
-    return [
-        load.path
-        for framework in frameworks
-        for load in framework.loads or ()
-        if load.path and load.name.rpartition("/")[2].startswith(start)
-    ]
-
-
-def _listed(snapshot: Snapshot, environment: Environment | None, start: str) -> Iterable[str]:
+    loads = [load for framework in frameworks for load in framework.loads or () if load.path]
+    found = [(load.name, load.path or "") for load in loads]
     own = environment.key if environment else None
-    libraries = [
-        library for library in (snapshot.libraries.items if snapshot.libraries else ()) if _fits(library, start)
-    ]
-    return [library.path for library in sorted(libraries, key=lambda library: library.environment != own)]
-
-
-def _fits(library: Library, start: str) -> bool:
-    return library.path.rpartition("/")[2].startswith(start) and not library.stub
+    listed = [library for library in (snapshot.libraries.items if snapshot.libraries else ()) if not library.stub]
+    found += [(each.path, each.path) for each in sorted(listed, key=lambda each: each.environment != own)]
+    paths: dict[str, dict[str, None]] = {}
+    for name, path in found:
+        stem, ending, _ = name.rpartition("/")[2].partition(".so")
+        if ending and stem.startswith("lib"):
+            paths.setdefault(stem.removeprefix("lib"), {})[path] = None
+    return {name: list(files) for name, files in paths.items()}

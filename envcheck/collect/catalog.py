@@ -1,4 +1,4 @@
-"""The probes and what their headers say. A header is a literal: it is read, and its file is never imported here."""
+"""The probes and their headers. A header is a literal: it is parsed, and its file is never imported here."""
 
 from __future__ import annotations
 
@@ -33,13 +33,19 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     seconds: Seconds
     """Time allowed, in seconds."""
     seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Time allowed besides for each NVIDIA GPU on the PCI bus, in seconds."""
+    """Additional time for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
     tries: tuple[Text, ...] = ()
-    """For a deep probe: names of the ``Framework`` records that it tries, each in a child of its own; one that tries
-    none runs once for each environment."""
+    """For a probe that runs in an environment: the names of the ``Framework`` records that it tries, each in a separate
+    child; without names it runs once for each environment.
+    """
     per: Literal["gpu", "machine"] = "machine"
     """Whether a bench probe gets a child for each GPU, or one for all."""
+    deep: bool = False
+    """Whether a deep check runs a bench probe too, without timing: it shows that a library works."""
+    runs_in: Literal["envcheck", "environment"] = "envcheck"
+    """Whose interpreter runs a bench probe: envcheck's own, or that of the judged environment, whose packages it
+    measures."""
     scopes: Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
     """The scopes that need its facts."""
     fills: Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
@@ -57,7 +63,7 @@ def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
 
 
 def read_spec(file: Path) -> ProbeSpec:
-    """What the header of one probe says; raise EnvcheckError when it cannot be used."""
+    """The header of one probe; raise EnvcheckError if it is unusable."""
     try:
         header = _literal(file.read_text(encoding="utf-8"))
         spec = msgspec.convert({**header, "name": file.stem}, ProbeSpec)
@@ -73,17 +79,21 @@ def read_spec(file: Path) -> ProbeSpec:
 
 def _contradiction(header: dict[str, Any], spec: ProbeSpec) -> str | None:
     unknown = [path for path in spec.fills if path.partition(".")[0] not in Snapshot.__struct_fields__]
-    if "name" in header:
-        return "its name is the name of its file and cannot be set"
-    if not spec.name.isidentifier():
-        return "the name of the file is no Python identifier"
-    if spec.early and spec.kind != "file":
-        return "only a probe of kind 'file' can be early"
-    if spec.tries and spec.kind != "deep":
-        return "only a probe of kind 'deep' tries frameworks"
-    if "per" in header and spec.kind != "bench":
-        return "only a probe of kind 'bench' says what it runs per"
-    return f"no section of the Snapshot holds {unknown[0]!r}" if unknown else None
+    faults = (
+        ("name" in header, "its name is the name of its file and cannot be set"),
+        (not spec.name.isidentifier(), "the name of the file is no Python identifier"),
+        (spec.early and spec.kind != "file", "only a probe of kind 'file' can be early"),
+        (
+            bool(spec.tries) and spec.kind != "deep" and spec.runs_in != "environment",
+            "only a probe that runs in an environment tries frameworks",
+        ),
+        *(
+            (key in header and spec.kind != "bench", f"only a probe of kind 'bench' has the key {key!r}")
+            for key in ("per", "runs_in", "deep")
+        ),
+        (bool(unknown), f"no section of the Snapshot holds {next(iter(unknown), '')!r}"),
+    )
+    return next((text for found, text in faults if found), None)
 
 
 def _literal(text: str) -> dict[str, Any]:
@@ -95,7 +105,9 @@ def _literal(text: str) -> dict[str, Any]:
 
 
 def _statements(text: str) -> list[ast.stmt]:
-    """The header alone where it has its usual form, else the whole file, which takes many times as long to parse."""
+    """The statements of the header alone if it has the usual form, else of the whole file, which takes many times as
+    long.
+    """
     usual = _HEADER.search(text)
     if usual:
         with suppress(SyntaxError):

@@ -1,4 +1,4 @@
-"""Run probes in children of their own and return what each contributed, with one row for each however it ended.
+"""Run probes in child processes, and return the facts of each with one row about how it ended.
 
 Order of work: the file probes in two children, that of the machine with the early ones first, and that of the software
 in it, whose probes share what they read; as soon as the early ones are through, each driver probe in a child of its own
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from envcheck import bundle, events
 from envcheck.checks import Scope
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CountGpus = Callable[[Snapshot], int]
 
 _GPUS_OF_A_LARGE_SERVER = 8
-"""Assumed for deadlines when nobody could list the GPUs: too long a deadline does less harm than too short a one."""
+"""Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
 
 
 def count_gpus(early: Snapshot) -> int:
@@ -86,12 +86,14 @@ def gather(  # noqa: PLR0913  each is a choice of the caller
         )
         loop = Loop(setting, deadline_s, should_stop)
         try:
-            chosen = [spec for spec in specs if not results.skipped(spec, scopes, _kinds(verify, deep, bench))]
+            asked = _Asked(verify, deep, bench)
+            chosen = [spec for spec in specs if not results.skipped(spec, scopes, asked)]
             _run_in_order(chosen, launch, loop, results)
             if deep:
                 _try_out(chosen, deep, loop, results, request)
+                _measure(asked.shown_to_work(chosen), Bench(force=deep.force, timing=False), loop, launch, results)
             if bench:
-                _measure(chosen, bench, loop, launch, results)
+                _measure(asked.measured(chosen), bench, loop, launch, results)
         finally:
             loop.abort()
     return [results.part(spec) for spec in specs]
@@ -124,11 +126,13 @@ def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Resul
 
 
 def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch, results: _Results) -> None:
-    """Measure; where the user interrupts that, what was measured until then is kept."""
+    """Run the measurements; if the user interrupts them, keep the results so far."""
+    if not specs:
+        return
     with noted() as interrupted:
         loop.heed(interrupted)
         run_bench(
-            [spec for spec in specs if spec.kind == "bench"],
+            specs,
             wish,
             loop,
             launch,
@@ -140,10 +144,27 @@ def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch
             results.on_event(Interrupted())
 
 
-def _kinds(verify: bool, deep: Deep | None, bench: Bench | None) -> frozenset[str]:  # noqa: FBT001  one of three wishes
-    """The kinds of probes that may be started."""
-    wishes = {"verify": verify, "deep": deep, "bench": bench}
-    return frozenset({"file", "driver", *(kind for kind, wish in wishes.items() if wish)})
+class _Asked(NamedTuple):
+    """What the caller asked for besides reading."""
+
+    verify: bool
+    deep: Deep | None
+    bench: Bench | None
+
+    def wants(self, spec: ProbeSpec) -> bool:
+        if spec.kind == "bench":
+            return bool(self.bench or (self.deep and spec.deep))
+        return spec.kind in ("file", "driver") or bool(getattr(self, spec.kind))
+
+    def shown_to_work(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
+        """Bench probes that a deep check runs without timing: those that nobody is going to time anyway."""
+        timed = self.bench is not None and (self.bench.full or bool(self.bench.only))
+        return [spec for spec in specs if spec.deep and not timed]
+
+    def measured(self, specs: Sequence[ProbeSpec]) -> list[ProbeSpec]:
+        """Bench probes that measure: each runs once."""
+        others = self.shown_to_work(specs) if self.deep else []
+        return [spec for spec in specs if spec.kind == "bench" and spec not in others]
 
 
 def _with_its_end(ended: Ended) -> Ended:
@@ -153,7 +174,7 @@ def _with_its_end(ended: Ended) -> Ended:
 
 
 class _Results:
-    """What the probes contributed so far."""
+    """The facts of the probes so far."""
 
     def __init__(self, on_event: OnEvent, count: CountGpus) -> None:
         self.parts: dict[str, list[Snapshot]] = {}
@@ -162,9 +183,9 @@ class _Results:
         self._early: frozenset[str] = frozenset()
         self._gpus = _GPUS_OF_A_LARGE_SERVER
 
-    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> bool:
-        """Whether ``spec`` is not to be started, which is then its result."""
-        reason = _why_skipped(spec, scopes, kinds)
+    def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> bool:
+        """Whether ``spec`` must not be started; if so, record that as its result."""
+        reason = _why_skipped(spec, scopes, asked)
         if reason:
             self.parts[spec.name] = [Snapshot(runs=(row(spec, ("skipped", reason)),))]
         return bool(reason)
@@ -183,15 +204,15 @@ class _Results:
         self.on_event(ProbeFinished(run=whole.run, facts=part))
 
     def part(self, spec: ProbeSpec) -> Snapshot:
-        """All that ``spec`` contributed, in the same order on every run, whatever ended first."""
+        """All facts of ``spec``, in the same order on every run."""
         return merge(sorted(self.parts[spec.name], key=_about))
 
     def gathered(self) -> Snapshot:
-        """All that came in so far."""
+        """All facts so far."""
         return merge(part for parts in self.parts.values() for part in parts)
 
     def early_are_through(self) -> bool:
-        """Whether every early probe of the plan has ended."""
+        """Whether all early probes of the plan have ended."""
         return self._early <= self.parts.keys()
 
     def _count_gpus(self) -> None:
@@ -199,7 +220,7 @@ class _Results:
             self._gpus = self._count(self.gathered())
 
     def allowed(self, spec: ProbeSpec) -> float:
-        """Seconds that ``spec`` is given."""
+        """The time limit of ``spec`` in seconds."""
         return spec.seconds + spec.seconds_per_gpu * self._gpus
 
 
@@ -208,8 +229,8 @@ def _about(part: Snapshot) -> tuple[str, str, str]:
     return run.environment or "", run.framework or "", run.gpu or ""
 
 
-def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], kinds: frozenset[str]) -> str:
-    if spec.kind not in kinds:
+def _why_skipped(spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> str:
+    if not asked.wants(spec):
         return f"{spec.kind} probes run only when they are asked for"
     if not set(spec.scopes) & set(scopes):
         return f"scope {', '.join(scopes)} does not need it"

@@ -1,4 +1,4 @@
-"""Try frameworks: run the deep probes, and read what the end of each says of the framework."""
+"""Run the deep probes, and conclude from how each ended."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.child import AS_A_USERS_PROGRAM, Launch
 from envcheck.collect.job import Ended, Group
 from envcheck.collect.loop import Loop
-from envcheck.collect.trial_plan import Choice, PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
+from envcheck.collect.trial_plan import PlannedTrial, child_variables, choose_gpu, plan, temporary_folder
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial
 
-# What the end of a trial says of the framework that was tried, besides what the probe itself sent.
+# What the end of a trial proves about its framework, beyond the facts that the probe sent.
 
 SOURCE = "trial"
 
 
 def with_its_end(ended: Ended) -> Ended:
-    """What a trial sent, with what its printed lines and its death say of the framework.
+    """The facts of a trial, with its printed lines and how it died.
 
-    A process that crashed or exited did that by itself. One that was ended from outside (a deadline, memory that ran
-    out) leaves open whether the framework works.
+    A process that crashed or exited has failed. One that was terminated from outside (deadline, out of memory) leaves
+    open whether the framework works.
     """
     about = ended.run
     if about.framework is None or about.environment is None or about.status in ("skipped", "absent"):
@@ -63,11 +63,11 @@ def _trial(part: Snapshot) -> Trial | None:
 
 
 MOST_AT_ONCE = 3
-"""Trials side by side: they share one GPU, and each takes a gigabyte or two of memory to import its framework."""
+"""Most parallel trials: they share one GPU, and each import takes a gigabyte or two of memory."""
 
 
 class Deep(msgspec.Struct, frozen=True):
-    """That frameworks are to be tried; ``force``: on a GPU at work too."""
+    """A request for trials; ``force`` allows busy GPUs."""
 
     force: bool = False
 
@@ -82,28 +82,35 @@ def run_deep(
     finished: Callable[[Ended], None],
     on_event: OnEvent,
 ) -> None:
-    """Run the deep probes ``specs`` on what was ``gathered``, and tell how each ended."""
+    """Run the deep probes ``specs`` for the ``gathered`` facts, and report how each ended."""
     choice = choose_gpu(gathered, request["variables"], force=wish.force)
     planned = plan(specs, gathered, request, choice)
     for ended in planned.settled:
         finished(ended)
     if not planned.trials:
         return
-    on_event(ProbesPlanned(probes=tuple((trial.spec.name, trial.spec.title) for trial in planned.trials)))
+    run_trials(planned.trials, loop, 1 if choice.one_at_a_time else MOST_AT_ONCE, finished, on_event)
+
+
+def run_trials(
+    trials: Sequence[PlannedTrial], loop: Loop, most: int, finished: Callable[[Ended], None], on_event: OnEvent
+) -> None:
+    """Run ``trials``, at most ``most`` of them side by side, and remove what they left in their folders."""
+    on_event(ProbesPlanned(probes=tuple((trial.spec.name, trial.spec.title) for trial in trials)))
     with ExitStack() as stack:
         try:
             folder = stack.enter_context(temporary_folder())
-            groups = [_group(trial, choice, folder / str(number)) for number, trial in enumerate(planned.trials)]
+            groups = [_group(trial, folder / str(number)) for number, trial in enumerate(trials)]
         except OSError as error:
-            for trial in planned.trials:
+            for trial in trials:
                 verdict: Verdict = ("failed", f"no temporary folder could be made: {error}")
                 finished(Ended(trial.spec, row(trial.spec, verdict, trial.about)))
             return
-        stack.callback(loop.abort)  # before the folder goes
-        loop.run(groups, most=1 if choice.one_at_a_time else MOST_AT_ONCE)
+        stack.callback(loop.abort)  # before the folder is removed
+        loop.run(groups, most=most)
 
 
-def _group(trial: PlannedTrial, choice: Choice, folder: Path) -> Group:
+def _group(trial: PlannedTrial, folder: Path) -> Group:
     work = folder / "work"
     work.mkdir(parents=True)
     request = trial.request
@@ -111,7 +118,7 @@ def _group(trial: PlannedTrial, choice: Choice, folder: Path) -> Group:
         interpreter=trial.interpreter,
         request=request,
         flags=AS_A_USERS_PROGRAM,
-        variables=child_variables(request["variables"], request["cwd"], str(folder), choice.visible),
+        variables=child_variables(request["variables"], request["cwd"], str(folder), trial.visible),
         cwd=str(work),
     )
     return Group((trial.spec,), launch, trial.about)

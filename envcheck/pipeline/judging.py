@@ -8,7 +8,7 @@ from importlib import import_module
 import msgspec
 
 from envcheck import __version__
-from envcheck.checks import Report, Tool
+from envcheck.checks import Layer, Report, Tool
 from envcheck.compat.load import load_matrix, matrix_date
 from envcheck.enrich.complete import complete
 from envcheck.enrich.loads import join_loads, observed_loads
@@ -24,6 +24,9 @@ from envcheck.rules.catalog import all_rules, find_rule
 from envcheck.rules.engine.evaluate import evaluate, framework_importance
 from envcheck.rules.packages.unreadable import without_false_absence
 from envcheck.snapshot import Snapshot
+
+_CAUSES: tuple[Layer, ...] = ("library", "framework")
+"""Layers of the rules that can tell why a library fails."""
 
 
 def get_ready(request: Request) -> None:
@@ -52,7 +55,7 @@ def judge(
     snapshot = join_loads(observed_loads(complete(snapshot, knowledge)))
     if request.baseline:
         snapshot = msgspec.structs.replace(snapshot, baseline=request.baseline)
-    rules = _chosen_rules(request)
+    rules = _chosen_rules(request, snapshot)
     found = without_false_absence(evaluate(snapshot, knowledge, rules, request.scopes), snapshot)
     if any(fix.changes for check in found if check.status in ("fail", "warn") for fix in check.fixes):
         from envcheck.rules.engine.offered import offer  # noqa: PLC0415  a healthy environment needs no fix
@@ -83,13 +86,16 @@ def check_request(request: Request) -> None:
         if find_rule(name) is None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
     asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
-    if not request.require and not any(rule.is_in_scope(request.scopes) for rule in asked):
+    if not request.require and not any(rule.may_be_asked(request.scopes) for rule in asked):
         raise UsageError("--skip or --scope removes every rule that --only selects; drop one of them")
 
 
-def _chosen_rules(request: Request) -> list[Rule]:
+def _chosen_rules(request: Request, snapshot: Snapshot | None = None) -> list[Rule]:
+    """The rules that were asked for; where a library failed its work, those besides that can name the cause."""
+    failed = snapshot is not None and any(found.failed for found in snapshot.measurements)
     return [
         rule
         for rule in all_rules()
-        if (not request.only or rule.name in request.only or rule.always) and rule.name not in request.skip
+        if (not request.only or rule.name in request.only or rule.always or (failed and rule.layer in _CAUSES))
+        and rule.name not in request.skip
     ]

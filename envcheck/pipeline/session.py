@@ -142,5 +142,6 @@ def _assumed_away(spec: ProbeSpec, request: Request) -> str:
         software = _ABOUT_SOFTWARE.intersection(spec.fills)
         by_reading = spec.kind in _BY_READING
         return "" if software and by_reading else "not assumed (--assume describes another machine)"
-    tried = (spec.kind == "deep" and request.deep) or (spec.kind == "bench" and request.bench is not None)
+    trying = (spec.kind == "deep" or spec.deep) and request.deep
+    tried = trying or (spec.kind == "bench" and request.bench is not None)
     return "not assumed (--assume describes another environment)" if tried else ""

@@ -12,7 +12,17 @@ from envcheck.report.page.head import head_lines
 from envcheck.report.page.layout import ROOMS
 from envcheck.report.page.pen import WORDS, Line, Pen, Span
 from envcheck.report.page.tail import count_text
-from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
+from envcheck.rules.facts.measurements import (
+    called_among,
+    checks_of_figures,
+    figures_of,
+    measured_as,
+    of_processor,
+    quantity,
+    spread,
+    times_faster,
+    without_value,
+)
 from envcheck.snapshot import Gpu, Measurement
 
 FORMAT = Format(shows="the measured figures, each with the expected value", suffix="speed.txt", syntax="text")
@@ -31,7 +41,13 @@ def render(report: Report, options: Options) -> str:
     lines = head_lines(outline, pen, ROOMS[0 if report.verdict in ("fail", "warn") else -1])
     if options.quiet:
         return pen.show(lines)
-    lines = [*lines, *_gpus(report, pen), *_not_measured(report, pen), (Span(count_text(report), "dim"),)]
+    lines = [
+        *lines,
+        *_gpus(report, pen),
+        *_processor(report, pen),
+        *_not_measured(report, pen),
+        (Span(count_text(report), "dim"),),
+    ]
     return pen.show(lines)
 
 
@@ -50,6 +66,29 @@ def _gpus(report: Report, pen: Pen) -> Iterable[Line]:
             yield _row(measured, checks.get((gpu.key, measured_as(measured))), known, pen)
 
 
+def _processor(report: Report, pen: Pen) -> Iterable[Line]:
+    """The same work on the processor, and how many times as fast a GPU did it."""
+    figures = of_processor(report.measurements)
+    if not figures:
+        return
+    platform = report.snapshot.platform if report.snapshot else None
+    name = (platform.cpu_model if platform else None) or ""
+    place = 2 + _NAME + 1 + _STATUS + 1 + _VALUE + 2
+    yield ()
+    title = pen.clip(f"CPU  {name}".rstrip(), place - 1)
+    yield (Span(title, "title"), Span(" " * (place - len(title)) + "the GPU: times as fast", "dim"))
+    for measured in figures:
+        row = _row(measured, None, (), pen)
+        faster = times_faster(measured, report.measurements)
+        told = f"{faster:.3g} x" if faster else "-"
+        room = pen.width - place - _SHARE - 4
+        yield (
+            (*row[:-1], Span(f"  {told:>{_SHARE + 2}}  {pen.clip(measured.detail, room)}", "dim"))
+            if measured.value
+            else row
+        )
+
+
 def _title(gpu: Gpu, figures: list[Measurement]) -> str:
     parts = [f"GPU {gpu.index if gpu.index is not None else gpu.key}", gpu.name or ""]
     before = next((measured.conditions for measured in figures if measured.conditions), None)
@@ -65,7 +104,8 @@ def _row(measured: Measurement, check: Check | None, gpus: Iterable[Gpu], pen: P
     name = f"  {pen.clip(called_among(measured, gpus), _NAME):<{_NAME}} "
     if measured.value is None:
         room = pen.width - len(name) - _STATUS - 1
-        return (Span(name), Span(f"{'-':<{_STATUS}} "), Span(pen.clip(measured.missing or "", room), "dim"))
+        mark = Span(f"{'FAIL':<{_STATUS}} ", "fail") if measured.failed else Span(f"{'-':<{_STATUS}} ")
+        return (Span(name), mark, Span(pen.clip(without_value(measured), room), "dim"))
     value = f"{quantity(measured.value, measured.unit):>{_VALUE}}"
     wrong = measured.verification is not None and not measured.verification.right
     return (

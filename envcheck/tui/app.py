@@ -288,15 +288,13 @@ class EnvcheckApp(WindowedApp):
     def action_deep(self) -> None:
         self._begin("Testing frameworks", lambda request: replace(request, deep=True), ("bench",))
 
-    @work(exclusive=True, group="bench", exit_on_error=False)
-    async def action_bench(self, full: bool) -> None:  # noqa: FBT001
+    def action_bench(self, full: bool) -> None:  # noqa: FBT001
         from envcheck.collect.bench_plan import Bench
 
         bench, speed = Bench(full=full), self.tabs.speed
         try:
             if speed is not None:
                 bench = speed.requested(full=full)
-                await self.client.ask("check_quantities", bench.only)
         except EnvcheckError as error:
             self.tell(str(error), severity="warning")
             return

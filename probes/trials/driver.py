@@ -66,11 +66,11 @@ class Floats:
     """Single-precision numbers in the GPU's memory."""
 
     def __init__(self, count: int) -> None:
-        self._driver = _with_context()
+        self._driver = with_context()
         self._count = count
         self._address = ctypes.c_uint64(0)
         size = ctypes.c_size_t(count * FLOAT_BYTES)
-        _check("cuMemAlloc", self._driver.cuMemAlloc_v2(ctypes.byref(self._address), size))
+        check("cuMemAlloc", self._driver.cuMemAlloc_v2(ctypes.byref(self._address), size))
 
     @property
     def address(self) -> int:
@@ -78,29 +78,30 @@ class Floats:
 
     def write(self, numbers: Sequence[float]) -> None:
         data = array.array("f", numbers).tobytes()
-        _check("cuMemcpyHtoD", self._driver.cuMemcpyHtoD_v2(self._address, data, ctypes.c_size_t(len(data))))
+        check("cuMemcpyHtoD", self._driver.cuMemcpyHtoD_v2(self._address, data, ctypes.c_size_t(len(data))))
 
     def read(self) -> list[float]:
         """What is there once all that was started has ended."""
-        _check("cuCtxSynchronize", self._driver.cuCtxSynchronize())
+        check("cuCtxSynchronize", self._driver.cuCtxSynchronize())
         data = ctypes.create_string_buffer(self._count * FLOAT_BYTES)
-        _check("cuMemcpyDtoH", self._driver.cuMemcpyDtoH_v2(data, self._address, ctypes.c_size_t(len(data))))
+        check("cuMemcpyDtoH", self._driver.cuMemcpyDtoH_v2(data, self._address, ctypes.c_size_t(len(data))))
         return array.array("f", data.raw).tolist()
 
 
-def _with_context() -> Any:
+def with_context() -> Any:
     """The driver's library, with a context current on this thread: the framework's own, else the primary one."""
     driver = ctypes.CDLL("libcuda.so.1")
     context, device = ctypes.c_void_p(), ctypes.c_int()
-    _check("cuInit", driver.cuInit(0))
-    _check("cuCtxGetCurrent", driver.cuCtxGetCurrent(ctypes.byref(context)))
+    check("cuInit", driver.cuInit(0))
+    check("cuCtxGetCurrent", driver.cuCtxGetCurrent(ctypes.byref(context)))
     if not context.value:
-        _check("cuDeviceGet", driver.cuDeviceGet(ctypes.byref(device), 0))
-        _check("cuDevicePrimaryCtxRetain", driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
-        _check("cuCtxSetCurrent", driver.cuCtxSetCurrent(context))
+        check("cuDeviceGet", driver.cuDeviceGet(ctypes.byref(device), 0))
+        check("cuDevicePrimaryCtxRetain", driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+        check("cuCtxSetCurrent", driver.cuCtxSetCurrent(context))
     return driver
 
 
-def _check(call: str, status: int) -> None:
+def check(call: str, status: int) -> None:
+    """Raise DriverError unless the status is that of success."""
     if status != 0:
         raise DriverError(f"{call} returned {status}")

@@ -81,6 +81,15 @@ WRONG = {
         f"PROBE = { ({**FIELDS, 'kind': 'driver', 'early': True})!r}",
         "only a probe of kind 'file' can be early",
     ),
+    "tries": (
+        f"PROBE = { ({**FIELDS, 'kind': 'bench', 'tries': ['torch']})!r}",
+        "only a probe that runs in an environment tries frameworks",
+    ),
+    "per": (f"PROBE = { ({**FIELDS, 'per': 'gpu'})!r}", "only a probe of kind 'bench' has the key 'per'"),
+    "runs_in": (
+        f"PROBE = { ({**FIELDS, 'runs_in': 'environment'})!r}",
+        "only a probe of kind 'bench' has the key 'runs_in'",
+    ),
     "key": ("PROBE = {1: 2}", "the key 1 is not text"),
 }
 

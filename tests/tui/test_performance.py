@@ -120,7 +120,7 @@ def test_the_fields_choose_gpus_and_figures() -> None:
         app.query_one("#speed-only", Input).value = "gem"
         await pilot.press("b")
         await settled(pilot, 0.2)
-        assert "unknown figure 'gem'" in words(app)
+        assert "there is no quantity 'gem'" in words(app)
 
     show(None, steps, gather=replay, size=LARGE)
     assert replay.requests[1].bench == Bench(full=True, gpus=(0, 2), only=("gemm",))

@@ -5,28 +5,29 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
 
 from envcheck.cli.asking import baseline, overlays
 from envcheck.cli.deliver import deliver
 from envcheck.collect.bench_plan import Bench
 from envcheck.collect.request import working_folder
-from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.expected import quantities
-from envcheck.errors import UsageError
+from envcheck.compat.performance.quantities import QUANTITIES, selected
 from envcheck.exitcode import ExitCode
 from envcheck.pipeline import session
 from envcheck.pipeline.request import Request
 from envcheck.report import FORMATS
+from envcheck.report.answers.quantities import quantity_list
 from envcheck.report.progress import progress
 from envcheck.report.saved.baseline import save
 from envcheck.rules.speed.ceilings import MEASURED
 from envcheck.text.output import parse_targets, writable
-from envcheck.text.streams import say
+from envcheck.text.streams import say, tell
 
 
 def run(options: Namespace) -> int:
     """Print the figures, and save them on request; the exit status is the report's."""
+    if options.list:
+        tell(quantity_list(QUANTITIES))
+        return ExitCode.OK
     targets = parse_targets(options.output, FORMATS)
     if options.save_baseline:
         writable(options.save_baseline, "--save-baseline")
@@ -49,18 +50,10 @@ def _request(options: Namespace) -> Request:
         only=tuple(MEASURED),
         fail_on=options.fail_on,
         timeout=options.timeout,
-        bench=Bench(full=options.full, only=_quantities(options.only), gpus=options.gpu or (), force=options.force),
+        bench=Bench(full=options.full, only=selected(options.only or ()), gpus=options.gpu or (), force=options.force),
         baseline=baseline(options),
         overlays=overlays(options, unread),
         overlays_unread=tuple(unread),
         cwd=working_folder(),
         variables=dict(os.environ),
     )
-
-
-def _quantities(names: Sequence[str] | None) -> tuple[str, ...]:
-    known = quantities(load_matrix())
-    for name in names or ():
-        if name not in known:
-            raise UsageError(f"there is no quantity {name!r}; choose from {', '.join(sorted(known))}")
-    return tuple(names or ())

@@ -17,6 +17,7 @@ import msgspec
 from envcheck.compat.figures import Precision
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.performance.peaks import bandwidth, operations_per_clock
+from envcheck.compat.performance.quantities import quantity_of
 from envcheck.compat.relations.gpu_driver import architecture_of
 from envcheck.compat.tables import EfficiencyRow, GpuRow, LinkRow, RateRow, Row
 from envcheck.snapshot import Gpu, Measurement
@@ -67,29 +68,6 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
         return "warn" if self.share >= WARN * self.low else "fail"
 
 
-_WITHOUT_CEILING = frozenset(
-    {
-        "atomics",
-        "both-directions",
-        "copy-latency",
-        "kernel-launch",
-        "l2-read",
-        "latency-device-memory",
-        "latency-l1",
-        "latency-l2",
-        "launch-and-sync",
-        "shared-memory-read",
-        "texture-fetch",
-    }
-)
-"""Quantities that are measured, and have no row of efficiencies."""
-
-
-def quantities(matrix: Matrix) -> frozenset[str]:
-    """The names of what can be measured."""
-    return frozenset(row.quantity for row in matrix.efficiencies) | _WITHOUT_CEILING
-
-
 def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation | str:
     """What was to be expected, or why nobody can say."""
     capability = ComputeCapability.parse(gpu.compute_capability)
@@ -114,7 +92,9 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     clock = measured.conditions.sm_clock if measured.conditions else None
     sheet_clock = model.clock if model else None
     used = _clock(measured)
-    at_clock = share * used / clock.median if measured.precision and clock and clock.median and used else None
+    quantity = quantity_of(measured.name)
+    computes = quantity is not None and quantity.ceiling in ("multiprocessors", "sparse")
+    at_clock = share * used / clock.median if computes and clock and clock.median and used else None
     return Expectation(
         ceiling=ceiling,
         basis=basis,
@@ -140,20 +120,28 @@ def _ceiling(
 ) -> Ceiling | str:
     if measured.name == "fma" and measured.precision not in _VECTOR_RATES:
         return "the matrix has no rate of the vector units for it: compare it with a baseline"
-    if measured.precision is not None:
-        return _of_multiprocessors(matrix, gpu, model, capability, measured)
-    if measured.name.startswith("device-memory-"):
+    quantity = quantity_of(measured.name)
+    kind = quantity.ceiling if quantity else ""
+    if kind in ("multiprocessors", "sparse"):
+        return _of_multiprocessors(matrix, gpu, model, capability, measured, 2 if kind == "sparse" else 1)
+    if kind == "memory":
         return _of_memory(matrix, gpu, model)
-    if measured.name in ("host-to-device", "device-to-host"):
+    if kind == "pcie":
         return _of_pcie(matrix, measured)
-    if measured.name == "peer-to-peer":
+    if kind == "nvlink":
         return _of_peer_link(model, measured)
     return "it has no ceiling: compare it with a baseline"
 
 
 def _of_multiprocessors(
-    matrix: Matrix, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+    matrix: Matrix,
+    gpu: Gpu,
+    model: GpuRow | None,
+    capability: ComputeCapability,
+    measured: Measurement,
+    times: int,
 ) -> Ceiling | str:
+    """Sparse tensor cores do ``times`` the operations of the dense product in a clock: they skip half of them."""
     rate, row = _rate(matrix, model, capability, measured)
     sms = gpu.sm_count or (model.sms if model else None)
     clock = _clock(measured)
@@ -161,6 +149,7 @@ def _of_multiprocessors(
         return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
     if not sms or not clock:
         return "the number of multiprocessors or their clock is not known"
+    rate *= times
     return sms * clock * rate, f"{sms} SMs at {clock / 1e6:.0f} MHz, {rate:.0f} operations per clock", (row,)
 
 
@@ -212,7 +201,7 @@ def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
 
 
 def _band(matrix: Matrix, measured: Measurement, architecture: str) -> EfficiencyRow | None:
-    """The row of this architecture, precision and kind of run, else the one for any."""
+    """The row of this architecture, precision, variant and kind of run, else the one for any."""
     run = "sustained" if measured.burst is False else "burst"
     rows = [
         row
@@ -220,6 +209,11 @@ def _band(matrix: Matrix, measured: Measurement, architecture: str) -> Efficienc
         if (row.quantity, row.method) == (measured.name, measured.method)
         and row.architecture in ("", architecture)
         and row.precision in ("", measured.precision)
+        and row.variant in ("", measured.variant)
         and row.run in ("", run)
     ]
-    return max(rows, key=lambda row: (bool(row.architecture), bool(row.precision), bool(row.run)), default=None)
+    return max(rows, key=_closeness, default=None)
+
+
+def _closeness(row: EfficiencyRow) -> tuple[bool, bool, bool, bool]:
+    return bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run)

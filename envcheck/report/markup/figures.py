@@ -7,7 +7,17 @@ from envcheck.compat.load import load_matrix
 from envcheck.compat.performance.expected import Expectation, expectation
 from envcheck.report.markup.html import Markup, chip, tag
 from envcheck.report.page.subject import gpu_name, gpus_of
-from envcheck.rules.facts.measurements import called_among, checks_of_figures, figures_of, measured_as, quantity, spread
+from envcheck.rules.facts.measurements import (
+    called_among,
+    checks_of_figures,
+    figures_of,
+    measured_as,
+    of_processor,
+    quantity,
+    spread,
+    times_faster,
+    without_value,
+)
 from envcheck.snapshot import Gpu, Measurement
 
 _LOOSE = 0.02
@@ -27,11 +37,30 @@ def figures(report: Report) -> list[Markup]:
     checks = checks_of_figures(report.checks)
     cards = [card for gpu in known if (card := _card(gpu, report, known, checks))]
     uuids = {gpu.uuid for gpu in known}
-    strays = [measured for measured in report.measurements if measured.gpu not in uuids]
+    strays = [measured for measured in report.measurements if measured.gpu and measured.gpu not in uuids]
     if strays:
         rows = [_plain(measured, known, "its GPU is not listed") for measured in strays]
         cards.append(tag("div", tag("h3", "Not on a listed GPU"), tag("div", *rows, class_="plain"), class_="card"))
+    processor = of_processor(report.measurements)
+    if processor:
+        model = report.snapshot.platform.cpu_model if report.snapshot and report.snapshot.platform else None
+        rows = [_beside(measured, report) for measured in processor]
+        cards.append(
+            tag("div", tag("h3", f"CPU: {model or 'unknown model'}"), tag("div", *rows, class_="plain"), class_="card")
+        )
     return [*cards, tag("p", _LEGEND, class_="legend")] if cards else []
+
+
+def _beside(measured: Measurement, report: Report) -> Markup:
+    """A figure of the processor, with how many times as fast a GPU did the same."""
+    if measured.value is None:
+        return _plain(measured, (), "")
+    faster = times_faster(measured, report.measurements)
+    told = f" (the GPU: {faster:.3g} times as fast)" if faster else ""
+    value = tag("span", quantity(measured.value, measured.unit), class_="value")
+    share = tag("span", told, class_="share")
+    name = tag("span", called_among(measured, ()), title=measured.detail)
+    return tag("div", name, tag("span", value, share, *_wrong(measured)))
 
 
 def _card(gpu: Gpu, report: Report, known: tuple[Gpu, ...], checks: dict[tuple[str, str], Check]) -> Markup | None:
@@ -77,7 +106,8 @@ def _plain(measured: Measurement, known: tuple[Gpu, ...], why: str) -> Markup:
     """A figure that nothing is known to hold against, or that could not be taken."""
     name = tag("span", called_among(measured, known), title=why)
     if measured.value is None:
-        return tag("div", name, tag("span", f"not measured: {measured.missing or why}", class_="share"))
+        told = f"not measured: {measured.missing}" if measured.missing else without_value(measured)
+        return tag("div", name, tag("span", told, class_="share"))
     value = tag("span", quantity(measured.value, measured.unit), class_="value")
     return tag("div", name, tag("span", value, tag("span", _apart(measured), class_="share"), *_wrong(measured)))
 

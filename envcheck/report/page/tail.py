@@ -73,7 +73,7 @@ def not_tried(report: Report) -> str:
     environment = judged_environment(report)
     if environment and environment.shipped and environment.shipped.packages and environment.verified is None:
         ways.append("file contents (--verify)")
-    if gpus_of(report) and not report.measurements:
+    if gpus_of(report) and not any(found.value for found in report.measurements):
         ways.append("performance (--bench)")
     return f"Not tested: {', '.join(ways)}." if ways else ""
 

@@ -76,6 +76,8 @@ MEASURED = (
     "slow-gemm",
     "slow-host-link",
     "slow-peer-link",
+    "slow-library",
+    "library-fails",
     "wrong-result",
     "gpu-straggler",
     "slower-than-baseline",

@@ -8,14 +8,14 @@ from envcheck.checks import Evidence
 from envcheck.compat.performance.at_work import at_work
 from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
 from envcheck.rules.facts.machine import called
-from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity
+from envcheck.rules.facts.measurements import called_measurement, measured_as, quantity, without_value
 from envcheck.snapshot import Conditions, Gpu, Measurement, ProbeRun, Snapshot
 
 
 def why_not_judged(gpu: Gpu, measured: Measurement) -> str:
     """Why a measurement cannot be judged; empty if it can."""
     if measured.value is None:
-        return measured.missing or "it could not be measured"
+        return without_value(measured)
     if gpu.mig is not None and gpu.mig.enabled:
         return "the GPU is in MIG mode: only a part of it was measured"
     conditions, memory = measured.conditions or Conditions(), gpu.memory

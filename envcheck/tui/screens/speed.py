@@ -65,8 +65,9 @@ class Speed(Vertical):
         self._telemetry.stop()
 
     def requested(self, *, full: bool) -> Bench:
-        """What the fields ask for; raise UsageError where a GPU is not a number. Names of figures are not checked."""
+        """What the fields ask for; raise UsageError for what is no number of a GPU or no quantity."""
         from envcheck.collect.bench_plan import Bench
+        from envcheck.compat.performance.quantities import selected
 
         gpus, only = (
             [part for part in self.query_one(name, Input).value.replace(",", " ").split() if part != "all"]
@@ -75,7 +76,7 @@ class Speed(Vertical):
         wrong = [part for part in gpus if not part.isdecimal()]
         if wrong:
             raise UsageError(f"{wrong[0]!r} is not a GPU number")
-        return Bench(full=full, gpus=tuple(map(int, gpus)), only=tuple(only))
+        return Bench(full=full, gpus=tuple(map(int, gpus)), only=selected(only))
 
     def show_progress(self, session: Session, report: Report | None, paint: Paint) -> None:
         """Progress of a session that measures: the whole, and a line for each GPU."""

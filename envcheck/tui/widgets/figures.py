@@ -15,8 +15,11 @@ from envcheck.rules.facts.measurements import (
     checks_of_figures,
     figures_of,
     measured_as,
+    of_processor,
     quantity,
     spread,
+    times_faster,
+    without_value,
 )
 from envcheck.text.clean import clean
 from envcheck.text.wrap import clip
@@ -46,7 +49,7 @@ class Figures:
 
     def text(self) -> Text:
         """All rows."""
-        return Text("\n").join([*self._of_gpus(), *self._among_gpus(), *self._not_measured()])
+        return Text("\n").join([*self._of_gpus(), *self._of_processor(), *self._among_gpus(), *self._not_measured()])
 
     def _of_gpus(self) -> Iterator[Text]:
         for gpu in self._gpus:
@@ -57,10 +60,25 @@ class Figures:
                 yield from (self._row(gpu, measured) for measured in figures)
                 yield Text("")
 
+    def _of_processor(self) -> Iterator[Text]:
+        figures = of_processor(self._report.measurements)
+        if not figures:
+            return
+        platform = self._report.snapshot.platform if self._report.snapshot else None
+        yield self._plain(f"CPU  {platform.cpu_model if platform and platform.cpu_model else ''}".rstrip(), "title")
+        for measured in figures:
+            text = Text(f"  {self._clip(called_measurement(measured), self._name):<{self._name}} ")
+            faster = times_faster(measured, self._report.measurements)
+            value = quantity(measured.value, measured.unit) if measured.value else "-"
+            text.append(f"{value:>{_VALUE}}  ", "bold")
+            told = f"the GPU: {faster:.3g} times as fast  " if faster else ""
+            yield self._rest(text, told + (measured.detail if measured.value else without_value(measured)), "dim")
+        yield Text("")
+
     def _row(self, gpu: Gpu, measured: Measurement) -> Text:
         text = Text(f"  {self._clip(called_among(measured, self._gpus), self._name):<{self._name}} ")
         if measured.value is None:
-            return self._rest(text, f"{'-':>{_VALUE}}  {measured.missing or 'not measured'}", "dim")
+            return self._rest(text, f"{'-':>{_VALUE}}  {without_value(measured)}", "dim")
         text.append(f"{quantity(measured.value, measured.unit):>{_VALUE}}  ", "bold")
         check = self._checks.get((gpu.key, measured_as(measured)))
         found = expectation(load_matrix(self._report.overlays), gpu, measured)

@@ -8,12 +8,11 @@ import msgspec
 
 from envcheck.checks import Report
 from envcheck.compat.load import load_matrix
-from envcheck.compat.performance.expected import quantities
 from envcheck.compat.question.answer import ask
 from envcheck.compat.relations.driver_cuda import branch_that_speaks
 from envcheck.components import parse_components
 from envcheck.diff import diff
-from envcheck.errors import EnvcheckError, UsageError
+from envcheck.errors import EnvcheckError
 from envcheck.redact import redact
 from envcheck.report import Options, render
 from envcheck.report.answers.diff import render_diff
@@ -114,11 +113,3 @@ def rendered(report: bytes, form: str, homes: Sequence[str]) -> str:
 def redacted(report: bytes, homes: Sequence[str]) -> bytes:
     """A redacted report, as JSON."""
     return msgspec.json.encode(redact(msgspec.json.decode(report, type=Report), homes))
-
-
-def check_quantities(wanted: Sequence[str]) -> None:
-    """Raise UsageError for a quantity that is not measured."""
-    known = quantities(load_matrix())
-    for name in wanted:
-        if name not in known:
-            raise UsageError(f"unknown figure {name!r}; choose from {', '.join(sorted(known))}")

@@ -1,0 +1,65 @@
+"""Measure inside the judged environment: bench probes that need its packages, under its own interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from envcheck.collect.bench_plan import Chosen, judged_environment, seen_alone
+from envcheck.collect.catalog import ProbeSpec
+from envcheck.collect.job import Ended
+from envcheck.collect.loop import Loop
+from envcheck.collect.trial_plan import Choice, Plan, plan
+from envcheck.collect.trials import run_trials
+from envcheck.events import OnEvent
+from envcheck.snapshot import Gpu, Listing, Snapshot
+
+
+def run_inside(
+    specs: Sequence[ProbeSpec],
+    chosen: Chosen,
+    loop: Loop,
+    *,
+    request: Mapping[str, Any],
+    gathered: Snapshot,
+    finished: Callable[[Ended], None],
+    on_event: OnEvent,
+) -> None:
+    """Run the bench probes ``specs`` in the environment that libraries are taken from too.
+
+    Their children are started as trials are (docs/design.md). ``request`` has the part ``bench``. What needs a GPU runs
+    on all of ``chosen`` side by side, each in a child that is shown this GPU alone; what measures the machine runs
+    afterwards, one at a time, since it would share the processor with them.
+    """
+    judged = judged_environment(gathered)
+    items = () if judged is None else (judged,)
+    gathered = msgspec.structs.replace(gathered, environments=Listing(items=items, complete=True))
+    on_gpus = [spec for spec in specs if spec.per == "gpu"]
+    on_machine = [spec for spec in specs if spec.per == "machine"]
+    plans = [_for_gpu(on_gpus, gpu, gathered, request) for gpu in chosen.gpus]
+    by_itself = plan(on_machine, gathered, request, Choice())
+    for ended in [*(ended for each in plans for ended in each.settled), *by_itself.settled]:
+        finished(ended)
+    for trials, most in (
+        ([trial for each in plans for trial in each.trials], len(chosen.gpus)),
+        (by_itself.trials, 1),
+    ):
+        if trials:
+            run_trials(trials, loop, most, finished, on_event)
+
+
+def _for_gpu(specs: Sequence[ProbeSpec], gpu: Gpu, gathered: Snapshot, request: Mapping[str, Any]) -> Plan:
+    """The trials on one GPU. They have rows as its other measurements have: what they prove is no framework's trial."""
+    asked = {**request, "bench": {**request["bench"], "gpu": gpu.uuid}}
+    planned = plan(specs, gathered, asked, Choice(gpu=gpu, visible=seen_alone(gpu, gathered)))
+    trials = [
+        msgspec.structs.replace(trial, about=msgspec.structs.replace(trial.about, framework=None, gpu=gpu.uuid))
+        for trial in planned.trials
+    ]
+    settled = [
+        msgspec.structs.replace(ended, run=msgspec.structs.replace(ended.run, framework=None, gpu=gpu.uuid))
+        for ended in planned.settled
+    ]
+    return Plan(tuple(trials), tuple(settled))

@@ -1,0 +1,126 @@
+"""What envcheck measures: one declaration a quantity, from which its name, ceiling and place in every report derive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from envcheck.errors import UsageError
+
+Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", "nvlink"]
+"""What bounds a quantity: operations per clock of the multiprocessors, or twice as many where half of an operand is
+zero (2:4 sparsity); the bandwidth of device memory, of the PCI Express link, of NVLink; empty: nothing that anybody
+states."""
+
+
+class Quantity(msgspec.Struct, frozen=True):
+    """A quantity that ``envcheck bench`` measures."""
+
+    name: str
+    """``Measurement.name``; a library's own begin with its name, as ``--only cudnn`` expects."""
+    title: str
+    """In reports, behind the precision and before the shape."""
+    ceiling: Ceiling = ""
+    needs: str = ""
+    """Family of the library that does the work; empty: envcheck's own kernels, or none."""
+    quick: bool = False
+    """Whether a run without ``--full`` measures it."""
+    beside: str = ""
+    """Of the processor: the GPU's quantity that does the same work."""
+    seconds: float = 1.0
+    """About how long it takes with ``--full``, all precisions and variants together, as seen on an H200."""
+
+
+QUANTITIES = (
+    Quantity("device-memory-write", "device memory write", "memory", seconds=0.4),
+    Quantity("device-memory-read", "device memory read", "memory", quick=True, seconds=0.4),
+    Quantity("device-memory-copy", "device memory copy", "memory", quick=True, seconds=0.4),
+    Quantity("device-memory-triad", "device memory triad", "memory", seconds=0.4),
+    Quantity("gemm", "matrix product", "multiprocessors", "cublasLt", quick=True, seconds=74),
+    Quantity("host-to-device", "copy from host to GPU", "pcie", quick=True),
+    Quantity("device-to-host", "copy from GPU to host", "pcie", quick=True),
+    Quantity("copy-latency", "copy latency"),
+    Quantity("both-directions", "both directions"),
+    Quantity("peer-to-peer", "copy between GPUs", "nvlink", quick=True, seconds=2),
+    Quantity("l2-read", "L2 read"),
+    Quantity("shared-memory-read", "shared memory read"),
+    Quantity("texture-fetch", "texture fetch"),
+    Quantity("atomics", "atomics"),
+    Quantity("latency-l1", "L1 latency"),
+    Quantity("latency-l2", "L2 latency"),
+    Quantity("latency-device-memory", "device memory latency"),
+    Quantity("kernel-launch", "kernel launch"),
+    Quantity("launch-and-sync", "launch and sync"),
+    Quantity("fma", "FMA throughput", "multiprocessors", seconds=2),
+    Quantity("mma", "tensor cores (mma)", "multiprocessors", seconds=3),
+    Quantity("cudnn-handles", "cuDNN handles, made and destroyed", "", "cudnn"),
+    Quantity("cudnn-convolution", "cuDNN convolution", "multiprocessors", "cudnn", seconds=12),
+    Quantity("cudnn-attention", "cuDNN attention", "multiprocessors", "cudnn", seconds=7),
+    Quantity("cudnn-pooling", "cuDNN pooling", "memory", "cudnn"),
+    Quantity("cudnn-softmax", "cuDNN softmax", "memory", "cudnn"),
+    Quantity("cudnn-activation", "cuDNN activation", "memory", "cudnn"),
+    Quantity("cudnn-batch-norm", "cuDNN batch normalization", "memory", "cudnn"),
+    Quantity("cudnn-lrn", "cuDNN LRN", "memory", "cudnn"),
+    Quantity("cudnn-divisive-norm", "cuDNN divisive normalization", "memory", "cudnn"),
+    Quantity("cudnn-transform", "cuDNN tensor transform", "memory", "cudnn"),
+    Quantity("cusparse-spmv", "cuSPARSE SpMV", "memory", "cusparse"),
+    Quantity("cusparse-spmm", "cuSPARSE SpMM", "memory", "cusparse"),
+    Quantity("cusparselt-spmm", "cuSPARSELt SpMM", "sparse", "cusparseLt"),
+    Quantity("cufft", "cuFFT transform", "memory", "cufft", seconds=5),
+    Quantity("cusolver-lu", "cuSOLVER LU", "multiprocessors", "cusolver"),
+    Quantity("cusolver-cholesky", "cuSOLVER Cholesky", "multiprocessors", "cusolver"),
+    Quantity("cusolver-qr", "cuSOLVER QR", "multiprocessors", "cusolver"),
+    Quantity("cusolver-svd", "cuSOLVER SVD", "multiprocessors", "cusolver"),
+    Quantity("curand-uniform", "cuRAND uniform numbers", "memory", "curand"),
+    Quantity("curand-normal", "cuRAND normal numbers", "memory", "curand"),
+    Quantity("tensorrt-convolution", "TensorRT convolution, bias, ReLU", "", "tensorrt", seconds=30),
+    Quantity("cpu-gemm", "CPU matrix product", beside="gemm", seconds=3),
+    Quantity("cpu-spmv", "CPU SpMV", beside="cusparse-spmv", seconds=2),
+    Quantity("cpu-spmm", "CPU SpMM", beside="cusparse-spmm", seconds=4),
+    Quantity("cpu-fft", "CPU FFT", beside="cufft", seconds=4),
+)
+"""In reading order: what programs feel first, then the parts of the chip, then the libraries."""
+
+LIBRARIES = {
+    "cudnn": "cuDNN",
+    "cusparse": "cuSPARSE",
+    "cusparselt": "cuSPARSELt",
+    "cufft": "cuFFT",
+    "cusolver": "cuSOLVER",
+    "curand": "cuRAND",
+    "tensorrt": "TensorRT",
+}
+"""The libraries that are tested themselves, by the first word of their quantities: how reports call them."""
+
+_BY_NAME = {quantity.name: (place, quantity) for place, quantity in enumerate(QUANTITIES)}
+
+
+def quantity_of(name: str) -> Quantity | None:
+    """The declaration of a quantity; None for one that a newer envcheck measured."""
+    return _BY_NAME[name][1] if name in _BY_NAME else None
+
+
+def place_of(name: str) -> int:
+    """Where a quantity stands in reports; unknown ones come last."""
+    return _BY_NAME[name][0] if name in _BY_NAME else len(QUANTITIES)
+
+
+def library_tested(name: str) -> str | None:
+    """``cuDNN`` for ``cudnn-convolution``; None for what tests the GPU and not a library."""
+    return LIBRARIES.get(name.partition("-")[0])
+
+
+def selected(words: Iterable[str]) -> tuple[str, ...]:
+    """The names of the quantities that ``words`` select: each the one of that name, and all that it begins.
+
+    Raises UsageError for a word that selects none.
+    """
+    found: dict[str, None] = {}
+    for word in words:
+        names = [name for name in _BY_NAME if name == word or name.startswith(f"{word}-")]
+        if not names:
+            raise UsageError(f"there is no quantity {word!r}; envcheck bench --list shows all")
+        found |= dict.fromkeys(names)
+    return tuple(found)

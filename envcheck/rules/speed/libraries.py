@@ -1,0 +1,147 @@
+"""Whether CUDA's libraries do their work on the GPU, and how fast."""
+
+from __future__ import annotations
+
+from envcheck.checks import Evidence, Fix
+from envcheck.compat.performance.quantities import library_tested
+from envcheck.rules.api import Facts, MeasurementSubject, Outcome, passed, rule
+from envcheck.rules.facts.machine import called
+from envcheck.rules.facts.measurements import called_measurement
+from envcheck.rules.fixes.reinstall import reinstall
+from envcheck.rules.speed.ceilings import judged
+from envcheck.snapshot import Measurement, ProbeRun, Snapshot
+
+_SHOWN = 4
+_VERIFY = Fix(
+    text="Compare the library's files with what its package shipped", command=("envcheck", "check", "--verify")
+)
+
+
+def _of_libraries(snapshot: Snapshot) -> list[Measurement]:
+    """What was asked of libraries that do more than matrix products."""
+    return [
+        found for found in snapshot.measurements if library_tested(found.name) and (found.failed or found.verification)
+    ]
+
+
+def _died(snapshot: Snapshot) -> list[ProbeRun]:
+    """Probes of such libraries whose process died, and not for want of time."""
+    return [run for run in snapshot.runs if run.status == "crashed" and library_tested(run.name.removeprefix("bench_"))]
+
+
+def _was_asked(snapshot: Snapshot, _facts: Facts) -> bool:
+    return bool(_of_libraries(snapshot) or _died(snapshot))
+
+
+@rule(
+    layer="library",
+    symptom=True,
+    arises=_was_asked,
+    explains=("measurement-unfinished",),
+    told_by=("damaged-distribution", "nvidia-wheel-conflict"),
+)
+def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
+    """A CUDA library that is there does not work.
+
+    What it checks
+        With --deep or bench --full: that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT can be
+        loaded from the files that the environment would use, and that they work on the GPU. Each result
+        is compared with a more precise reference; `wrong-result` reports those that are wrong.
+
+    Why it matters
+        Frameworks open these libraries at the first operation that needs them. A library that is
+        damaged, mixed from two releases or shadowed by another copy then stops the program, hours after
+        a successful import.
+
+    How to fix
+        Usually another finding of the report is the cause: damaged files, parts of two releases, a
+        folder on LD_LIBRARY_PATH. If there is none, compare the files with their package (`envcheck
+        check --verify`), and install the package again.
+
+    Sources
+        cuDNN, backend API:
+            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
+        CUDA library documentation: https://docs.nvidia.com/cuda-libraries/index.html
+    """
+    asked = _of_libraries(snapshot)
+    failed = [found for found in asked if found.failed]
+    died = _died(snapshot)
+    if not failed and not died:
+        names = ", ".join(dict.fromkeys(library_tested(found.name) or "" for found in asked))
+        return passed(f"{names} work{'s' if ',' not in names else ''} on the GPU", decided_by="measured")
+    gpus = {gpu.uuid: called(gpu) for gpu in facts.gpus}
+    first = library_tested(failed[0].name if failed else died[0].name.removeprefix("bench_")) or ""
+    others = {library_tested(found.name) or "" for found in failed} - {first}
+    text = (failed[0].missing if failed else died[0].detail) or ""
+    place = failed[0].library if failed else None
+    more = f" {', '.join(sorted(others))} {'fail' if len(others) > 1 else 'fails'} too." if others else ""
+    owner = _owner(place, facts)
+    return Outcome(
+        status="fail",
+        title=f"{first} fails on the GPU: {text}",
+        message=f"It was loaded and called by envcheck itself, apart from any framework.{more}",
+        evidence=(
+            *((Evidence(what=owner, value=place or "", source="bench"),) if owner else ()),
+            *(
+                Evidence(
+                    what=f"{gpus.get(found.gpu, '')}: {called_measurement(found)}".removeprefix(": "),
+                    value=found.missing or "",
+                    source=found.library or "bench",
+                )
+                for found in failed[:_SHOWN]
+            ),
+            *(Evidence(what=run.title, value=run.detail, source=run.name) for run in died[:_SHOWN]),
+        ),
+        fixes=_fixes(owner, facts),
+        decided_by="measured",
+    )
+
+
+def _owner(path: str | None, facts: Facts) -> str | None:
+    """The package that brought a library, with its version behind ``==``."""
+    found = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
+    return next((library.owner for library in found if path and library.path == path), None)
+
+
+def _fixes(owner: str | None, facts: Facts) -> tuple[Fix, ...]:
+    """Look for damage first; where the files are known to be as shipped, install the package again."""
+    environment = facts.environment
+    if environment is None or environment.verified is None:
+        return (_VERIFY,)
+    name = (owner or "").partition("==")[0]
+    distributions = [each for each in environment.distributions or () if each.name == name]
+    return reinstall(environment, distributions) if distributions else ()
+
+
+def _is_timed_work_of_a_library(subject: MeasurementSubject, _facts: Facts) -> bool:
+    measured = subject.measurement
+    return (
+        library_tested(measured.name) is not None and not measured.failed and bool(measured.value or measured.missing)
+    )
+
+
+@rule(layer="gpu", scope="node", per="measurement", arises=_is_timed_work_of_a_library, required=True)
+def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
+    """A CUDA library is slower than expected.
+
+    What it checks
+        Checks the figures of cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT against the share of
+        the chip's ceiling that healthy GPUs reach with that library. The ceiling is multiprocessors
+        times clock times operations per clock, or the memory's bandwidth for the bytes that must move
+        at least.
+
+    Why it matters
+        A release without tuned code for a GPU, or a fallback to a slow algorithm, works without an
+        error at a fraction of the speed.
+
+    How to fix
+        If matrix products and memory are as fast as expected, use a newer release of the library. If
+        they are slow too, follow their findings: heat, power limit, clocks.
+
+    Sources
+        cuDNN, backend API:
+            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
+        Nsight Compute, roofline charts:
+            https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#roofline-charts
+    """
+    return judged(subject, facts)

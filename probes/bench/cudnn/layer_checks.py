@@ -1,0 +1,352 @@
+"""Whether the result of a layer is right: elements drawn at random against FP64 on the CPU.
+
+All arrays are FP32 in NCHW unless said otherwise, and their numbers uniform in [-1, 1). A tolerance is some 2^-24 for
+each rounding that a result goes through, in units of the result's size or of the largest term that enters it.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from ..arrays import Array, compared
+from ..measurement import Fields
+
+Shape = tuple[int, int, int, int]
+Triples = Iterator[tuple[float, float, float]]
+Place = tuple[int, int, int, int]
+DRAWN = 256
+ROWS_DRAWN = 4
+CHANNELS_DRAWN = 2
+_U = 2.0**-24
+"""Unit roundoff of FP32."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Parameters of local response and of divisive normalization."""
+
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
+
+def size(shape: Shape) -> int:
+    return math.prod(shape)
+
+
+def _how(count: int) -> str:
+    return f"{count:,} random elements against FP64 on the CPU"
+
+
+def _drawn(draw: random.Random, shape: Shape, count: int = DRAWN) -> list[Place]:
+    n, c, h, w = shape
+    return [(draw.randrange(n), draw.randrange(c), draw.randrange(h), draw.randrange(w)) for _ in range(count)]
+
+
+def _offset(shape: Shape, place: Place) -> int:
+    _, c, h, w = shape
+    return ((place[0] * c + place[1]) * h + place[2]) * w + place[3]
+
+
+def _one(array: Array, offset: int) -> float:
+    return array.values(offset, 1)[0]
+
+
+def _region(array: Array, shape: Shape, place: Place, rows: range, columns: range) -> dict[tuple[int, int], float]:
+    """Elements of the image and channel of ``place``, as far as the rows and columns exist."""
+    found: dict[tuple[int, int], float] = {}
+    inside = range(max(0, columns.start), min(shape[3], columns.stop))
+    for row in range(max(0, rows.start), min(shape[2], rows.stop)):
+        start = _offset(shape, (place[0], place[1], row, inside.start))
+        found |= {(row, column): value for column, value in zip(inside, array.values(start, len(inside)), strict=True)}
+    return found
+
+
+# Pooling: maximum of 3 x 3, stride 2, padding 1.
+
+
+def pooling_forward(draw: random.Random, shape: Shape, x: Array, y: Array) -> Fields:
+    """Every maximum must be exact."""
+    small = (*shape[:2], shape[2] // 2, shape[3] // 2)
+
+    def each() -> Triples:
+        for place in _drawn(draw, small):
+            window = _region(x, shape, place, *_pool_window(place[2], place[3]))
+            yield _one(y, _offset(small, place)), max(window.values()), 1.0
+
+    return compared(each(), 0.0, _how(DRAWN))
+
+
+def _pool_window(row: int, column: int) -> tuple[range, range]:
+    return range(2 * row - 1, 2 * row + 2), range(2 * column - 1, 2 * column + 2)
+
+
+def pooling_backward(draw: random.Random, shape: Shape, x: Array, dy: Array, dx: Array) -> Fields:
+    """An element's gradient is the sum of those of the windows whose maximum it is."""
+    small = (*shape[:2], shape[2] // 2, shape[3] // 2)
+
+    def each() -> Triples:
+        for place in _drawn(draw, shape):
+            row, column = place[2], place[3]
+            near = _region(x, shape, place, range(row - 2, row + 3), range(column - 2, column + 3))
+            own, exact = near[row, column], 0.0
+            for above, left in product({row // 2, (row + 1) // 2}, {column // 2, (column + 1) // 2}):
+                if above >= small[2] or left >= small[3]:
+                    continue
+                rows, columns = _pool_window(above, left)
+                window = [near[each] for each in product(rows, columns) if each in near]
+                if own == max(window):
+                    exact += _one(dy, _offset(small, (place[0], place[1], above, left)))
+            yield _one(dx, _offset(shape, place)), exact, 1.0
+
+    return compared(each(), 4 * _U, _how(DRAWN))
+
+
+# Softmax over the second dimension of (rows, channels, 1, 1).
+
+
+def _softmax(row: list[float]) -> list[float]:
+    powers = [math.exp(value) for value in row]
+    total = math.fsum(powers)
+    return [power / total for power in powers]
+
+
+def softmax_forward(draw: random.Random, shape: Shape, x: Array, y: Array) -> Fields:
+    """Whole rows; an error is relative to the element."""
+
+    def each() -> Triples:
+        for row in draw.sample(range(shape[0]), ROWS_DRAWN):
+            exact = _softmax(x.values(row * shape[1], shape[1]))
+            yield from ((a, b, b) for a, b in zip(y.values(row * shape[1], shape[1]), exact, strict=True))
+
+    return compared(each(), 64 * _U, _how(ROWS_DRAWN * shape[1]))
+
+
+def softmax_backward(draw: random.Random, shape: Shape, x: Array, dy: Array, dx: Array) -> Fields:
+    """Whole rows; an error is relative to the softmax, as the gradients that it multiplies are about one."""
+
+    def each() -> Triples:
+        for row in draw.sample(range(shape[0]), ROWS_DRAWN):
+            powers = _softmax(x.values(row * shape[1], shape[1]))
+            gradients = dy.values(row * shape[1], shape[1])
+            common = math.fsum(a * b for a, b in zip(powers, gradients, strict=True))
+            found = dx.values(row * shape[1], shape[1])
+            for a, power, gradient in zip(found, powers, gradients, strict=True):
+                yield a, power * (gradient - common), power
+
+    return compared(each(), 64 * _U, _how(ROWS_DRAWN * shape[1]))
+
+
+# Activations.
+
+
+def _relu(x: float) -> tuple[float, float]:
+    return max(x, 0.0), float(x > 0)
+
+
+def _sigmoid(x: float) -> tuple[float, float]:
+    y = 1 / (1 + math.exp(-x))
+    return y, y * (1 - y)
+
+
+def _tanh(x: float) -> tuple[float, float]:
+    y = math.tanh(x)
+    return y, 1 - y * y
+
+
+_ACTIVATIONS: dict[str, tuple[Callable[[float], tuple[float, float]], float]] = {
+    "relu": (_relu, 0.0),
+    "sigmoid": (_sigmoid, 16 * _U),
+    "tanh": (_tanh, 16 * _U),
+}
+"""Value and derivative, and a tolerance relative to one."""
+
+
+def activation_forward(draw: random.Random, name: str, x: Array, y: Array) -> Fields:
+    function, tolerance = _ACTIVATIONS[name]
+    places = [draw.randrange(x.count) for _ in range(DRAWN)]
+    found = ((_one(y, place), function(_one(x, place))[0], 1.0) for place in places)
+    return compared(found, tolerance, _how(DRAWN))
+
+
+def activation_backward(draw: random.Random, name: str, x: Array, dy: Array, dx: Array) -> Fields:
+    function, tolerance = _ACTIVATIONS[name]
+
+    def each() -> Triples:
+        for place in [draw.randrange(x.count) for _ in range(DRAWN)]:
+            yield _one(dx, place), _one(dy, place) * function(_one(x, place))[1], 1.0
+
+    return compared(each(), tolerance, _how(DRAWN))
+
+
+# Batch normalization: statistics of one channel over all images.
+
+
+def _channel(array: Array, shape: Shape, channel: int) -> list[float]:
+    """All its elements, image by image."""
+    images, channels, rows, columns = shape
+    plane = rows * columns
+    parts = (array.values((image * channels + channel) * plane, plane) for image in range(images))
+    return [value for part in parts for value in part]
+
+
+def _statistics(values: list[float], epsilon: float) -> tuple[float, float]:
+    """Mean, and one over the standard deviation."""
+    mean = math.fsum(values) / len(values)
+    variance = math.fsum(value * value for value in values) / len(values) - mean * mean
+    return mean, 1 / math.sqrt(variance + epsilon)
+
+
+@dataclass(frozen=True)
+class BatchNorm:
+    """What batch normalization reads and writes; ``dx`` and the gradients of scale and bias are written backward."""
+
+    shape: Shape
+    epsilon: float
+    x: Array
+    scale: Array
+    bias: Array
+    y: Array
+
+    def forward(self, draw: random.Random) -> Fields:
+        """Elements of whole channels; cuDNN sums 400,000 numbers in FP32, in parts, which costs some roundings."""
+
+        def each() -> Triples:
+            for channel in draw.sample(range(self.shape[1]), CHANNELS_DRAWN):
+                mean, inverse = _statistics(_channel(self.x, self.shape, channel), self.epsilon)
+                factor, shift = _one(self.scale, channel), _one(self.bias, channel)
+                for offset in self._offsets(draw, channel):
+                    yield _one(self.y, offset), (_one(self.x, offset) - mean) * inverse * factor + shift, 1.0
+
+        return compared(each(), 256 * _U, _how(DRAWN))
+
+    def backward(self, draw: random.Random, dy: Array, dx: Array, gradients: tuple[Array, Array]) -> Fields:
+        """Elements of whole channels, and the gradients of scale and bias, sums of 400,000 numbers."""
+
+        def each() -> Triples:
+            for channel in draw.sample(range(self.shape[1]), CHANNELS_DRAWN):
+                values, given = (_channel(array, self.shape, channel) for array in (self.x, dy))
+                mean, inverse = _statistics(values, self.epsilon)
+                count, total = len(values), math.fsum(given)
+                along = (math.fsum(map(float.__mul__, values, given)) - mean * total) * inverse
+                yield _one(gradients[0], channel), along, math.sqrt(count)
+                yield _one(gradients[1], channel), total, math.sqrt(count)
+                factor = _one(self.scale, channel) * inverse
+                for offset in self._offsets(draw, channel):
+                    normal = (_one(self.x, offset) - mean) * inverse
+                    exact = factor * (_one(dy, offset) - total / count - normal * along / count)
+                    yield _one(dx, offset), exact, 1.0
+
+        return compared(each(), 256 * _U, _how(DRAWN + 2 * CHANNELS_DRAWN))
+
+    def _offsets(self, draw: random.Random, channel: int) -> list[int]:
+        places = _drawn(draw, self.shape, DRAWN // CHANNELS_DRAWN)
+        return [_offset(self.shape, (image, channel, row, column)) for image, _, row, column in places]
+
+
+# Normalization over a window of channels, or of rows and columns.
+
+
+def _channels(array: Array, shape: Shape, place: Place, channels: range) -> dict[int, float]:
+    """Elements of some channels, as far as these exist, at one place."""
+    inside = range(max(0, channels.start), min(shape[1], channels.stop))
+    start = _offset(shape, (place[0], inside.start, place[2], place[3]))
+    return dict(zip(inside, array.strided(start, shape[2] * shape[3], len(inside)), strict=True))
+
+
+def _scale(window: Window, near: dict[int, float], channel: int) -> float:
+    reach = window.size // 2
+    squares = sum(near[each] ** 2 for each in range(channel - reach, channel + reach + 1) if each in near)
+    return window.k + window.alpha / window.size * squares
+
+
+def lrn_forward(draw: random.Random, shape: Shape, window: Window, x: Array, y: Array) -> Fields:
+    """``y = x * (k + alpha / n * sum x^2) ^ -beta`` over the n channels around each."""
+
+    def each() -> Triples:
+        for place in _drawn(draw, shape):
+            channel, reach = place[1], window.size // 2
+            near = _channels(x, shape, place, range(channel - reach, channel + reach + 1))
+            exact = near[channel] * _scale(window, near, channel) ** -window.beta
+            yield _one(y, _offset(shape, place)), exact, 1.0
+
+    return compared(each(), 64 * _U, _how(DRAWN))
+
+
+def lrn_backward(draw: random.Random, shape: Shape, window: Window, x: Array, dy: Array, dx: Array) -> Fields:
+    """The derivative of the above."""
+
+    def each() -> Triples:
+        for place in _drawn(draw, shape):
+            channel, reach = place[1], window.size // 2
+            near = _channels(x, shape, place, range(channel - 2 * reach, channel + 2 * reach + 1))
+            gradients = _channels(dy, shape, place, range(channel - reach, channel + reach + 1))
+            exact = gradients[channel] * _scale(window, near, channel) ** -window.beta
+            for other, gradient in gradients.items():
+                power = _scale(window, near, other) ** (-window.beta - 1)
+                share = 2 * window.alpha * window.beta / window.size
+                exact -= share * near[channel] * gradient * near[other] * power
+            yield _one(dx, _offset(shape, place)), exact, 1.0
+
+    return compared(each(), 64 * _U, _how(DRAWN))
+
+
+def _spread(window: Window, near: dict[tuple[int, int], float], row: int, column: int) -> float:
+    reach = window.size // 2
+    around = product(range(row - reach, row + reach + 1), range(column - reach, column + reach + 1))
+    return window.k + window.alpha / window.size**2 * sum(near[each] ** 2 for each in around if each in near)
+
+
+def divisive_forward(draw: random.Random, shape: Shape, window: Window, x: Array, y: Array) -> Fields:
+    """``y = x * (k + alpha / n^2 * sum x^2) ^ -beta`` over the n x n elements around each."""
+
+    def each() -> Triples:
+        for place in _drawn(draw, shape):
+            row, column, reach = place[2], place[3], window.size // 2
+            rows, columns = range(row - reach, row + reach + 1), range(column - reach, column + reach + 1)
+            near = _region(x, shape, place, rows, columns)
+            exact = near[row, column] * _spread(window, near, row, column) ** -window.beta
+            yield _one(y, _offset(shape, place)), exact, 1.0
+
+    return compared(each(), 64 * _U, _how(DRAWN))
+
+
+def divisive_backward(draw: random.Random, shape: Shape, window: Window, x: Array, dy: Array, dx: Array) -> Fields:
+    """The derivative of the above."""
+
+    def each() -> Triples:
+        for place in _drawn(draw, shape):
+            row, column, reach = place[2], place[3], window.size // 2
+            wide = range(row - 2 * reach, row + 2 * reach + 1), range(column - 2 * reach, column + 2 * reach + 1)
+            near = _region(x, shape, place, *wide)
+            rows, columns = range(row - reach, row + reach + 1), range(column - reach, column + reach + 1)
+            gradients = _region(dy, shape, place, rows, columns)
+            exact = gradients[row, column] * _spread(window, near, row, column) ** -window.beta
+            share = 2 * window.alpha * window.beta / window.size**2
+            for other, gradient in gradients.items():
+                power = _spread(window, near, *other) ** (-window.beta - 1)
+                exact -= share * near[row, column] * gradient * near[other] * power
+            yield _one(dx, _offset(shape, place)), exact, 1.0
+
+    return compared(each(), 64 * _U, _how(DRAWN))
+
+
+# Copies.
+
+
+def transform(draw: random.Random, shape: Shape, x: Array, y: Array) -> Fields:
+    """``y`` is ``x`` with the channels last."""
+    _, channels, rows, columns = shape
+
+    def each() -> Triples:
+        for place in _drawn(draw, shape):
+            n, c, h, w = place
+            offset = ((n * rows + h) * columns + w) * channels + c
+            yield _one(y, offset), _one(x, _offset(shape, place)), 1.0
+
+    return compared(each(), 0.0, _how(DRAWN))

@@ -1,0 +1,114 @@
+"""cuDNN 8 and 9 by the path of the library: its handle, its errors in its own words, and its sub-libraries.
+
+The functions and their types are those of ``cudnn_ops_v9.h`` and ``cudnn_graph_v9.h`` (9.0 to 9.28) and of their
+predecessors of 8.5 to 8.9, in which what is used here is declared alike.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
+
+from ..device import LibraryError, Unavailable
+from ..library import Library
+from ..measurement import Bench
+
+TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}
+"""Members of ``cudnnDataType_t``."""
+_NOT_SUPPORTED = {8: range(9, 10), 9: range(3000, 4000)}
+_INCOMPLETE = {8: {14}, 9: {1002, 1008, 3009}}
+"""Statuses by major release: what an engine cannot do, and sub-libraries that are missing or of another release."""
+_PARTS = {8: ("ops_infer", "ops_train", "cnn_infer", "cnn_train"), 9: ("graph", "engines_runtime_compiled")}
+"""Sub-libraries that every cuDNN of a major release has. Without some of them it ends the process at the first call."""
+_WHOLE = {8: (), 9: ("ops", "cnn", "engines_precompiled", "heuristic")}
+"""More of them, of which cuDNN 9 has all or, where it compiles every kernel itself (nvidia-cudnn-jit), none."""
+_CHECKS = {8: ("OpsInfer", "OpsTrain", "CnnInfer", "CnnTrain"), 9: ("Graph", "Ops", "Cnn")}
+"""Sub-libraries that compare their release with those that they need."""
+_UNAVAILABLE = 3009
+
+
+class NotSupported(Unavailable):
+    """cuDNN says that it cannot do this: on this GPU, of this shape or type, or in this release."""
+
+
+class Cudnn(Library):
+    """A cuDNN with a handle that works on the stream of the bench."""
+
+    def __init__(self, bench: Bench, path: str = "") -> None:
+        super().__init__(bench, "cudnn", "cuDNN", ("cublasLt", "nvrtc"), path)
+        self.major = self._found_major()
+        self._load_parts()
+        self.function("cudnnGetVersion").restype = c_size_t
+        self.function("cudnnGetErrorString").restype = c_char_p
+        self.number = int(self.function("cudnnGetVersion")())
+        self._compare_parts()
+        self.handle = self.new_handle(int(bench.device.stream))
+
+    @property
+    def version(self) -> str:
+        """``9.19.0``: ``CUDNN_VERSION`` is major * 10000 + minor * 100 + patch, with 1000 instead up to cuDNN 8."""
+        unit = 10000 if self.number >= 10000 else 1000
+        return f"{self.number // unit}.{self.number % unit // 100}.{self.number % 100}"
+
+    def describe(self, status: int) -> str:
+        """``CUDNN_STATUS_BAD_PARAM (2000)`` and, from cuDNN 9 on, its last message."""
+        name = self.function("cudnnGetErrorString")(c_int(status))
+        text = f"{name.decode(errors='replace')} ({status})"
+        if not self.offers("cudnnGetLastErrorString"):
+            return text
+        message = ctypes.create_string_buffer(1024)
+        self.function("cudnnGetLastErrorString")(message, c_size_t(len(message)))
+        said = " ".join(message.value.decode(errors="replace").split())
+        return f"{text}: {said}" if said else text
+
+    def ask(self, name: str, *arguments: object) -> None:
+        """Call a function; raise NotSupported where cuDNN says so, else LibraryError, for any status but success."""
+        status = int(self.function(name)(*arguments))
+        if status == 0:
+            return
+        text = f"{name}: {self.describe(status)}"
+        if status in _NOT_SUPPORTED[self.major] and status not in _INCOMPLETE[self.major]:
+            raise NotSupported(f"cuDNN {self.version} does not support this: {text}")
+        raise IncompleteError(text, self.path) if status in _INCOMPLETE[self.major] else LibraryError(text, self.path)
+
+    def new_handle(self, stream: int = 0) -> c_void_p:
+        """A handle for the current context, whose work goes to ``stream``."""
+        handle = c_void_p()
+        self.ask("cudnnCreate", byref(handle))
+        self.ask("cudnnSetStream", handle, c_void_p(stream))
+        return handle
+
+    def _found_major(self) -> int:
+        """By what it exports, which needs none of its sub-libraries."""
+        if self.offers("cudnnGraphVersionCheck"):
+            return 9
+        if self.offers("cudnnBackendExecute") and self.offers("cudnnCnnInferVersionCheck"):
+            return 8
+        raise Unavailable(f"{self.path} is no cuDNN 8 or 9")
+
+    def _load_parts(self) -> None:
+        """Load sub-libraries as cuDNN does: from beside itself, or else by name."""
+        folder = os.path.dirname(os.path.realpath(self.path))
+
+        def beside(part: str) -> str:
+            return os.path.join(folder, f"libcudnn_{part}.so.{self.major}")
+
+        more = _WHOLE[self.major] if any(map(os.path.lexists, map(beside, _WHOLE[self.major]))) else ()
+        for part in (*_PARTS[self.major], *more):
+            path = beside(part)
+            try:
+                ctypes.CDLL(path if os.path.exists(path) else os.path.basename(path))
+            except OSError as error:
+                raise IncompleteError(f"cuDNN {self.major} cannot load a sub-library: {error}", self.path) from error
+
+    def _compare_parts(self) -> None:
+        """Let each sub-library compare releases; of one that is missing the function that needs it will tell."""
+        for check in _CHECKS[self.major]:
+            status = int(self.function(f"cudnn{check}VersionCheck")())
+            if status not in (0, _UNAVAILABLE):
+                raise IncompleteError(f"cudnn{check}VersionCheck: {self.describe(status)}", self.path)
+
+
+class IncompleteError(LibraryError):
+    """A sub-library is missing or of another release."""

@@ -1,0 +1,101 @@
+"""cuDNN's work: convolutions, layers, attention, handles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+
+from .bench.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
+from .bench.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
+from .bench.cudnn.attention import Attention
+from .bench.cudnn.convolution import KINDS, PRECISIONS, Convolutions
+from .bench.cudnn.handles import handles
+from .bench.cudnn.layers import ACTIVATIONS, Layers, Task
+from .bench.cudnn.library import Cudnn
+from .bench.measurement import Bench, Fields, Figure, Measure, on_gpu
+from .kit.out import Out
+from .kit.tree import Tree
+
+PROBE = {
+    "title": "cuDNN",
+    "kind": "bench",
+    "seconds": 90.0,
+    "uses": "gpu",
+    "per": "gpu",
+    "scopes": ["node", "env"],
+    "deep": True,
+    "fills": ["measurements"],
+}
+LAYOUTS = ("NCHW", "NHWC")
+SMALLEST = Figure("cudnn-convolution", "fp32", variant="forward, NCHW")
+"""What a deep check runs."""
+
+
+def collect(tree: Tree, out: Out) -> None:
+    """Measure what ``--full`` comprises; a deep check runs one convolution."""
+    asked = tree.request["bench"]
+    if asked.get("timing", True) and not asked.get("full") and not asked.get("only"):
+        out.absent("measured with --full")
+        return
+    on_gpu(tree, out, _measures)
+
+
+def _measures(bench: Bench) -> dict[Figure, Measure]:
+    library = cache(lambda: Cudnn(bench))
+    convolutions = cache(lambda: Convolutions(bench, library()))
+    if not bench.timing:
+        return {SMALLEST: _convolution(convolutions, "fp32", "forward", "NCHW")}
+    able = [name for name, kind in PRECISIONS.items() if bench.device.capability >= kind.least]
+    measures: dict[Figure, Measure] = {Figure("cudnn-handles"): lambda bench: handles(bench, library())}
+    for name in able:
+        for direction in KINDS:
+            for layout in LAYOUTS:
+                figure = Figure("cudnn-convolution", name, variant=f"{direction}, {layout}")
+                measures[figure] = _convolution(convolutions, name, direction, layout)
+    return measures | _layers(library, bench) | _attention(library, bench)
+
+
+def _convolution(convolutions: Callable[[], Convolutions], name: str, direction: str, layout: str) -> Measure:
+    return lambda _: convolutions().measured(name, direction, layout)
+
+
+def _layers(library: Callable[[], Cudnn], bench: Bench) -> dict[Figure, Measure]:
+    """The older functions, forward and backward."""
+
+    def both(name: str, make: Callable[..., Task], before: str = "") -> dict[Figure, Measure]:
+        return {
+            Figure(name, "fp32", variant=before + ("backward" if backward else "forward")): partial(
+                measure, name, before + ("backward" if backward else "forward"), partial(make, backward=backward)
+            )
+            for backward in (False, True)
+        }
+
+    layers = cache(lambda: Layers(bench, library()))
+
+    def measure(name: str, variant: str, make: Callable[..., Task], _: Bench) -> Fields:
+        return layers().measured(name, variant, make)
+
+    measures = both("cudnn-pooling", Layers.pooling) | both("cudnn-softmax", Layers.softmax)
+    for kind in ACTIVATIONS:
+        measures |= both("cudnn-activation", partial(Layers.activation, name=kind), f"{kind}, ")
+    measures |= both("cudnn-batch-norm", Layers.batch_norm) | both("cudnn-lrn", Layers.lrn)
+    measures |= both("cudnn-divisive-norm", Layers.divisive)
+    variant = "NCHW to NHWC"
+    measures[Figure("cudnn-transform", "fp32", variant=variant)] = partial(
+        measure, "cudnn-transform", variant, Layers.transform
+    )
+    return measures
+
+
+def _attention(library: Callable[[], Cudnn], bench: Bench) -> dict[Figure, Measure]:
+    attention = cache(lambda: Attention(bench, library()))
+    able = [name for name, least in ATTENTION_PRECISIONS.items() if bench.device.capability >= least]
+    return {
+        Figure("cudnn-attention", name, variant=direction): _attend(attention, name, direction)
+        for name in able
+        for direction in ATTENTION_DIRECTIONS
+    }
+
+
+def _attend(attention: Callable[[], Attention], name: str, direction: str) -> Measure:
+    return lambda _: attention().measured(name, direction)

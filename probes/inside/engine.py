@@ -1,0 +1,307 @@
+"""TensorRT engines of a convolution with bias and ReLU: built, saved, loaded, inspected and run (8.5 to 11).
+
+What releases differ in was read from the bindings of 8.5.3, 8.6.0, 10.0.1, 10.14.1 and 11.4.0: up to 10 the builder
+chooses precisions by flags, from 11 on a network is strongly typed and INT8 is written as layers that quantize. Weights
+are taken from an address from 10 on, before from NumPy only. 8.6 brought engines for more than one kind of GPU.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import importlib
+import json
+import tempfile
+import time
+from typing import Any, NamedTuple
+
+from .convolution import KINDS, RESULT_STEP, SIDE, STEP, Convolution
+from .cuda import Memory
+from .figures import Absent, Refused
+
+GIVEN, BETWEEN, RESULT = "given", "convolved", "result"
+"""Names of the tensors: input, output of the convolution, output of the ReLU."""
+_FORMATS = {0: "LINEAR", 8: "HWC8", 32: "CHW32"}
+_TYPES = {"fp32": "FLOAT", "fp16": "HALF", "int8": "INT8"}
+_MOVES = ("Reformat", "NoOp", "Copy", "Shuffle")
+"""Layer types that compute nothing."""
+
+
+class Way(NamedTuple):
+    """How an engine is built."""
+
+    precision: str
+    fused: bool = True
+    """False: what the convolution leaves to the ReLU is an output too, so that they cannot be one."""
+    portable: bool = False
+    """Whether it shall run on every GPU from Ampere on."""
+
+
+class Log:
+    """Makes the logger of ``tensorrt``, and keeps what it says: calls that fail return nothing and raise nothing."""
+
+    def __init__(self, tensorrt: Any) -> None:
+        self._said: dict[str, str] = {}
+        said, severity = self._said, tensorrt.ILogger.Severity
+        words = {severity.INTERNAL_ERROR: "error", severity.ERROR: "error", severity.WARNING: "warning"}
+
+        class _Logger(tensorrt.ILogger):  # type: ignore[misc]  # the base class is the environment's
+            def __init__(self) -> None:
+                tensorrt.ILogger.__init__(self)
+
+            def log(self, severity: Any, message: str) -> None:
+                if severity in words:
+                    said[words[severity]] = message
+
+        self.logger = _Logger()
+
+    def forget(self) -> None:
+        """Start on something new."""
+        self._said.clear()
+
+    def given(self, value: Any, otherwise: str) -> Any:
+        """``value``; where it is nothing or false, raise Refused with the last error, else the last warning.
+
+        That CUDA does not start is a warning.
+        """
+        if value is None or value is False:
+            said = self._said.get("error") or self._said.get("warning") or "TensorRT logs no reason"
+            raise Refused(f"{otherwise}: {said}")
+        return value
+
+    def made(self, kind: Any, otherwise: str) -> Any:
+        """An object of a class that takes the logger; raise Refused where TensorRT makes none."""
+        try:
+            return kind(self.logger)
+        except TypeError:  # what the bindings make of a null pointer
+            return self.given(None, otherwise)
+
+
+class Plan(NamedTuple):
+    """A serialized engine."""
+
+    data: bytes
+    seconds: float
+    """That building took."""
+
+
+def build(tensorrt: Any, log: Log, convolution: Convolution, way: Way, workspace: int) -> Plan:
+    """Build an engine with at most ``workspace`` bytes of scratch memory; raise Refused where TensorRT does not.
+
+    Raises Absent where this release offers nothing of the kind.
+    """
+    builder = log.made(tensorrt.Builder, "no builder")
+    network = log.given(builder.create_network(_network_flags(tensorrt)), "no network")
+    config = log.given(builder.create_builder_config(), "no builder configuration")
+    _configure(tensorrt, config, way, workspace)
+    held = _Weights(tensorrt)
+    if way.precision == "int8" and not _weakly_typed(tensorrt):
+        _quantized(tensorrt, network, convolution, way, held)
+    else:
+        _plain(tensorrt, network, convolution, way, held)
+    began = time.monotonic()
+    plan = log.given(builder.build_serialized_network(network, config), "the network could not be built")
+    return Plan(bytes(plan), time.monotonic() - began)
+
+
+def _weakly_typed(tensorrt: Any) -> bool:
+    """Whether flags of the builder choose the precisions, as up to 10."""
+    return hasattr(tensorrt.BuilderFlag, "INT8")
+
+
+def _network_flags(tensorrt: Any) -> int:
+    name = "EXPLICIT_BATCH" if _weakly_typed(tensorrt) else "STRONGLY_TYPED"
+    flag = getattr(tensorrt.NetworkDefinitionCreationFlag, name, None)
+    return 0 if flag is None else 1 << int(flag)
+
+
+def _configure(tensorrt: Any, config: Any, way: Way, workspace: int) -> None:
+    config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, workspace)
+    config.profiling_verbosity = tensorrt.ProfilingVerbosity.DETAILED
+    config.clear_flag(tensorrt.BuilderFlag.TF32)
+    if _weakly_typed(tensorrt) and way.precision != "fp32":
+        config.set_flag(tensorrt.BuilderFlag.FP16 if way.precision == "fp16" else tensorrt.BuilderFlag.INT8)
+        config.set_flag(tensorrt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
+    if way.portable:
+        if not hasattr(config, "hardware_compatibility_level"):
+            raise Absent(f"TensorRT {tensorrt.__version__} builds engines for one kind of GPU only")
+        config.hardware_compatibility_level = tensorrt.HardwareCompatibilityLevel.AMPERE_PLUS
+
+
+class _Weights:
+    """Weights as TensorRT takes them; what they lie in is kept until the network is built."""
+
+    def __init__(self, tensorrt: Any) -> None:
+        self._tensorrt = tensorrt
+        self._held: list[Any] = []
+
+    def of(self, kind: str, data: bytes) -> Any:
+        """``data`` as weights of ``DataType`` ``kind``."""
+        count = len(data) // {"FLOAT": 4, "HALF": 2}[kind]
+        buffer = ctypes.create_string_buffer(data, len(data))
+        self._held.append(buffer)
+        try:
+            weights = self._tensorrt.Weights(getattr(self._tensorrt.DataType, kind), ctypes.addressof(buffer), count)
+        except TypeError:
+            weights = self._of_numpy(kind, data)
+        self._held.append(weights)
+        return weights
+
+    def _of_numpy(self, kind: str, data: bytes) -> Any:
+        try:
+            np = importlib.import_module("numpy")
+        except ImportError as error:
+            version = self._tensorrt.__version__
+            raise Absent(
+                f"TensorRT {version} takes weights from NumPy only, which cannot be imported: {error}"
+            ) from error
+        numbers = np.frombuffer(bytearray(data), {"FLOAT": np.float32, "HALF": np.float16}[kind])
+        self._held.append(numbers)
+        return self._tensorrt.Weights(numbers)
+
+
+def _plain(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held: _Weights) -> None:
+    """A network without layers that quantize; INT8 by the ranges of its tensors, which calibration would find."""
+    shape, kind = convolution.shape, getattr(tensorrt.DataType, _TYPES[way.precision])
+    weak = _weakly_typed(tensorrt)
+    half = way.precision == "fp16" and not weak
+    given = network.add_input(GIVEN, tensorrt.float32 if weak else kind, _dims(convolution))
+    given.dtype = kind
+    weights, bias = convolution.weights(), convolution.bias
+    if half:
+        kernel, shift = held.of("HALF", convolution.half(list(weights))), held.of("HALF", convolution.half(bias))
+    else:
+        kernel, shift = held.of("FLOAT", weights.tobytes()), held.of("FLOAT", array.array("f", bias).tobytes())
+    layer = network.add_convolution_nd(given, shape.filters, (SIDE, SIDE), kernel, shift)
+    layer.padding_nd = (1, 1)
+    rectified = network.add_activation(layer.get_output(0), tensorrt.ActivationType.RELU)
+    layers = {BETWEEN: layer, RESULT: rectified}
+    for name, each in layers.items():
+        each.name = f"layer_{name}"
+        each.get_output(0).name = name
+        if weak:
+            each.precision = kind
+            each.set_output_type(0, kind)
+    if way.precision == "int8":
+        for tensor, step in ((given, STEP), (layer.get_output(0), RESULT_STEP), (rectified.get_output(0), RESULT_STEP)):
+            tensor.set_dynamic_range(-127 * step, 127 * step)
+    for name in _outputs(way):
+        _mark(tensorrt, network, layers[name].get_output(0), way, kind if weak else None)
+    given.allowed_formats = _format(tensorrt, way)
+
+
+def _quantized(tensorrt: Any, network: Any, convolution: Convolution, way: Way, held: _Weights) -> None:
+    """A strongly typed network in INT8: what is stored is INT8, and layers say where that is a number again."""
+    shape, whole, real = convolution.shape, tensorrt.DataType.INT8, tensorrt.DataType.FLOAT
+    given = network.add_input(GIVEN, whole, _dims(convolution))
+
+    def constant(dims: tuple[int, ...], values: list[float]) -> Any:
+        return network.add_constant(dims, held.of("FLOAT", array.array("f", values).tobytes())).get_output(0)
+
+    step, result_step = constant((), [STEP]), constant((), [RESULT_STEP])
+    steps = constant((shape.filters,), [STEP] * shape.filters)
+    kernel = constant((shape.filters, shape.channels, SIDE, SIDE), list(convolution.weights()))
+    to_whole = network.add_quantize(kernel, steps, whole)
+    to_whole.axis = 0
+    to_real = network.add_dequantize(to_whole.get_output(0), steps, real)
+    to_real.axis = 0
+    numbers = network.add_dequantize(given, step, real).get_output(0)
+    bias = held.of("FLOAT", array.array("f", convolution.bias).tobytes())
+    layer = network.add_convolution_nd(numbers, shape.filters, (SIDE, SIDE), tensorrt.Weights(), bias)
+    layer.set_input(1, to_real.get_output(0))
+    layer.padding_nd = (1, 1)
+    rectified = network.add_activation(layer.get_output(0), tensorrt.ActivationType.RELU)
+    layer.name, rectified.name = f"layer_{BETWEEN}", f"layer_{RESULT}"
+    between = network.add_quantize(layer.get_output(0), result_step, whole)
+    result = network.add_quantize(rectified.get_output(0), result_step, whole)
+    for name, each in ((BETWEEN, between), (RESULT, result)):
+        if name in _outputs(way):
+            each.get_output(0).name = name
+            _mark(tensorrt, network, each.get_output(0), way, None)
+    given.allowed_formats = _format(tensorrt, way)
+
+
+def _outputs(way: Way) -> tuple[str, ...]:
+    return (RESULT,) if way.fused else (BETWEEN, RESULT)
+
+
+def _mark(tensorrt: Any, network: Any, tensor: Any, way: Way, kind: Any) -> None:
+    network.mark_output(tensor)
+    if kind is not None:
+        tensor.dtype = kind
+    tensor.allowed_formats = _format(tensorrt, way)
+
+
+def _format(tensorrt: Any, way: Way) -> int:
+    return 1 << int(getattr(tensorrt.TensorFormat, _FORMATS[KINDS[way.precision].block]))
+
+
+def _dims(convolution: Convolution) -> tuple[int, ...]:
+    return tuple(convolution.shape[:4])
+
+
+class Engine:
+    """An engine that was loaded, saved to a file, and loaded again from that."""
+
+    def __init__(self, tensorrt: Any, log: Log, plan: Plan) -> None:
+        self._log = log
+        runtime = log.made(tensorrt.Runtime, "no runtime")
+        first = log.given(runtime.deserialize_cuda_engine(plan.data), "no engine from the serialized network")
+        with tempfile.TemporaryFile() as file:
+            file.write(bytes(log.given(first.serialize(), "the engine could not be serialized")))
+            file.seek(0)
+            saved = file.read()
+        self.size = len(saved)
+        loaded = runtime.deserialize_cuda_engine(saved)
+        self._engine = log.given(loaded, "the saved engine could not be loaded")
+        self._context = log.given(self._engine.create_execution_context(), "no execution context")
+        if not hasattr(self._context, "execute_async_v3"):
+            raise Absent(f"TensorRT {tensorrt.__version__} is too old: engines are run as from 8.5 on")
+        self._format = tensorrt.LayerInformationFormat.JSON
+        self._runtime = runtime
+
+    def layers(self) -> list[dict[str, Any]]:
+        """The engine's layers as the inspector describes them."""
+        text = self._log.given(
+            self._engine.create_engine_inspector().get_engine_information(self._format), "the inspector says nothing"
+        )
+        return layers_of(text)
+
+    def portability(self) -> str:
+        """Where it runs, by its own word."""
+        level = getattr(self._engine, "hardware_compatibility_level", None)
+        name = getattr(level, "name", "NONE")
+        return {"NONE": "for this kind of GPU only", "AMPERE_PLUS": "for every GPU from Ampere on"}.get(name, name)
+
+    def connect(self, memory: dict[str, Memory]) -> None:
+        """Say where the tensors lie, by their names."""
+        for name, place in memory.items():
+            connected = self._context.set_tensor_address(name, place.address)
+            self._log.given(connected, f"the tensor {name!r} could not be connected")
+
+    def run(self, stream: int) -> None:
+        """Queue one run."""
+        self._log.given(self._context.execute_async_v3(stream), "the engine could not be run")
+
+
+def layers_of(text: str) -> list[dict[str, Any]]:
+    """Layers in the inspector's JSON: names alone where an engine keeps no more; raise Refused where it is none."""
+    try:
+        found = json.loads(text)["Layers"]
+        return [{"Name": each} if isinstance(each, str) else dict(each) for each in found]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(f"the inspector's answer cannot be read: {error}") from error
+
+
+def computing(layers: list[dict[str, Any]]) -> list[str]:
+    """Names of the layers that compute: one where convolution, bias and ReLU were fused."""
+    kinds = ((str(layer.get("Name", "")), str(layer.get("LayerType", ""))) for layer in layers)
+    return [
+        name for name, kind in kinds if not kind.startswith(_MOVES) and not name.startswith("Reformatting CopyNode")
+    ]
+
+
+def tactic(layers: list[dict[str, Any]]) -> str:
+    """The kernel of the convolution, as far as the inspector names it."""
+    names = (layer.get("TacticName") for layer in layers if layer.get("Name") in computing(layers))
+    return next((name for name in names if isinstance(name, str) and name), "")

@@ -1,0 +1,158 @@
+"""The processor that this process may use, and the BLAS in its memory map with the threads that it runs."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import re
+from typing import Any, NamedTuple
+
+from ..trials.libraries import mapped_files
+
+_CPUINFO = "/proc/cpuinfo"
+_MODEL = re.compile(r"^(?:model name|Model|cpu model)\s*:\s*(\S.{0,100})$", re.MULTILINE)
+_LONGEST_INFO = 1 << 16
+_QUOTA = "/sys/fs/cgroup/cpu.max"
+
+
+def processor(cpuinfo: str = _CPUINFO, quota: str = _QUOTA) -> str:
+    """``Intel(R) Xeon(R) Platinum 8480C, 16 logical CPUs``: those that this process may run on."""
+    count = len(os.sched_getaffinity(0))
+    model = _MODEL.search(_text(cpuinfo))
+    limit = _limit(_text(quota))
+    words = [model[1].strip()] if model else []
+    words.append(f"{count} logical CPU{'s' if count != 1 else ''}")
+    if limit is not None and limit < count:
+        words.append(f"limited to the time of {limit:g} by its control group")
+    return ", ".join(words)
+
+
+def _limit(quota: str) -> float | None:
+    """CPUs that cgroup's ``cpu.max`` grants (microseconds of a period); None where it sets no limit."""
+    parts = quota.split()
+    if len(parts) != 2 or not all(part.isdecimal() and len(part) < 12 for part in parts) or not int(parts[1]):
+        return None
+    return round(int(parts[0]) / int(parts[1]), 2)
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read(_LONGEST_INFO)
+    except OSError:
+        return ""
+
+
+class Blas(NamedTuple):
+    """The library that computes matrix products."""
+
+    name: str
+    """With its version, as far as it tells: ``OpenBLAS 0.3.31``."""
+    threads: int | None
+    path: str
+
+    @property
+    def words(self) -> str:
+        """``OpenBLAS 0.3.31, 16 threads``."""
+        if self.threads is None:
+            return f"{self.name}, an unknown number of threads"
+        return f"{self.name}, {self.threads} thread{'s' if self.threads != 1 else ''}"
+
+
+class _Kind(NamedTuple):
+    """How a BLAS is recognised, and which of its functions tell version and threads."""
+
+    title: str
+    file: str
+    """What the file's name begins with, without ``lib``."""
+    threads: str
+    """Function without arguments that returns the number of threads."""
+    version: str
+    """Function without arguments that returns text with the version; empty: there is none."""
+    call: str = "plain"
+    """``buffer``: its version function writes into a buffer and returns nothing."""
+
+
+_KINDS = (
+    _Kind("OpenBLAS", "scipy_openblas", "scipy_openblas_get_num_threads", "scipy_openblas_get_config"),
+    _Kind("OpenBLAS", "openblas", "openblas_get_num_threads", "openblas_get_config"),
+    _Kind("MKL", "mkl_rt", "MKL_Get_Max_Threads", "mkl_get_version_string", "buffer"),
+    _Kind("BLIS", "blis", "bli_thread_get_num_threads", "bli_info_get_version_str"),
+    _Kind("NVPL BLAS", "nvpl_blas", "nvpl_blas_get_max_threads", ""),
+)
+"""Functions of the libraries' public headers: cblas.h of OpenBLAS, mkl_service.h, blis.h, nvpl_blas_service.h."""
+_SUFFIXES = ("64_", "", "64", "_64", "_")
+"""What builds with 64-bit integers, or of NumPy's wheels, append to OpenBLAS's names."""
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){1,3}")
+
+
+def blas_of(module: Any, files: list[str] | None = None) -> Blas | None:
+    """The BLAS that belongs to the package ``module`` of this process, by threadpoolctl, else by the memory map.
+
+    Of several, one below the package's folder or beside it (``numpy.libs``) comes first.
+    """
+    beside = os.path.splitext(os.path.dirname(getattr(module, "__file__", "") or ""))[0]
+    candidates = _by_threadpoolctl() or _by_map(mapped_files() if files is None else files)
+    candidates.sort(key=lambda found: not (beside and found.path.startswith((f"{beside}.libs/", f"{beside}/"))))
+    return candidates[0] if candidates else None
+
+
+def _by_threadpoolctl() -> list[Blas]:
+    try:
+        pools: list[dict[str, Any]] = importlib.import_module("threadpoolctl").threadpool_info()
+    except Exception:
+        return []
+    titles = {"openblas": "OpenBLAS", "mkl": "MKL", "blis": "BLIS"}
+    return [
+        Blas(_titled(titles.get(pool["internal_api"], pool["internal_api"]), pool.get("version")), *_pool(pool))
+        for pool in pools
+        if pool.get("user_api") == "blas" and isinstance(pool.get("internal_api"), str)
+    ]
+
+
+def _pool(pool: dict[str, Any]) -> Any:
+    threads = pool.get("num_threads")
+    return (threads if isinstance(threads, int) else None), os.path.realpath(str(pool.get("filepath", "")))
+
+
+def _titled(title: str, version: Any) -> str:
+    found = _VERSION.search(version) if isinstance(version, str) else None
+    return f"{title} {found[0]}" if found else title
+
+
+def _by_map(files: list[str]) -> list[Blas]:
+    return [
+        _asked(kind, path)
+        for kind in _KINDS
+        for path in files
+        if os.path.basename(path).startswith(f"lib{kind.file}") and ".so" in path
+    ]
+
+
+def _asked(kind: _Kind, path: str) -> Blas:
+    try:
+        library = ctypes.CDLL(path, mode=getattr(os, "RTLD_NOLOAD", 0) | os.RTLD_LAZY)
+    except OSError:
+        return Blas(kind.title, None, path)
+    threads = _function(library, kind.threads)
+    count = None if threads is None else int(threads())
+    return Blas(_titled(kind.title, _version(library, kind)), count if count and count > 0 else None, path)
+
+
+def _version(library: Any, kind: _Kind) -> str:
+    ask = _function(library, kind.version) if kind.version else None
+    if ask is None:
+        return ""
+    if kind.call == "buffer":
+        text = ctypes.create_string_buffer(256)
+        ask.restype = None
+        ask(text, ctypes.c_int(len(text)))
+        return text.value.decode("ascii", "replace")
+    ask.restype = ctypes.c_char_p
+    return (ask() or b"").decode("ascii", "replace")
+
+
+def _function(library: Any, name: str) -> Any:
+    found = (getattr(library, name + suffix, None) for suffix in _SUFFIXES)
+    return next((function for function in found if function is not None), None)

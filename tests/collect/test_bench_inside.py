@@ -1,0 +1,180 @@
+"""Bench probes of the environment: under whose interpreter, shown which GPU, when, and when not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import pytest
+
+from envcheck.collect.bench_plan import Bench
+from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.snapshot.merge import merge
+
+GPUS = [
+    {"source": "cuda", "uuid": f"GPU-{number}", "index": number, "cuda_ordinal": number, "utilisation": 0.0}
+    for number in range(2)
+]
+KEY = "/home/ada/.venv"
+INSIDE: dict[str, Any] = {"kind": "bench", "per": "gpu", "uses": "gpu", "runs_in": "environment"}
+TELL = """
+import json, os, sys, time
+def collect(tree, out):
+    asked, framework = tree.request["bench"], tree.request.get("framework")
+    began = time.monotonic()
+    time.sleep(0.1)
+    {end}
+    seen = {
+        "began": began,
+        "ended": time.monotonic(),
+        "executable": sys.executable,
+        "isolated": sys.flags.isolated,
+        "visible": os.environ.get("CUDA_VISIBLE_DEVICES", "unset"),
+        "mine": os.environ.get("MY_OWN", "unset"),
+        "cwd": os.getcwd(),
+        "environment": tree.request.get("environment"),
+        "framework": framework and framework["name"],
+        "only": asked["only"],
+    }
+    record = {"source": "bench", "name": NAME, "gpu": asked.get("gpu"), "detail": json.dumps(seen)}
+    out.fact({"measurements": [record]})
+"""
+
+
+class Machine:
+    """Bench probes of a test, beside one that shows GPUs and environments."""
+
+    def __init__(self, probes: Any) -> None:
+        self.probes = probes
+        self.gpus = [dict(gpu) for gpu in GPUS]
+        self.frameworks = ["tensorrt"]
+        self.environment: dict[str, Any] = {
+            "key": KEY,
+            "judged": True,
+            "executable": sys.executable,
+            "python": "{}.{}.{}".format(*sys.version_info),
+        }
+        self.variables = {**os.environ, "MY_OWN": "1"}
+
+    def add(self, name: str, end: str = "", **header: Any) -> None:
+        header = {**INSIDE, "fills": ["measurements"], **header}
+        self.probes.add(name, TELL.replace("{end}", end), **header)
+
+    def run(self, wish: Bench | None = None) -> Snapshot:
+        items = [{"name": name, "version": "1.0"} for name in self.frameworks]
+        judged = {**self.environment, "frameworks": {"items": items, "complete": True}}
+        other = {**judged, "key": "/other"}
+        facts = {
+            "gpus": {"items": self.gpus, "complete": True},
+            "environments": {"items": [judged, other], "complete": True},
+        }
+        self.probes.add("facts", f"def collect(tree, out):\n    out.fact({facts!r})\n", fills=["gpus"])
+        request = {"root": "/", "cwd": "/", "variables": self.variables, "python": []}
+        self.probes.run_all(request, bench=wish or Bench(full=True))
+        return merge(self.probes.parts.values())
+
+
+@pytest.fixture
+def machine(probes: Any) -> Machine:
+    return Machine(probes)
+
+
+def runs(found: Snapshot, name: str) -> dict[str | None, ProbeRun]:
+    return {run.gpu: run for run in found.runs if run.name == name}
+
+
+def seen(found: Snapshot, name: str) -> dict[str | None, dict[str, Any]]:
+    named = [measured for measured in found.measurements if measured.name == name]
+    assert len({measured.gpu for measured in named}) == len(named)
+    return {measured.gpu: json.loads(measured.detail) for measured in named}
+
+
+def test_it_runs_as_the_users_program_in_the_environment_that_is_judged(machine: Machine) -> None:
+    machine.add("bench_cpu", per="machine", uses="files")
+    found = machine.run(Bench(full=True, only=("cpu-gemm",)))
+    (told,) = seen(found, "bench_cpu").values()
+    assert (told["environment"], told["framework"], told["only"]) == (KEY, None, ["cpu-gemm"])
+    assert (told["executable"], told["isolated"], told["mine"]) == (sys.executable, 0, "1")
+    assert "/envcheck-" in told["cwd"]
+    assert not os.path.exists(told["cwd"])  # noqa: PTH110
+    assert runs(found, "bench_cpu")[None].environment == KEY
+
+
+def test_a_child_for_each_gpu_sees_it_alone(machine: Machine) -> None:
+    machine.add("bench_trt", tries=["tensorrt", "tensorrt-cu*"])
+    found = machine.run()
+    told = seen(found, "bench_trt")
+    assert {gpu: each["visible"] for gpu, each in told.items()} == {"GPU-0": "GPU-0", "GPU-1": "GPU-1"}
+    assert {each["framework"] for each in told.values()} == {"tensorrt"}
+    assert told["GPU-0"]["began"] < told["GPU-1"]["ended"]
+    assert told["GPU-1"]["began"] < told["GPU-0"]["ended"]
+    for run in runs(found, "bench_trt").values():
+        assert (run.status, run.environment, run.framework) == ("ok", KEY, None)
+
+
+def test_a_single_gpu_is_shown_as_it_was(machine: Machine) -> None:
+    del machine.gpus[1]
+    machine.variables["CUDA_VISIBLE_DEVICES"] = "3"
+    machine.add("bench_trt")
+    assert seen(machine.run(), "bench_trt")["GPU-0"]["visible"] == "3"
+
+
+def test_the_processor_is_measured_when_nothing_else_is(machine: Machine) -> None:
+    machine.add("bench_cpu", per="machine", uses="files")
+    machine.add("bench_more", per="machine", uses="files")
+    machine.add("bench_trt", "time.sleep(0.3)")
+    machine.add("bench_own", runs_in="envcheck")
+    found = machine.run()
+    (cpu,), (more,) = seen(found, "bench_cpu").values(), seen(found, "bench_more").values()
+    others = [each for name in ("bench_trt", "bench_own") for each in seen(found, name).values()]
+    assert len(others) == 4
+    assert cpu["began"] >= max(each["ended"] for each in others)
+    assert more["began"] >= cpu["ended"] or cpu["began"] >= more["ended"]
+
+
+def test_a_crash_is_its_own_row_and_no_trial_of_the_framework(machine: Machine) -> None:
+    machine.add("bench_trt", "if asked['gpu'] == 'GPU-0': os.kill(os.getpid(), 11)", tries=["tensorrt"])
+    machine.add("bench_cpu", per="machine", uses="files")
+    found = machine.run()
+    assert {gpu: run.status for gpu, run in runs(found, "bench_trt").items()} == {"GPU-0": "crashed", "GPU-1": "ok"}
+    assert set(seen(found, "bench_trt")) == {"GPU-1"}
+    assert seen(found, "bench_cpu")
+    assert found.environments
+    for environment in found.environments.items:
+        assert environment.frameworks
+        assert [framework.trial for framework in environment.frameworks.items] == [None]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "detail"),
+    [
+        ("no framework", "absent", "not there: tensorrt"),
+        ("old Python", "skipped", "a trial needs Python 3.8 or newer; this is 3.7.16"),
+        ("no interpreter", "skipped", f"{KEY} has no interpreter"),
+        ("no environment", "skipped", "no Python environment was found to try anything in"),
+    ],
+)
+def test_why_nothing_is_started(change: str, status: str, detail: str, machine: Machine) -> None:
+    machine.add("bench_trt", tries=["tensorrt"])
+    machine.frameworks = [] if change == "no framework" else machine.frameworks
+    machine.environment |= {"python": "3.7.16"} if change == "old Python" else {}
+    machine.environment |= {"executable": "/nowhere/python"} if change == "no interpreter" else {}
+    machine.environment |= {"judged": False} if change == "no environment" else {}
+    found = machine.run()
+    assert not seen(found, "bench_trt")
+    assert {gpu: (run.status, run.detail) for gpu, run in runs(found, "bench_trt").items()} == {
+        "GPU-0": (status, detail),
+        "GPU-1": (status, detail),
+    }
+
+
+def test_the_main_figures_start_nothing_of_the_environment(machine: Machine) -> None:
+    machine.add("bench_cpu", per="machine", uses="files")
+    machine.add("bench_trt", tries=["tensorrt"])
+    found = machine.run(Bench())
+    assert not found.measurements
+    for name in ("bench_cpu", "bench_trt"):
+        (run,) = runs(found, name).values()
+        assert (run.status, run.detail) == ("absent", "measured with --full")

@@ -1,0 +1,123 @@
+"""Libraries that do their work on the GPU, those that fail, and what is named as the cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from envcheck.checks import Check
+from envcheck.collect.bench_plan import Bench
+from envcheck.pipeline import session
+from envcheck.pipeline.request import Request
+from envcheck.rules.speed.ceilings import MEASURED
+from envcheck.snapshot import DamagedFile, Distribution, Library, Listing, Measurement, ProbeRun, Shipped, Snapshot
+from tests.rules.machines import but, check_of, checks_of, h200, machine, venv, with_venv
+from tests.rules.speed.measurements import UUID, figure, gemm, right, wrong
+
+SITE = "/srv/venv/lib/python3.12/site-packages"
+CUDNN = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
+REFUSED = "cudnnCreate: CUDNN_STATUS_SUBLIBRARY_LOADING_FAILED (1012)"
+WHEEL = "nvidia-cudnn-cu12"
+
+
+def convolution(**more: Any) -> Measurement:
+    facts = {"method": "cudnn", "precision": "fp16", "variant": "forward, NHWC", "library": CUDNN}
+    return figure("cudnn-convolution", more.pop("value", 500e12), "FLOP/s", **{**facts, **more})
+
+
+def untimed(**more: Any) -> Measurement:
+    """As a deep check has it."""
+    return but(convolution(verification=right(), **more), value=None, samples=(), conditions=None)
+
+
+def refused(**more: Any) -> Measurement:
+    return Measurement(
+        source="bench", name="cudnn-convolution", gpu=UUID, missing=REFUSED, failed=True, library=CUDNN, **more
+    )
+
+
+def measured(*figures: Measurement, **changes: Any) -> Snapshot:
+    return machine(h200(sm_count=132), measurements=figures, **changes)
+
+
+def with_cudnn(snapshot: Snapshot, **environment: Any) -> Snapshot:
+    """An environment whose wheel brought the library."""
+    key = venv().key
+    library = Library(source="elf", path=CUDNN, family="cudnn", owner=f"{WHEEL}==9.1.0.70", environment=key)
+    path = f"{SITE}/nvidia_cudnn_cu12-9.1.0.70.dist-info"
+    wheel = Distribution(source="wheel metadata", name=WHEEL, version="9.1.0.70", path=path, channel="pip", record=True)
+    judged = but(venv(), distributions=(wheel,), distributions_complete=True, damaged=(), **environment)
+    return with_venv(but(snapshot, libraries=Listing(items=(library,), complete=True)), judged)
+
+
+def test_libraries_that_work_pass_also_where_nothing_was_timed() -> None:
+    found = check_of("library-fails", measured(untimed()))
+    assert (found.status, found.title) == ("pass", "cuDNN works on the GPU")
+    both = measured(convolution(verification=right()), figure("cusparse-spmv", 3e12, verification=right()))
+    assert check_of("library-fails", both).title == "cuDNN, cuSPARSE work on the GPU"
+
+
+def test_untimed_work_is_no_figure() -> None:
+    assert not checks_of("slow-library", measured(untimed()))
+    assert check_of("wrong-result", measured(untimed())).status == "pass"
+    assert check_of("wrong-result", measured(but(untimed(), verification=wrong()))).status == "fail"
+
+
+def test_the_question_does_not_arise_where_no_library_was_asked() -> None:
+    assert not checks_of("library-fails", measured(gemm(verification=right())))
+    absent = but(refused(), failed=False, missing="no cuDNN was found")
+    assert not checks_of("library-fails", measured(absent))
+
+
+def test_a_library_that_refuses_fails_in_its_own_words() -> None:
+    found = check_of("library-fails", measured(refused(precision="fp16"), refused(precision="bf16")))
+    assert (found.status, found.title) == ("fail", f"cuDNN fails on the GPU: {REFUSED}")
+    assert [each.value for each in found.evidence] == [REFUSED, REFUSED]
+    assert found.fixes[0].command == ("envcheck", "check", "--verify")
+
+
+def test_a_process_that_died_in_a_library_is_its_failure_and_not_the_gpus() -> None:
+    run = ProbeRun(name="bench_cudnn", title="cuDNN", status="crashed", detail="crashed: SIGSEGV", gpu=UUID)
+    snapshot = measured(gemm(verification=right()), runs=(run,))
+    assert check_of("library-fails", snapshot).title == "cuDNN fails on the GPU: crashed: SIGSEGV"
+    other = check_of("measurement-unfinished", snapshot)
+    assert (other.explained_by or "").startswith("library-fails")
+
+
+@pytest.mark.parametrize("status", ["timed-out", "failed", "skipped"])
+def test_a_process_that_ended_otherwise_leaves_the_question_open(status: Any) -> None:
+    run = ProbeRun(name="bench_cudnn", title="cuDNN", status=status, detail="x", gpu=UUID)
+    assert not checks_of("library-fails", measured(gemm(), runs=(run,)))
+
+
+def test_damage_is_the_cause_also_where_only_figures_were_asked_for() -> None:
+    """``envcheck bench`` judges figures alone; where a library fails, it looks for the cause."""
+    file = DamagedFile(
+        source=f"file {SITE}/nvidia_cudnn_cu12-9.1.0.70.dist-info/RECORD",
+        path=f"{SITE}/nvidia/cudnn/lib/libcudnn_cnn.so.9",
+        package=WHEEL,
+        version="9.1.0.70",
+        kind="missing",
+    )
+    shipped = Shipped(source="wheel metadata", damaged=(file,), complete=True)
+    request = Request(only=MEASURED, bench=Bench())
+
+    def report(**environment: Any) -> dict[str, Check]:
+        judged = session.judge(with_cudnn(measured(refused(), gemm()), **environment), request)
+        found = {check.rule: check for check in judged.checks if check.status == "fail"}
+        assert judged.primary_check in {check.id for check in found.values()}
+        return {**found, "primary": next(check for check in judged.checks if check.id == judged.primary_check)}
+
+    damaged = report(shipped=shipped)
+    assert damaged["primary"].rule == "damaged-distribution"
+    assert "libcudnn_cnn.so.9 is missing" in damaged["primary"].title
+    assert damaged["library-fails"].explained_by == damaged["primary"].id
+    assert f"{WHEEL}==9.1.0.70" in damaged["primary"].fixes[0].command
+    assert report()["primary"].rule == "library-fails"
+
+
+def test_files_that_are_as_shipped_are_not_compared_once_more() -> None:
+    verified = Shipped(source="wheel metadata", packages=(WHEEL,), files=9, bytes=1 << 30, complete=True)
+    fixes = check_of("library-fails", with_cudnn(measured(refused()), verified=verified)).fixes
+    assert [f"{WHEEL}==9.1.0.70" in fix.command for fix in fixes] == [True]
