@@ -19,7 +19,7 @@ from operator import mul
 from typing import Any
 
 from ..arrays import ELEMENTS, Array, Arrays, compared
-from ..measurement import Bench, Fields
+from ..measurement import Bench, Fields, Work
 from ..measurement import Plan as Timing
 from . import graph as api
 from .graph import Graph, Plan, Tensor, packed, scratch
@@ -31,6 +31,7 @@ DIRECTIONS = ("forward", "backward")
 FINAL = Timing(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.03)
 Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noqa: E741  names of the literature
 """Unique IDs. ``STATS`` is the logarithm of the sum of a row's exponentials, ``SUM`` that of ``DO * O``."""
+WRITTEN = {"forward": (O, STATS), "backward": (DQ, DK, DV)}
 _VIRTUAL = 100
 """First unique ID of tensors that exist only between operations."""
 _ADD, _MUL, _SUB, _DIV, _EXP, _LOG, _IDENTITY = 0, 1, 9, 6, 13, 15, 21
@@ -183,23 +184,10 @@ class Attention:
         """Run, time and verify one direction."""
         bench, shape = self._bench, self._shape
         with ExitStack() as held:
-            arrays = {number: held.enter_context(self._arrays.random(name, shape.count)) for number in (Q, K, V)}
-            arrays[O] = held.enter_context(self._arrays.empty(name, shape.count))
-            arrays[STATS] = held.enter_context(self._arrays.empty("fp32", shape.rows))
-            run = self._ready(held, name, "forward", arrays)
-            written: tuple[int, ...] = (O, STATS)
-            if direction == "backward":
-                run()
-                arrays[DO] = held.enter_context(self._arrays.random(name, shape.count))
-                for number in (DQ, DK, DV):
-                    arrays[number] = held.enter_context(self._arrays.empty(name, shape.count))
-                arrays[SUM] = held.enter_context(self._arrays.empty("fp32", shape.rows))
-                arrays[DQ_SUM] = held.enter_context(self._arrays.empty("fp32", shape.count))
-                run = self._ready(held, name, "backward", arrays)
-                written = (DQ, DK, DV)
+            run, arrays = self.ready(held, name, direction)
 
             def poison() -> None:
-                for number in written:
+                for number in WRITTEN[direction]:
                     arrays[number].poison()
 
             found = bench.rate(
@@ -218,7 +206,24 @@ class Attention:
             found["verification"] = verified(shape, name, direction, arrays)
         return found
 
-    def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Any:
+    def ready(self, held: ExitStack, name: str, direction: str) -> tuple[Work, dict[int, Array]]:
+        """What runs a direction, and its tensors; backward, what it needs of the forward pass is there."""
+        shape = self._shape
+        arrays = {number: held.enter_context(self._arrays.random(name, shape.count)) for number in (Q, K, V)}
+        arrays[O] = held.enter_context(self._arrays.empty(name, shape.count))
+        arrays[STATS] = held.enter_context(self._arrays.empty("fp32", shape.rows))
+        forward = self._ready(held, name, "forward", arrays)
+        if direction == "forward":
+            return forward, arrays
+        forward()
+        arrays[DO] = held.enter_context(self._arrays.random(name, shape.count))
+        for number in WRITTEN["backward"]:
+            arrays[number] = held.enter_context(self._arrays.empty(name, shape.count))
+        arrays[SUM] = held.enter_context(self._arrays.empty("fp32", shape.rows))
+        arrays[DQ_SUM] = held.enter_context(self._arrays.empty("fp32", shape.count))
+        return self._ready(held, name, "backward", arrays), arrays
+
+    def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Work:
         """What runs a direction."""
         graph, plan = self._planned(kind, direction)
         workspace = held.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))

@@ -18,8 +18,8 @@ from operator import mul
 from typing import Any
 
 from ..arrays import ELEMENTS, RESERVE, Array, Arrays, compared
-from ..device import LibraryError
-from ..measurement import Bench, Fields, timed
+from ..device import Unavailable
+from ..measurement import Bench, Fields, Work, timed
 from ..measurement import Plan as Timing
 from ..verify import decoded
 from . import graph as api
@@ -146,6 +146,15 @@ def operation(graph: Graph, layer: Layer, direction: str, layout: str, precision
     )
 
 
+@dataclass(frozen=True)
+class Ready:
+    """A convolution that can be run."""
+
+    arrays: dict[int, Array]
+    plan: Plan
+    run: Work
+
+
 class Convolutions:
     """Convolutions of one layer on one GPU."""
 
@@ -156,33 +165,37 @@ class Convolutions:
 
     def measured(self, name: str, direction: str, layout: str) -> Fields:
         """Run one with the fastest of the engines proposed, time it and verify its result."""
-        bench, layer, precision = self._bench, self._layer, PRECISIONS[name]
-        written = KINDS[direction][2]
-        with ExitStack() as held:
-            graph = held.enter_context(Graph(self._library))
-            arrays = {number: held.enter_context(self._array(precision.kind, number, written)) for number in (X, W, Y)}
-            operation(graph, layer, direction, layout, precision)
-            plans = self._plans(graph, name)
-            most = max(plan.workspace for plan in plans)
-            workspace = held.enter_context(self._arrays.empty("int8", scratch(most)))
-            pointers = {number: array.address for number, array in arrays.items()}
-            pack = graph.pack(pointers, workspace.address)
-            best = self._fastest(graph, plans, pack)
+        bench = self._bench
+        with self._library.required(), ExitStack() as held:
+            ready = self.ready(held, name, direction, layout)
             found = bench.rate(
                 "cudnn-convolution",
-                layer.operations,
-                lambda: graph.run(best, pack),
+                self._layer.operations,
+                ready.run,
                 FINAL,
-                poison=arrays[written].poison,
+                poison=ready.arrays[KINDS[direction][2]].poison,
                 unit="FLOP/s",
                 method="cudnn",
-                detail=f"cuDNN {self._library.version}, engine {best.proposal.engine}",
+                detail=f"cuDNN {self._library.version}, engine {ready.plan.proposal.engine}",
                 library=self._library.path,
                 precision=name,
                 variant=f"{direction}, {layout}",
             )
-            found["verification"] = verified(layer, direction, layout, precision, arrays)
+            found["verification"] = verified(self._layer, direction, layout, PRECISIONS[name], ready.arrays)
         return found
+
+    def ready(self, held: ExitStack, name: str, direction: str, layout: str) -> Ready:
+        """Tensors of random numbers and the fastest plan for them, for as long as ``held`` is open."""
+        precision, written = PRECISIONS[name], KINDS[direction][2]
+        graph = held.enter_context(Graph(self._library))
+        arrays = {number: held.enter_context(self._array(precision.kind, number, written)) for number in (X, W, Y)}
+        operation(graph, self._layer, direction, layout, precision)
+        plans = self._plans(graph, name)
+        most = max(plan.workspace for plan in plans)
+        workspace = held.enter_context(self._arrays.empty("int8", scratch(most)))
+        pack = graph.pack({number: array.address for number, array in arrays.items()}, workspace.address)
+        best = self._fastest(graph, plans, pack)
+        return Ready(arrays, best, partial(graph.run, best, pack))
 
     def _array(self, kind: str, number: int, written: int) -> Any:
         count = self._layer.count(number)
@@ -194,20 +207,20 @@ class Convolutions:
         return self._arrays.holding(kind, [draw.uniform(-1, 1) for _ in range(count)])
 
     def _plans(self, graph: Graph, name: str) -> list[Plan]:
-        """What can be tried; raise LibraryError where cuDNN has nothing: a convolution is what every cuDNN is for."""
+        """What can be tried; raise NotSupported where cuDNN has nothing."""
         most = TRIED if self._bench.timing else 1
         room = self._bench.device.free_memory() - RESERVE
-        said: NotSupported | None = None
+        refused: NotSupported | None = None
         for mode in (api.MODE_A, api.FALLBACK):
             proposals = (each for each in graph.proposals(mode) if _allowed(name, each))
             try:
                 plans = [plan for plan in graph.plans(proposals, most) if plan.workspace <= room]
             except NotSupported as error:
-                said = said or error
+                refused = refused or error
                 continue
             if plans:
                 return plans
-        raise LibraryError(str(said or "every engine needs more memory than is free"), self._library.path)
+        raise refused or Unavailable("every engine of cuDNN needs more memory than is free")
 
     def _fastest(self, graph: Graph, plans: list[Plan], pack: c_void_p) -> Plan:
         """Time each, as PyTorch does with ``cudnn.benchmark``: cuDNN's own first choice is not always the best."""

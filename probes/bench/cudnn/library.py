@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 
 from ..device import LibraryError, Unavailable
@@ -43,7 +45,8 @@ class Cudnn(Library):
         self.function("cudnnGetErrorString").restype = c_char_p
         self.number = int(self.function("cudnnGetVersion")())
         self._compare_parts()
-        self.handle = self.new_handle(int(bench.device.stream))
+        with self.required():
+            self.handle = self.new_handle(int(bench.device.stream))
 
     @property
     def version(self) -> str:
@@ -71,6 +74,14 @@ class Cudnn(Library):
         if status in _NOT_SUPPORTED[self.major] and status not in _INCOMPLETE[self.major]:
             raise NotSupported(f"cuDNN {self.version} does not support this: {text}")
         raise IncompleteError(text, self.path) if status in _INCOMPLETE[self.major] else LibraryError(text, self.path)
+
+    @contextmanager
+    def required(self) -> Iterator[None]:
+        """For what every cuDNN can do: one that does not support it has failed (no code for this GPU, for instance)."""
+        try:
+            yield
+        except NotSupported as error:
+            raise LibraryError(str(error), self.path) from error
 
     def new_handle(self, stream: int = 0) -> c_void_p:
         """A handle for the current context, whose work goes to ``stream``."""
