@@ -23,7 +23,8 @@ PROBE = {
     "seconds": 90.0,
     "uses": "gpu",
     "per": "gpu",
-    "scopes": ["node"],
+    "scopes": ["node", "env"],
+    "deep": True,
     "fills": ["measurements"],
 }
 LAYOUTS = ("NCHW", "NHWC")

@@ -25,7 +25,8 @@ PROBE = {
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
-    "scopes": ["node"],
+    "scopes": ["node", "env"],
+    "deep": True,
     "fills": ["measurements"],
 }
 
@@ -207,15 +208,21 @@ def compared_bins(
 
 def direct_bin(lengths: tuple[int, ...], frequency: tuple[int, ...], points: list[tuple[int, complex]]) -> complex:
     """The sum of ``value * exp(-2 pi i * place . frequency / length)``, its phases reduced exactly, as integers."""
-    total = 0j
+    terms = []
     last = lengths[-1]
     for place, value in points:
         row, column = divmod(place, last)
-        phase = (column * frequency[-1] % last) / last
+        turns = column * frequency[-1] % last * lengths[0] if len(lengths) == 2 else column * frequency[-1]
         if len(lengths) == 2:
-            phase += (row * frequency[0] % lengths[0]) / lengths[0]
-        total += value * cmath.exp(-2j * math.pi * phase)
-    return total
+            turns += row * frequency[0] % lengths[0] * last
+        terms.append(value * turned(turns, math.prod(lengths)))
+    return complex(math.fsum(term.real for term in terms), math.fsum(term.imag for term in terms))
+
+
+def turned(part: int, whole: int) -> complex:
+    """``exp(-2 pi i * part / whole)``, from an angle of at most an eighth of a turn, exact to FP64's last bits."""
+    quarter, rest = divmod(8 * (part % whole) + whole, 2 * whole)
+    return cmath.exp(-2j * math.pi * ((rest - whole) / (8 * whole))) * (1, -1j, -1, 1j)[quarter % 4]
 
 
 def _words(size: Size) -> str:

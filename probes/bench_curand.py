@@ -20,7 +20,8 @@ PROBE = {
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
-    "scopes": ["node"],
+    "scopes": ["node", "env"],
+    "deep": True,
     "fills": ["measurements"],
 }
 

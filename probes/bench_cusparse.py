@@ -24,7 +24,8 @@ PROBE = {
     "seconds": 60.0,
     "uses": "gpu",
     "per": "gpu",
-    "scopes": ["node"],
+    "scopes": ["node", "env"],
+    "deep": True,
     "fills": ["measurements"],
 }
 

@@ -52,10 +52,17 @@ def _guarded(argv: Sequence[str]) -> int:
             ExitCode.BROKEN,
         )
     except Exception as error:  # noqa: BLE001  every error is reported in one line
-        if os.environ.get("ENVCHECK_DEBUG"):
-            _trace()
-        message = f"internal error: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 prints the traceback)"
-        return _failed(f"envcheck: {message}", ExitCode.BROKEN)
+        return _broken(error)
+
+
+def _broken(error: Exception) -> int:
+    if elsewhere := _home_elsewhere():
+        streams.say(elsewhere)  # and nothing more: what else would print it may be lacking too
+        return ExitCode.BROKEN
+    if os.environ.get("ENVCHECK_DEBUG"):
+        _trace()
+    message = f"internal error: {type(error).__name__}: {error} (ENVCHECK_DEBUG=1 prints the traceback)"
+    return _failed(f"envcheck: {message}", ExitCode.BROKEN)
 
 
 def _failed(message: str, status: int) -> int:
@@ -64,6 +71,16 @@ def _failed(message: str, status: int) -> int:
 
     streams.say(brief(message))
     return status
+
+
+def _home_elsewhere() -> str:
+    """Why modules of the standard library fail where PYTHONHOME leads to another Python's; else empty."""
+    home = os.environ.get("PYTHONHOME", "").partition(os.pathsep)[0]
+    own = os.path.realpath(f"{os.path.realpath(sys.executable)}/../..")
+    if not home or sys.flags.ignore_environment or os.path.realpath(home) == own:
+        return ""
+    wrong = f"PYTHONHOME={home[:200]!a} gives this Python (of {own!a}) the standard library of another one"
+    return f"envcheck: {wrong}: unset it, or run env -u PYTHONHOME envcheck"
 
 
 def _trace() -> None:

@@ -1,1 +1,1 @@
-"""Find the probes, run them in children of their own, and turn every way to die into a row."""
+"""Find the probes, run them in child processes, and turn every way to die into a row."""

@@ -1,4 +1,4 @@
-"""One probe as it is run by one child, and the row that it ends in."""
+"""One run of a probe in a child, and the resulting row."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from envcheck.collect import deaths
 from envcheck.collect.catalog import ProbeSpec
 from envcheck.collect.protocol import Done
 from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.text.clean import clean_block, one_line
 
 RunStatus = Literal["ok", "absent", "failed", "crashed", "timed-out", "skipped"]
 Verdict = tuple[RunStatus, str]
-"""How a probe ended, as a status and the words for it."""
+"""How a probe ended: the status and its description."""
 
 START_GRACE = 15.0
-"""Seconds that an interpreter may take to start (from a network file system that is busy, say)."""
+"""Seconds that an interpreter may take to start, for example from a busy network file system."""
 PROGRESS_LIMIT = 120
 
 
 class About(msgspec.Struct, frozen=True):
-    """What a probe is run for, where it is run for one thing of several."""
+    """The subject of a probe that runs once for each environment, framework or GPU."""
 
     environment: str | None = None
     """Key of the environment that it runs in."""
@@ -33,7 +34,7 @@ class About(msgspec.Struct, frozen=True):
 
 
 WHOLE = About()
-"""Run once, for all there is."""
+"""The subject of a probe that runs once."""
 
 
 class Attempt(msgspec.Struct):
@@ -41,38 +42,38 @@ class Attempt(msgspec.Struct):
 
     spec: ProbeSpec
     allowed: float
-    """Seconds."""
+    """Its time limit in seconds."""
     about: About = WHOLE
     started: float = msgspec.field(default_factory=time.monotonic)
     seconds: float | None = None
-    """Time taken, as the child measured it."""
+    """Seconds taken, as the child measured them."""
     facts: list[Snapshot] = []
     progress: str = ""
     problems: list[str] = []
-    """What was wrong with what it sent."""
+    """Errors in the messages that it sent."""
 
     begun: bool = False
-    """Whether the child said that it began; before, it also needs time to start."""
+    """Whether the child reported its beginning; before that, the time to start is added."""
 
     @property
     def limit(self) -> float:
-        """Seconds after which it is ended."""
+        """Seconds after which it is terminated."""
         return self.allowed if self.begun else self.allowed + START_GRACE
 
     def begin(self) -> None:
-        """Count the time from now, the first time it is said."""
+        """Start the clock at the first call."""
         if not self.begun:
             self.begun, self.started = True, time.monotonic()
 
     def ended_by_itself(self, done: Done, printed: str, remark: str) -> ProbeRun:
-        """The row for a probe that said how it ended."""
+        """The row for a probe that reported how it ended."""
         status: RunStatus = "failed" if self.problems else done.status
         words = "; ".join([*self._complaints(), *filter(None, [done.detail])])
-        noise = "\n".join(filter(None, [printed, deaths.block(done.trace).strip("\n")]))
+        noise = "\n".join(filter(None, [printed, clean_block(done.trace).strip("\n")]))
         return self._run(status, words, noise, remark)
 
     def was_cut_off(self, verdict: Verdict, printed: str, remark: str) -> ProbeRun:
-        """The row for a probe that could not say how it ended."""
+        """The row for a probe that ended without a report."""
         status, words = verdict
         words = "; ".join([deaths.doing(words, self.progress), *self._complaints()])
         return self._run(status, words, printed, remark)
@@ -95,7 +96,7 @@ def row(spec: ProbeSpec, verdict: Verdict, about: About = WHOLE, *, seconds: flo
         title=spec.title,
         status=status,
         seconds=seconds,
-        detail=deaths.one_line(detail),
+        detail=one_line(detail),
         noise=noise,
         fills=spec.fills,
         environment=about.environment,

@@ -8,21 +8,7 @@ from typing import Any
 import msgspec
 
 from envcheck.collect.trial_plan import why_not
-from envcheck.snapshot import Environment, Gpu, Library, Snapshot
-
-FAMILIES = {
-    "nvrtc": "libnvrtc.so",
-    "cublas": "libcublas.so",
-    "cublasLt": "libcublasLt.so",
-    "cudnn": "libcudnn.so",
-    "cufft": "libcufft.so",
-    "curand": "libcurand.so",
-    "cusolver": "libcusolver.so",
-    "cusparse": "libcusparse.so",
-    "cusparseLt": "libcusparseLt.so",
-    "nvJitLink": "libnvJitLink.so",
-}
-"""Libraries that measurements use, by family, and how their file names begin."""
+from envcheck.snapshot import Environment, Gpu, Snapshot
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -65,7 +51,7 @@ def request_of(wish: Bench, chosen: Chosen, snapshot: Snapshot) -> dict[str, Any
         "timing": wish.timing,
         "gpus": [_described(gpu) for gpu in chosen.gpus],
         "links": _links(snapshot, chosen.gpus),
-        "libraries": {family: list(_paths(snapshot, start)) for family, start in FAMILIES.items()},
+        "libraries": _libraries(snapshot),
     }
 
 
@@ -120,30 +106,21 @@ def seen_alone(gpu: Gpu, snapshot: Snapshot) -> str | None:
     return None if len(shown) < 2 or (gpu.mig and gpu.mig.enabled) else gpu.uuid
 
 
-def _paths(snapshot: Snapshot, start: str) -> Iterable[str]:
-    """Files of a library: what a framework of the judged environment would load, then its others, then any."""
-    judged = judged_environment(snapshot)
-    found = [*_loaded(judged, start), *_listed(snapshot, judged, start)]
-    return dict.fromkeys(found)
+def _libraries(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Files of each library, by what stands between ``lib`` and ``.so``: ``cudnn``, ``cublasLt`` …
 
-
-def _loaded(environment: Environment | None, start: str) -> Iterable[str]:
+    First what a framework of the judged environment would load, then the environment's others, then any.
+    """
+    environment = judged_environment(snapshot)
     frameworks = environment.frameworks.items if environment and environment.frameworks else ()
-    return [
-        load.path
-        for framework in frameworks
-        for load in framework.loads or ()
-        if load.path and load.name.rpartition("/")[2].startswith(start)
-    ]
-
-
-def _listed(snapshot: Snapshot, environment: Environment | None, start: str) -> Iterable[str]:
+    loads = [load for framework in frameworks for load in framework.loads or () if load.path]
+    found = [(load.name, load.path or "") for load in loads]
     own = environment.key if environment else None
-    libraries = [
-        library for library in (snapshot.libraries.items if snapshot.libraries else ()) if _fits(library, start)
-    ]
-    return [library.path for library in sorted(libraries, key=lambda library: library.environment != own)]
-
-
-def _fits(library: Library, start: str) -> bool:
-    return library.path.rpartition("/")[2].startswith(start) and not library.stub
+    listed = [library for library in (snapshot.libraries.items if snapshot.libraries else ()) if not library.stub]
+    found += [(each.path, each.path) for each in sorted(listed, key=lambda each: each.environment != own)]
+    paths: dict[str, dict[str, None]] = {}
+    for name, path in found:
+        stem, ending, _ = name.rpartition("/")[2].partition(".so")
+        if ending and stem.startswith("lib"):
+            paths.setdefault(stem.removeprefix("lib"), {})[path] = None
+    return {name: list(files) for name, files in paths.items()}

@@ -10,8 +10,8 @@ then the name of a probe on each line, the next one when the last is done. JSON 
 Standard library only and Python 3.8 or newer: it may be run by another interpreter than envcheck's own.
 """
 
-# ruff: noqa: BLE001, PLC0415, PTH123, S110, SIM105
-# A probe may raise anything and the child goes on; imports cost start-up time, so few are made and some late.
+# ruff: noqa: BLE001, PLC0415, PTH123, S110, SIM105 A probe may raise anything, and the child continues. Imports cost
+# start-up time, so they are few and some late.
 from __future__ import annotations
 
 import errno
@@ -37,7 +37,7 @@ STANDARD_ERROR = 2
 
 
 class FactLine:
-    """The descriptor on which the parent listens."""
+    """The descriptor that the parent reads."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
@@ -45,7 +45,7 @@ class FactLine:
         self._identity = self._seen()
 
     def write(self, data: bytes) -> None:
-        # A library may have closed the descriptor and opened something else under its number.
+        # A library may have closed the descriptor and reused its number.
         if self._seen() != self._identity:
             raise OSError("the line to envcheck was closed")
         left = memoryview(data)
@@ -69,7 +69,7 @@ def main() -> None:
     with open(int(sys.argv[2]), "rb") as order_file:
         said = order_file.readline()
         if not said:
-            os._exit(0)  # nobody came to need this child
+            os._exit(0)  # this child was not needed
         order = json.loads(said)
         be_harmless(order["alarm"])
         if not order["trial"]:
@@ -83,12 +83,12 @@ def main() -> None:
         for name in order_file:
             run_probe(name.decode().strip(), tree, line)
             if os.getpid() != own_process:
-                break  # a fork that the probe made came back here
-    os._exit(0)  # threads that a probe left, and exit handlers of libraries, shall not hold up or spoil the end
+                break  # a fork of the probe returned here
+    os._exit(0)  # remaining threads and exit handlers of libraries must not delay or change the exit
 
 
 def start_no_program() -> None:
-    """Let no Python code in this process start a program: libraries that probes import would."""
+    """Forbid Python code in this process to start programs, which some libraries do on import."""
     sys.addaudithook(refuse)
     # multiprocessing calls it without an audit event.
     forks: Any = importlib.import_module("_posixsubprocess")
@@ -96,13 +96,13 @@ def start_no_program() -> None:
 
 
 def refuse(event: str, arguments: tuple[Any, ...]) -> None:
-    """Fail as the system does where it forbids to start a program: libraries expect that error."""
+    """Raise the error of a system that forbids starting programs, which libraries handle."""
     if event in STARTS:
         raise PermissionError(errno.EPERM, "a check starts no program", repr(arguments[:1])[:200])
 
 
 def be_harmless(alarm: int) -> None:
-    """Leave no core file behind, say where a crash came from, and end some time after the parent should have acted."""
+    """Write no core file, report where a crash occurred, and exit some time after the parent's deadline."""
     try:
         import resource
 
@@ -115,7 +115,9 @@ def be_harmless(alarm: int) -> None:
 
 
 def import_ahead(folder: str = "", *names: str) -> None:
-    """Import probes, which take nothing but the standard library; what goes wrong goes wrong again in their turn."""
+    """Import probes, which need only the standard library. An error is suppressed: it occurs again when the probe
+    runs.
+    """
     if folder:
         make_package(folder)
     for name in names:
@@ -135,7 +137,7 @@ def make_package(folder: str) -> None:
 
 
 def prepare(names: Iterable[str], tree: Any) -> None:
-    """Let probes do what needs no turn of theirs; what fails here fails again in their turn, and is reported then."""
+    """Call the probes' ``prepare``. An error is suppressed: it occurs again, and is reported, when the probe runs."""
     for name in names:
         try:
             importlib.import_module(PACKAGE + "." + name).prepare(tree)
@@ -144,7 +146,7 @@ def prepare(names: Iterable[str], tree: Any) -> None:
 
 
 def run_probe(name: str, tree: Any, line: FactLine) -> None:
-    """Run one probe; what it raises is its own end and nobody else's."""
+    """Run one probe; an exception ends only this probe."""
     line.send(name, begin=True)
     started = time.monotonic()
     out = importlib.import_module(PACKAGE + ".kit.out").Out(name, line.write)
@@ -158,7 +160,7 @@ def run_probe(name: str, tree: Any, line: FactLine) -> None:
     except BaseException as error:
         ending = failure(error)
     flush_noise()
-    line.write(b"\n")  # should the probe have left a line of its own open
+    line.write(b"\n")  # in case the probe left an unfinished line
     line.send(name, seconds=time.monotonic() - started)
     if ending is None:
         out.done()
@@ -167,7 +169,7 @@ def run_probe(name: str, tree: Any, line: FactLine) -> None:
 
 
 def failure(error: BaseException) -> dict[str, str]:
-    """How a probe failed that raised ``error``, within bounds whatever the error says of itself."""
+    """The failure of a probe that raised ``error``, bounded whatever the error's text is."""
     import traceback
 
     try:
@@ -179,7 +181,7 @@ def failure(error: BaseException) -> dict[str, str]:
 
 
 def flush_noise() -> None:
-    """Let the parent have what was printed before it hears that the probe is done."""
+    """Flush what was printed, before the parent is told that the probe is done."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

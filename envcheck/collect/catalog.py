@@ -1,4 +1,4 @@
-"""The probes and what their headers say. A header is a literal: it is read, and its file is never imported here."""
+"""The probes and their headers. A header is a literal: it is parsed, and its file is never imported here."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ class ProbeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     seconds: Seconds
     """Time allowed, in seconds."""
     seconds_per_gpu: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """Time allowed besides for each NVIDIA GPU on the PCI bus, in seconds."""
+    """Additional time for each NVIDIA GPU on the PCI bus, in seconds."""
     uses: Literal["files", "driver", "gpu", "link", "all"]
     tries: tuple[Text, ...] = ()
-    """For a probe that runs in an environment: names of the ``Framework`` records that it tries, each in a child of its
-    own; one that tries none runs once for each environment."""
+    """For a probe that runs in an environment: the names of the ``Framework`` records that it tries, each in a separate
+    child; without names it runs once for each environment.
+    """
     per: Literal["gpu", "machine"] = "machine"
     """Whether a bench probe gets a child for each GPU, or one for all."""
     deep: bool = False
@@ -62,7 +63,7 @@ def all_probes(folder: Path | None = None) -> tuple[ProbeSpec, ...]:
 
 
 def read_spec(file: Path) -> ProbeSpec:
-    """What the header of one probe says; raise EnvcheckError when it cannot be used."""
+    """The header of one probe; raise EnvcheckError if it is unusable."""
     try:
         header = _literal(file.read_text(encoding="utf-8"))
         spec = msgspec.convert({**header, "name": file.stem}, ProbeSpec)
@@ -104,7 +105,9 @@ def _literal(text: str) -> dict[str, Any]:
 
 
 def _statements(text: str) -> list[ast.stmt]:
-    """The header alone where it has its usual form, else the whole file, which takes many times as long to parse."""
+    """The statements of the header alone if it has the usual form, else of the whole file, which takes many times as
+    long.
+    """
     usual = _HEADER.search(text)
     if usual:
         with suppress(SyntaxError):

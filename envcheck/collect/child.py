@@ -1,4 +1,4 @@
-"""One child process: how it is started, its three pipes, and its end."""
+"""One child process: its start, its three pipes, and its end."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from envcheck.collect.protocol import TOTAL_LIMIT, Lines
 from envcheck.collect.starting import ISOLATED, WORKING_FOLDER, Started, own_variables, start
 
 AS_A_USERS_PROGRAM = ("-B",)
-"""As the user's own programs are started, but that no bytecode is written."""
+"""Options of a child that starts like the user's own programs, without writing bytecode."""
 _CHUNK = 1 << 18
 _DRAIN = 1 << 21
-"""Bytes read of one pipe in one go; more than a pipe can hold."""
+"""Bytes read from a pipe at once; more than a pipe can hold."""
 
 OnLines = Callable[[list[bytes | None]], None]
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """How a child is started, and what it is asked."""
+    """How to start a child, and its request."""
 
     interpreter: str
     request: Mapping[str, Any]
     path: Sequence[str] = ()
-    """Entries that go behind those of the interpreter's ``sys.path``."""
+    """Entries to append to the interpreter's ``sys.path``."""
     flags: tuple[str, ...] = ISOLATED
     variables: Mapping[str, str] | None = None
-    """Its environment; envcheck's own when None, but for relative folders of the loader's path."""
+    """Its environment variables; None: envcheck's own, without relative folders of the loader's path."""
     cwd: str = WORKING_FOLDER
 
     @property
     def is_plain(self) -> bool:
-        """Whether the child is one of envcheck's own interpreter, in envcheck's own environment."""
+        """Whether the child runs envcheck's own interpreter with envcheck's own variables."""
         mine = self.interpreter == sys.executable and self.flags == ISOLATED
         return mine and self.variables is None and self.cwd == WORKING_FOLDER
 
     def start(self) -> Started:
-        """Start a child so; raise OSError when that cannot be done."""
+        """Start the child; raise OSError if that fails."""
         variables = own_variables() if self.variables is None else self.variables
         return start(self.interpreter, self.flags, variables, self.cwd)
 
@@ -60,10 +60,10 @@ class Child:
         selector: selectors.BaseSelector,
         on_lines: OnLines,
     ) -> None:
-        """Give ``started`` its order, if it has none.
+        """Send ``started`` its order if it has none.
 
-        ``selector`` gets handlers as data, to be called without arguments. ``on_lines`` is called with the lines that
-        the child sends, after what it printed before them was read.
+        ``selector`` gets handlers as data, which are called without arguments. ``on_lines`` is called with the lines
+        that the child sends, after what it printed before them was read.
         """
         self.token = started.token
         self.noise = Noise()
@@ -86,7 +86,7 @@ class Child:
             self._selector.register(descriptor, selectors.EVENT_READ, heard)
 
     def _watch_end(self) -> None:
-        """Wake the selector when the child ends; where the kernel cannot, its pipes and the clock must do."""
+        """Wake the selector when the child ends; where the kernel cannot, its pipes and the clock suffice."""
         with suppress(AttributeError, OSError):
             descriptor = os.pidfd_open(self.pid)
             self._open.add(descriptor)
@@ -101,7 +101,7 @@ class Child:
         return cleanup.has_ended(self.pid)
 
     def run_probe(self, name: str) -> None:
-        """Let it run a probe, once it is through with the last one."""
+        """Let it run a probe after the previous one."""
         sent, self._sent_probe = self._sent_probe, ""
         if name == sent:
             return
@@ -109,21 +109,21 @@ class Child:
         self._send()
 
     def hang_up(self) -> None:
-        """Tell it that there is nothing more to do."""
+        """Close its order: there are no more probes."""
         self._hung_up = True
         self._send()
 
     def hear(self) -> None:
-        """Read all that is in the pipes now."""
+        """Read everything that is in the pipes now."""
         self._read_facts(_DRAIN)
 
     def reap(self) -> int:
-        """Reap the ended child and return its return code; what it sent and nobody read is lost."""
+        """Reap the ended child and return its return code; unread messages are lost."""
         self._close_all()
         return self._process.wait()
 
     def abandon(self) -> None:
-        """Let go of a child that cannot be killed."""
+        """Close the pipes of a child that cannot be killed."""
         self._close_all()
         _ABANDONED.append(self._process)
 
@@ -137,7 +137,7 @@ class Child:
         self.noise.feed(self._read(self._noise, _DRAIN))
 
     def _read(self, descriptor: int, most: int) -> bytes:
-        """At most about ``most`` bytes of what is in a pipe now; its end closes it."""
+        """Read at most about ``most`` bytes from a pipe; at its end, close it."""
         parts: list[bytes] = []
         with suppress(BlockingIOError):
             while descriptor in self._open and sum(map(len, parts)) < most:
@@ -147,7 +147,7 @@ class Child:
         return b"".join(parts)
 
     def _send(self) -> None:
-        """Send what the pipe takes now, and the rest when the selector says that it takes more."""
+        """Write what the pipe accepts now, and the rest when the selector reports it writable."""
         if self._order_end not in self._open:
             return
         try:
@@ -159,7 +159,7 @@ class Child:
         if self._hung_up and not self._unsent:
             self._close(self._order_end)
             return
-        with suppress(KeyError):  # it is, or is not, registered already
+        with suppress(KeyError):  # it was or was not registered before
             if self._unsent:
                 self._selector.register(self._order_end, selectors.EVENT_WRITE, self._send)
             else:

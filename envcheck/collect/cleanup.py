@@ -1,7 +1,7 @@
-"""End children and whatever they started, and nothing else.
+"""Terminate children and whatever they started, and nothing else.
 
-A child leads a session and a process group of its own. What left the group is found by the marker that it inherited in
-its environment. A group is signalled only before its leader is reaped: until then nobody else can have its number.
+A child leads its own session and process group. A process that left the group is found by the marker in its inherited
+environment. A group is signalled only before its leader is reaped: until then its number cannot be reused.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from envcheck.collect import deaths
 from envcheck.collect.starting import MARKER
+from envcheck.text.clean import one_line
 
 TERM_GRACE = 0.3
 """Seconds between SIGTERM and SIGKILL."""
 KILL_GRACE = 1.0
-"""Seconds that the kernel is given to end a killed process; one that still runs then waits in the kernel (state D)."""
+"""Seconds for a killed process to end; one that still runs is blocked in the kernel (state D)."""
 _ENVIRONMENT_LIMIT = 4 << 20
 _PAUSE = 0.002
 
 
 def has_ended(pid: int) -> bool:
-    """Whether the child ``pid`` has ended; it is not reaped by asking."""
+    """Whether the child ``pid`` has ended, without reaping it."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
@@ -33,7 +33,7 @@ def has_ended(pid: int) -> bool:
 
 
 def end_groups(leaders: Collection[int]) -> frozenset[int]:
-    """End the process groups of these unreaped children together: SIGTERM, a short grace, SIGKILL.
+    """Terminate the process groups of these unreaped children together: SIGTERM, a short grace, SIGKILL.
 
     Returns the leaders that could not be killed.
     """
@@ -48,14 +48,14 @@ def end_groups(leaders: Collection[int]) -> frozenset[int]:
 def kill_marked(token: str, spare: Collection[int] = (), older: Collection[int] = ()) -> tuple[str, ...]:
     """Kill every process that carries ``token`` in its environment, and return their names.
 
-    Never kills this process or those in ``spare``. ``older`` are processes known to have been there before the token
-    was made, which need not be looked at. A name says so when its process could not be killed.
+    Never kills this process or those in ``spare``. ``older`` are processes that existed before the token and need not
+    be examined. A name says so when its process could not be killed.
     """
     names: dict[int, str] = {}
     passed_over = {os.getpid(), *spare, *older}
 
     def none_left() -> bool:
-        # Looked for again after each round, since a process may have forked between being found and being killed.
+        # Search again after each round: a process may fork between being found and being killed.
         found = _marked(token, passed_over)
         for pid in found:
             names.setdefault(pid, _name(pid))
@@ -70,7 +70,7 @@ def kill_marked(token: str, spare: Collection[int] = (), older: Collection[int] 
 
 
 def running_processes() -> frozenset[int]:
-    """The processes that can be seen now."""
+    """The ids of the visible processes."""
     try:
         names = os.listdir("/proc")  # noqa: PTH208  a Path for each process takes several times as long
         return frozenset(int(name) for name in names if name.isdecimal())
@@ -88,7 +88,7 @@ def _environment(pid: int) -> bytes:
 
 
 def _name(pid: int) -> str:
-    return deaths.one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
+    return one_line(_read(f"/proc/{pid}/comm", 64).decode("utf-8", "replace")) or f"process {pid}"
 
 
 def _read(path: str, limit: int) -> bytes:

@@ -1,4 +1,4 @@
-"""How a child ended, and what it printed: words for the end, harmless text, and the lines that name a problem."""
+"""How a child ended and what it printed: words for the end, and the lines that name a problem."""
 
 from __future__ import annotations
 
@@ -6,36 +6,20 @@ import re
 import signal
 from typing import Literal
 
-# Make text from outside harmless to a terminal: what cannot be printed is shown as an escape.
+from envcheck.text.clean import clean_block, one_line
 
-
-def one_line(text: str, limit: int = 300) -> str:
-    """``text`` on one line of at most ``limit`` characters."""
-    line = block(" ".join(text.split()))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def block(text: str) -> str:
-    r"""``text`` with its line ends and tabs, every other unprintable character as an escape such as ``\x1b``."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t" else _escaped(sign) for sign in text)
-
-
-def _escaped(sign: str) -> str:
-    return sign.encode("unicode_escape").decode()
-
-
-# Words for the ways in which a child can end before it said that it was done.
+# How a child ended that did not report that it was done.
 
 
 DeathStatus = Literal["failed", "crashed"]
 Death = Literal["own", "outside"]
 
 _FAULTS = frozenset({"SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSYS", "SIGTRAP"})
-"""Signals that a process brings upon itself; any other comes from outside (SIGKILL also when memory runs out)."""
+"""Signals that a process causes itself; all others come from outside (SIGKILL also when memory runs out)."""
 
 
 def describe(returncode: int) -> tuple[DeathStatus, str]:
-    """Status and words for ``subprocess``'s return code: the exit status, or minus the number of the signal."""
+    """Status and description of ``subprocess``'s return code: the exit status, or minus the number of the signal."""
     if returncode >= 0:
         return "failed", f"exited with status {returncode}"
     name = signal_name(-returncode)
@@ -43,12 +27,12 @@ def describe(returncode: int) -> tuple[DeathStatus, str]:
 
 
 def whose(returncode: int) -> Death:
-    """Whether the process brought its end upon itself: it exited, or did what the kernel ends a process for."""
+    """Whether the process caused its end itself: it exited, or a fault ended it."""
     return "own" if returncode >= 0 or signal_name(-returncode) in _FAULTS else "outside"
 
 
 def signal_name(number: int) -> str:
-    """``SIGSEGV`` for 11; a number without a name of its own is shown as it is."""
+    """The name of a signal: ``SIGSEGV`` for 11; ``signal 40`` for one without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -56,17 +40,17 @@ def signal_name(number: int) -> str:
 
 
 def doing(words: str, progress: str) -> str:
-    """``words`` with the last that the probe said it was doing."""
+    """``words`` with the last progress that the probe reported."""
     return f"{words} while {progress}" if progress else words
 
 
-# What a child printed: the tail of it, and the lines that name a problem.
+# What a child printed: its tail, and the lines that name a problem.
 
 
 TAIL = 4096
 """Bytes kept of what one probe printed."""
 MOST_TELLING = 40
-"""Lines kept that name a problem; those that come first are nearest to the cause."""
+"""Lines kept that name a problem; the first ones are closest to the cause."""
 LONGEST_LINE = 500
 """Characters kept of one."""
 _LINE_LIMIT = 1 << 16
@@ -78,7 +62,7 @@ _TELLING = re.compile(
     re.IGNORECASE,
 )
 _LOGGED = re.compile(r"\W*[EF]\d{4} \d{2}:\d{2}:\d{2}")
-"""How glog and Abseil begin what they log of an error, and of what ends the process."""
+"""The beginning of errors, and of fatal errors, in logs of glog and Abseil."""
 _FATAL = re.compile(r"\W*F\d{4} \d{2}:\d{2}:\d{2}")
 _MOST_FATAL = 8
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -89,7 +73,7 @@ _WITHOUT_CONTENT = re.compile(
 
 
 class Noise:
-    """What came in on the child's standard output and error."""
+    """Text from the child's standard output and error."""
 
     def __init__(self) -> None:
         self._tail = b""
@@ -104,12 +88,12 @@ class Noise:
         self._line = rest[-_LINE_LIMIT:]
 
     def take(self) -> str:
-        """The tail of what came in since this was last asked, made harmless."""
+        """The tail of the text since the last call, made safe to print."""
         tail, self._tail = self._tail, b""
-        return block(tail.decode("utf-8", "replace")).strip("\n")
+        return clean_block(tail.decode("utf-8", "replace")).strip("\n")
 
     def take_telling(self) -> tuple[str, ...]:
-        """The lines that name a problem, each once, of what came in since this was last asked."""
+        """The lines since the last call that name a problem, each once."""
         self._look_at(self._line)
         self._line = b""
         telling, self._telling = tuple(self._telling), {}
@@ -117,7 +101,7 @@ class Noise:
 
     def _look_at(self, line: bytes) -> None:
         text = _COLOUR.sub("", line[:_LINE_LIMIT].decode("utf-8", "replace"))
-        # What ends the process comes last, often after much else.
+        # A fatal error comes last, often after many other lines.
         if len(self._telling) >= MOST_TELLING + (_MOST_FATAL if _FATAL.match(text) else 0):
             return
         if (_TELLING.search(text) or _LOGGED.match(text)) and not _WITHOUT_CONTENT.fullmatch(text.strip()):

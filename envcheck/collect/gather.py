@@ -1,4 +1,4 @@
-"""Run probes in children of their own and return what each contributed, with one row for each however it ended.
+"""Run probes in child processes, and return the facts of each with one row about how it ended.
 
 Order of work: the file probes in two children, that of the machine with the early ones first, and that of the software
 in it, whose probes share what they read; as soon as the early ones are through, each driver probe in a child of its own
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 CountGpus = Callable[[Snapshot], int]
 
 _GPUS_OF_A_LARGE_SERVER = 8
-"""Assumed for deadlines when nobody could list the GPUs: too long a deadline does less harm than too short a one."""
+"""Number of GPUs assumed for deadlines if they could not be listed: a long deadline does less harm than a short one."""
 
 
 def count_gpus(early: Snapshot) -> int:
@@ -126,7 +126,7 @@ def _try_out(specs: Sequence[ProbeSpec], wish: Deep, loop: Loop, results: _Resul
 
 
 def _measure(specs: Sequence[ProbeSpec], wish: Bench, loop: Loop, launch: Launch, results: _Results) -> None:
-    """Measure; where the user interrupts that, what was measured until then is kept."""
+    """Run the measurements; if the user interrupts them, keep the results so far."""
     if not specs:
         return
     with noted() as interrupted:
@@ -174,7 +174,7 @@ def _with_its_end(ended: Ended) -> Ended:
 
 
 class _Results:
-    """What the probes contributed so far."""
+    """The facts of the probes so far."""
 
     def __init__(self, on_event: OnEvent, count: CountGpus) -> None:
         self.parts: dict[str, list[Snapshot]] = {}
@@ -184,7 +184,7 @@ class _Results:
         self._gpus = _GPUS_OF_A_LARGE_SERVER
 
     def skipped(self, spec: ProbeSpec, scopes: Collection[Scope], asked: _Asked) -> bool:
-        """Whether ``spec`` is not to be started, which is then its result."""
+        """Whether ``spec`` must not be started; if so, record that as its result."""
         reason = _why_skipped(spec, scopes, asked)
         if reason:
             self.parts[spec.name] = [Snapshot(runs=(row(spec, ("skipped", reason)),))]
@@ -204,15 +204,15 @@ class _Results:
         self.on_event(ProbeFinished(run=whole.run, facts=part))
 
     def part(self, spec: ProbeSpec) -> Snapshot:
-        """All that ``spec`` contributed, in the same order on every run, whatever ended first."""
+        """All facts of ``spec``, in the same order on every run."""
         return merge(sorted(self.parts[spec.name], key=_about))
 
     def gathered(self) -> Snapshot:
-        """All that came in so far."""
+        """All facts so far."""
         return merge(part for parts in self.parts.values() for part in parts)
 
     def early_are_through(self) -> bool:
-        """Whether every early probe of the plan has ended."""
+        """Whether all early probes of the plan have ended."""
         return self._early <= self.parts.keys()
 
     def _count_gpus(self) -> None:
@@ -220,7 +220,7 @@ class _Results:
             self._gpus = self._count(self.gathered())
 
     def allowed(self, spec: ProbeSpec) -> float:
-        """Seconds that ``spec`` is given."""
+        """The time limit of ``spec`` in seconds."""
         return spec.seconds + spec.seconds_per_gpu * self._gpus
 
 

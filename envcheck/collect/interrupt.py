@@ -1,4 +1,4 @@
-"""Take note of Ctrl-C where there is something to lose, so that what was measured can still be told."""
+"""Defer Ctrl-C, so that what was measured is still reported."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def noted() -> Iterator[Callable[[], bool]]:
-    """Within the block the first SIGINT, SIGTERM or SIGHUP is only noted; what is yielded tells whether there was one.
+    """Within the block, the first SIGINT, SIGTERM or SIGHUP is only recorded; the yielded function tells whether there
+    was one.
 
-    The second raises KeyboardInterrupt. A signal that is ignored stays so. In any other thread than the main one,
-    which alone gets signals, nothing changes.
+    The second raises KeyboardInterrupt. An ignored signal stays ignored. Outside the main thread, which alone receives
+    signals, nothing changes.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

@@ -1,4 +1,4 @@
-"""One child and the probes that it runs one after the other."""
+"""One child and the probes that it runs in sequence."""
 
 from __future__ import annotations
 
@@ -19,56 +19,57 @@ from envcheck.collect.protocol import TOTAL_LIMIT, Done, Message, WrongMessageEr
 from envcheck.collect.request import order
 from envcheck.events import OnEvent, ProbeStarted, Progress
 from envcheck.snapshot import ProbeRun, Snapshot
+from envcheck.text.clean import one_line
 
 EXIT_GRACE = 2.0
-"""Seconds that a child may take to exit after its last probe was done."""
+"""Seconds for a child to exit after its last probe."""
 ALARM_GRACE = 60.0
-"""Seconds after its last deadline at which a child ends itself, should nobody be left to end it."""
+"""Seconds after its last deadline at which a child ends itself, in case its parent is gone."""
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """How a probe ended, and what it leaves."""
+    """The result of a probe, and what it printed."""
 
     spec: ProbeSpec
     run: ProbeRun
     facts: Sequence[Snapshot] = ()
     telling: tuple[str, ...] = ()
-    """Lines that it printed and that name a problem."""
+    """Printed lines that name a problem."""
     death: Death | None = None
-    """Whose doing it was that the process ended before the probe was done; None: the probe came to its end."""
+    """Who caused the process to end before the probe was done; None if the probe finished."""
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Probes that one child runs one after the other."""
+    """Probes that one child runs in sequence."""
 
     specs: Sequence[ProbeSpec]
     launch: Launch
     about: About = WHOLE
     waits: float = 0.0
-    """Seconds that the child may have to wait for its turn; in them it calls the probes' ``prepare``."""
+    """Seconds that the child may wait for its turn, while it calls the probes' ``prepare``."""
     ready: Callable[[], bool] = lambda: True
-    """Whether its child may be started; it becomes true by what other groups do."""
+    """Whether its child may be started; that depends on other groups."""
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """What all jobs of a run have in common."""
+    """The shared settings of all jobs of a run."""
 
     folder: str
     selector: selectors.BaseSelector
     older: frozenset[int]
-    """Processes that were there before the first child."""
+    """Processes that existed before the first child."""
     allowed: Callable[[ProbeSpec], float]
-    """Seconds that a probe is given."""
+    """The time limit of a probe in seconds."""
     on_event: OnEvent
     finished: Callable[[Ended], None]
     """Called once for every probe."""
 
 
 class Job:
-    """A child under way and the probes that it was started for."""
+    """A running child and the probes that it was started for."""
 
     def __init__(self, group: Group, setting: Setting) -> None:
-        """Start the child; raise OSError when that cannot be done."""
+        """Start the child; raise OSError if that fails."""
         self._setting = setting
         self._group = group
         self._known = frozenset(spec.name for spec in group.specs)
@@ -92,7 +93,7 @@ class Job:
         self.pid = self._child.pid
 
     def proceed(self) -> None:
-        """Let the child run the next probe, or come to its end when there is none."""
+        """Let the child run the next probe, or exit if there is none."""
         if not self._waiting:
             self._child.hang_up()
             self._exit_by = time.monotonic() + EXIT_GRACE
@@ -109,11 +110,11 @@ class Job:
 
     @property
     def end_by(self) -> float:
-        """When to look again for a reason to end it."""
+        """The time of the next check for a reason to terminate it."""
         return self._current.started + self._current.limit if self._current else self._exit_by
 
     def reason_to_end(self, now: float) -> Verdict | None:
-        """Why the child must not go on, if so."""
+        """The reason to terminate the child, or None."""
         if self._child.sent_too_much:
             return "failed", f"it sent more than {TOTAL_LIMIT >> 20} MiB"
         if now < self.end_by:
@@ -122,15 +123,15 @@ class Job:
         return "timed-out", f"timed out after {limit:g} s"
 
     def hear_end(self) -> None:
-        """The child ended by itself: hear its last words, and see what it left before its group is ended."""
+        """Handle a child that exited: read its last messages, and look for processes that it left."""
         self._child.hear()
         self._kill_leftovers(thorough=self._current is not None)
 
     def close(self, verdict: Verdict | None, *, killed: bool = True) -> tuple[Group, ...]:
-        """Settle what is left after the child ended, or was ended for the reason ``verdict``.
+        """Record the remaining results after the child exited, or was terminated for the reason ``verdict``.
 
-        ``killed`` is False for a child that could not be killed. Returns the probes that the child did not come to,
-        each as a group of its own.
+        ``killed`` is False for a child that could not be killed. Returns the probes that the child did not start, each
+        as a separate group.
         """
         self._closing = verdict is not None
         self._kill_leftovers(thorough=self._current is not None)
@@ -144,13 +145,13 @@ class Job:
             self._child.abandon()
             self._left.append(f"process {self.pid}, which cannot be killed and was abandoned")
         if self._current and self._settled and not self._current.begun:
-            self._waiting.appendleft(self._current.spec)  # it died of what it ran before
+            self._waiting.appendleft(self._current.spec)  # it died of an earlier probe
         elif self._current and verdict:
             self._settle(self._current.was_cut_off(verdict, self._child.noise.take(), self._remark()), death)
         return tuple(Group((spec,), self._group.launch, self._group.about) for spec in self._waiting)
 
     def drop(self) -> None:
-        """Let go of a child that was ended, and of what it left."""
+        """Release a terminated child and the processes that it left."""
         self._closing = True
         cleanup.kill_marked(self._child.token, spare=(self.pid,))
         if self._child.has_ended:
@@ -172,13 +173,13 @@ class Job:
             raise WrongMessageError("a message in the name of another probe")
         attempt = self._current
         if attempt is None or attempt.spec.name != message.probe:
-            return  # of a probe that is settled: a thread or a fork of it goes on talking
+            return  # from a finished probe: one of its threads or forks still sends
         if message.begin:
             attempt.begin()
         if message.seconds is not None:
             attempt.seconds = message.seconds
         if message.progress is not None:
-            attempt.progress = deaths.one_line(message.progress, PROGRESS_LIMIT)
+            attempt.progress = one_line(message.progress, PROGRESS_LIMIT)
             framework = attempt.about.framework
             self._setting.on_event(Progress(message.probe, attempt.progress, framework, self._group.about.gpu))
         if message.fact:
@@ -203,7 +204,7 @@ class Job:
         self._left += cleanup.kill_marked(self._child.token, spare=(self.pid,), older=older)
 
     def _remark(self) -> str:
-        """What the probe left behind, in words."""
+        """The processes that the probe left, as text."""
         left, self._left = sorted(self._left), []
         if not left:
             return ""

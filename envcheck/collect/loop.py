@@ -1,4 +1,4 @@
-"""Wait for several children at once, in one thread: read what they send, keep their deadlines, settle their ends."""
+"""Wait for several children at once in one thread: read their messages, enforce deadlines, record their ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from envcheck.collect.attempt import Verdict, row
 from envcheck.collect.job import Ended, Group, Job, Setting
 
 TICK = 0.05
-"""Seconds after which the children and the caller's wish to stop are looked at, whatever is heard."""
+"""Seconds between checks of the children and of the caller's wish to stop."""
 
 
 class Loop:
-    """Runs groups of probes, each group in a child of its own."""
+    """Runs groups of probes, each group in a separate child."""
 
     def __init__(self, setting: Setting, deadline_s: float | None, should_stop: Callable[[], bool]) -> None:
         self._setting = setting
@@ -28,12 +28,12 @@ class Loop:
         self._interrupted: Callable[[], bool] = lambda: False
         self._jobs: list[Job] = []
         self._ready: Job | None = None
-        """Its child waits for its turn."""
+        """The job whose child waits for its turn."""
 
     def run(self, groups: Iterable[Group], most: int | None = None) -> None:
-        """Run the groups side by side, at most ``most`` at a time, until every probe in them is settled.
+        """Run the groups in parallel, at most ``most`` at a time, until all their probes have a result.
 
-        A group that is not ready, and those behind it, wait until it is.
+        Groups wait until they, and all groups before them, are ready.
         """
         waiting = deque(groups)
         while waiting or self._jobs:
@@ -44,10 +44,10 @@ class Loop:
                 self._end(self._due())
 
     def run_then(self, groups: Sequence[Group], last: Group) -> None:
-        """Run the groups side by side, then ``last`` alone, whose child is started at once and gets ready meanwhile."""
+        """Run the groups in parallel, then ``last`` alone; its child is started at once and prepares meanwhile."""
         longest = max((sum(map(self._setting.allowed, group.specs)) for group in groups), default=0.0)
         if not self._halt():
-            with suppress(OSError):  # then it is tried again in its turn
+            with suppress(OSError):  # it is started again in its turn
                 self._ready = Job(msgspec.structs.replace(last, waits=longest), self._setting) if groups else None
         self.run(groups)
         ready, self._ready = self._ready, None
@@ -60,11 +60,11 @@ class Loop:
         self.run(())
 
     def heed(self, interrupted: Callable[[], bool]) -> None:
-        """From now on settle everything as soon as ``interrupted`` says so, with what it sent until then."""
+        """From now on, end everything as soon as ``interrupted`` returns true, keeping the messages so far."""
         self._interrupted = interrupted
 
     def abort(self) -> None:
-        """End every child that still runs, without a word about it."""
+        """Terminate all running children without recording results."""
         jobs, self._jobs = [*self._jobs, *([self._ready] if self._ready else ())], []
         self._ready = None
         self._drop(jobs)
@@ -75,7 +75,7 @@ class Loop:
             job.drop()
 
     def _start(self, group: Group) -> None:
-        """Start a child for ``group``, or settle its probes where that cannot be done."""
+        """Start a child for ``group``, or record why that failed."""
         halt = self._halt()
         if halt:
             self._settle(group, (halt[0], f"not started: {halt[1]}"))
@@ -98,7 +98,7 @@ class Loop:
             key.data()
 
     def _due(self) -> dict[Job, Verdict | None]:
-        """The jobs that have ended (None), and those that are to be ended, with the reason."""
+        """The jobs that have ended (None) or must be terminated (with the reason)."""
         halt, now = self._halt(), time.monotonic()
         due: dict[Job, Verdict | None] = {}
         for job in self._jobs:
@@ -111,7 +111,7 @@ class Loop:
         return due
 
     def _end(self, reasons: Mapping[Job, Verdict | None]) -> None:
-        """Settle the jobs that are due; run the probes that one did not come to again, each in a child of its own."""
+        """Close the jobs that are due; start the probes that one did not reach again, each in a separate child."""
         if not reasons:
             return
         unkillable = cleanup.end_groups([job.pid for job in reasons])
@@ -122,7 +122,7 @@ class Loop:
                 self._start(group)
 
     def _halt(self) -> Verdict | None:
-        """Why nothing may go on, if so."""
+        """The reason to stop everything, or None."""
         if self._deadline_s is not None and time.monotonic() - self._started >= self._deadline_s:
             return "timed-out", f"--timeout {self._deadline_s:g} s was reached"
         if self._interrupted():

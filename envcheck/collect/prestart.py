@@ -17,9 +17,9 @@ from envcheck import bundle
 from envcheck.collect.starting import ISOLATED, WORKING_FOLDER, Started, own_variables, start
 
 PROBE = "environments"
-"""What it imports, and runs first."""
+"""The probe that it imports and runs first."""
 _ALARM = 600
-"""Seconds; far more than the deadlines of its probes, which are not known yet."""
+"""Seconds after which the child ends itself; more than the deadlines of its probes, which are not known yet."""
 
 
 class _Waiting(NamedTuple):

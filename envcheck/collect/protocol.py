@@ -1,4 +1,4 @@
-"""The border: what a child sends, line by line, bounded and validated before anything else sees it."""
+"""Messages of a child: bounded and validated line by line before any other code sees them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from envcheck.collect import deaths
 from envcheck.snapshot import Snapshot
+from envcheck.text.clean import one_line
 
 LINE_LIMIT = 4 << 20
-"""Bytes that one line may have."""
+"""Most bytes of one line."""
 TOTAL_LIMIT = 64 << 20
-"""Bytes that one child may send."""
+"""Most bytes from one child."""
 
 _KEPT_FOR_ENVCHECK = ("runs", "disagreements")
 _ESCAPE = re.compile(rb"\\(?:u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|(?P<half>u[dD][89a-fA-F]\w\w)|.)", re.DOTALL)
@@ -23,11 +23,11 @@ _NO_FACT = msgspec.Raw(b"")
 
 
 class WrongMessageError(Exception):
-    """A child sent something that cannot be used; the text continues "it sent"."""
+    """A child sent an unusable message; the text continues "it sent"."""
 
 
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A probe came to its end."""
+    """A probe ended."""
 
     status: Literal["ok", "absent", "failed"]
     detail: str = ""
@@ -36,7 +36,7 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One line: the name of a probe and one of the others."""
+    """One line: the name of a probe and one other field."""
 
     probe: str
     begin: bool = False
@@ -53,7 +53,7 @@ _ANYTHING = msgspec.json.Decoder()
 
 
 class Lines:
-    """Cuts what a child sends into lines, and holds no more of a line than it may have."""
+    """Splits a child's messages into lines, and keeps no more of a line than its limit."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -84,7 +84,7 @@ class Lines:
 
 
 def decode(line: bytes | None) -> Message:
-    """The message on a line; raise WrongMessageError when it is none."""
+    """The message in a line; raise WrongMessageError if there is none."""
     if line is None:
         raise WrongMessageError(f"a line longer than {LINE_LIMIT >> 20} MiB")
     with _errors_named("message"):
@@ -92,12 +92,12 @@ def decode(line: bytes | None) -> Message:
 
 
 def decode_fact(raw: msgspec.Raw) -> Snapshot:
-    """The partial Snapshot in a fact; raise WrongMessageError when it is none, or has fields that no Snapshot has."""
+    """The partial Snapshot in a fact; raise WrongMessageError if it is none or has unknown fields."""
     with _errors_named("fact"):
         fact = _FACT.decode(raw)
         stray = _stray_field(_ANYTHING.decode(raw), fact, "$")
     if stray:
-        raise WrongMessageError(f"a fact of the wrong shape: the Snapshot has no `{deaths.one_line(stray)}`")
+        raise WrongMessageError(f"a fact of the wrong shape: the Snapshot has no `{one_line(stray)}`")
     for section in _KEPT_FOR_ENVCHECK:
         if getattr(fact, section):
             raise WrongMessageError(f"a fact of the wrong shape: `$.{section}` is not for probes")
@@ -105,7 +105,7 @@ def decode_fact(raw: msgspec.Raw) -> Snapshot:
 
 
 def _without_secrets(fact: Snapshot) -> Snapshot:
-    """Variables go no further than this with a secret in them."""
+    """Mask secrets in variables; no other code sees them."""
     if fact.variables is None:
         return fact
     from envcheck.redact.secrets import masked_value  # noqa: PLC0415 - few facts are variables
@@ -123,16 +123,16 @@ def _errors_named(what: str) -> Iterator[None]:
     try:
         yield
     except msgspec.ValidationError as error:
-        raise WrongMessageError(f"a {what} of the wrong shape: {deaths.one_line(str(error))}") from None
+        raise WrongMessageError(f"a {what} of the wrong shape: {one_line(str(error))}") from None
     except UnicodeDecodeError:
         raise WrongMessageError(f"a {what} that is not UTF-8") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        reason = deaths.one_line(str(error)).removeprefix("JSON is malformed: ")
+        reason = one_line(str(error)).removeprefix("JSON is malformed: ")
         raise WrongMessageError(f"a {what} that is not JSON: {reason}") from None
 
 
 def _without_halves(line: bytes) -> bytes:
-    """``line`` with U+FFFD for lone halves of surrogate pairs, by which Python writes bytes that are no UTF-8."""
+    """``line`` with U+FFFD for lone surrogates, with which Python represents bytes that are not UTF-8."""
     if b"\\ud" not in line and b"\\uD" not in line:
         return line
     return _ESCAPE.sub(lambda match: rb"\ufffd" if match["half"] else match[0], line)
@@ -145,7 +145,7 @@ def _stray_field(value: Any, decoded: Any, path: str) -> str | None:
         for key, part in value.items():
             if key not in fields:
                 return f"{path}.{key}"
-            # Most are texts and numbers, of which there are thousands.
+            # Most of the thousands of values are text or numbers.
             if type(part) in (dict, list) and (stray := _stray_field(part, getattr(decoded, key), f"{path}.{key}")):
                 return stray
     elif isinstance(decoded, tuple):

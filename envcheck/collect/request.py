@@ -1,4 +1,4 @@
-"""What a child is told: the request, its order, and where it finds third-party packages."""
+"""The input of a child: the request, its order, and the folders of third-party packages."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-# Where a child of envcheck finds third-party packages.
+# Folders of third-party packages for a child.
 
 
 def own_path() -> list[str]:
     """The entries of ``sys.path`` that a child may import third-party packages from.
 
-    Not the working folder, which may hold anything; and what PYTHONPATH adds comes last, so that it cannot stand in
-    for what envcheck was installed with.
+    The working folder is left out, since it may contain anything. Entries of PYTHONPATH come last, so that they cannot
+    replace envcheck's own dependencies.
     """
     added = _of_pythonpath()
     entries = [entry for entry in sys.path if Path(entry).is_absolute() and not _is_working_folder(entry)]
@@ -26,7 +26,7 @@ def _of_pythonpath() -> frozenset[Path]:
     entries = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
     try:
         return frozenset(Path(entry).resolve() for entry in entries)
-    except OSError:  # an entry is relative to a working folder that is gone
+    except OSError:  # an entry is relative to a removed working folder
         return frozenset()
 
 
@@ -37,13 +37,13 @@ def _is_working_folder(entry: str) -> bool:
         return False
 
 
-# What children are told: the request that every probe is handed, and the order that a child gets first.
+# The request that every probe gets, and the first line of a child's order.
 
 
 def probe_request(
     *, cwd: str, variables: Mapping[str, str], python: Sequence[str] = (), all_envs: bool = False, root: str = "/"
 ) -> dict[str, Any]:
-    """The request of docs/design.md, as JSON has it."""
+    """The request of docs/design.md, as JSON values."""
     return {
         "root": root,
         "cwd": cwd,
@@ -55,7 +55,7 @@ def probe_request(
 
 
 def working_folder() -> str:
-    """The current folder; the root where it was removed."""
+    """The current folder, or the root if it was removed."""
     try:
         return os.getcwd()  # noqa: PTH109  a check asks before it has use for pathlib
     except OSError:

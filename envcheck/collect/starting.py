@@ -13,7 +13,7 @@ MARKER = "ENVCHECK_CHILD"
 """Environment variable that holds a random token of the child."""
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 WORKING_FOLDER = "/"
-"""Of a child that is not started as a user's program would be."""
+"""The working folder of children that are not trials."""
 ISOLATED = ("-I", "-S", *(["-B"] if sys.dont_write_bytecode else []))
 """Without variables, the working folder and ``site`` (hence ``.pth`` files). Bytecode of the probes is kept beside them
 where this process keeps its own: uv installs none, and compiling took a quarter of a check's time.
@@ -21,7 +21,7 @@ where this process keeps its own: uv installs none, and compiling took a quarter
 
 
 class Started(NamedTuple):
-    """A child; the descriptors are this end of its pipes, of which none blocks."""
+    """A started child; the descriptors are the parent's non-blocking ends of its pipes."""
 
     process: subprocess.Popen[bytes]
     token: str
@@ -29,15 +29,16 @@ class Started(NamedTuple):
     noise: int
     order: int
     sent_probe: str = ""
-    """The probe whose order was already written to the pipe."""
+    """The probe whose order was already written."""
     unsent: bytes = b""
     """The part of that order that did not fit into the pipe."""
 
 
 def own_variables() -> dict[str, str]:
-    """The variables of this process for a child that works elsewhere: no library may come from a relative folder.
+    """The variables of this process without relative folders of the loader's path, since the child works in another
+    folder.
 
-    The rule ``loader-path-relative`` tells the user.
+    The rule ``loader-path-relative`` reports them.
     """
     variables = dict(os.environ)
     entries = variables.pop(LIBRARY_PATH, "").replace(";", ":").split(":")
@@ -46,7 +47,7 @@ def own_variables() -> dict[str, str]:
 
 
 def start(interpreter: str, flags: tuple[str, ...], variables: Mapping[str, str], cwd: str, *imports: str) -> Started:
-    """Start a child; raise OSError when that cannot be done.
+    """Start a child; raise OSError if that fails.
 
     ``imports``: a folder, and probes in it that the child imports at once.
     """

@@ -1,4 +1,4 @@
-"""What is to be tried, on which GPU, and under which environment variables."""
+"""Plan trials: which frameworks, on which GPU, with which environment variables."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ from envcheck.collect.job import Ended
 from envcheck.compat.performance.at_work import at_work
 from envcheck.snapshot import Environment, Framework, Gpu, Snapshot
 
-# Which GPU a framework is tried on, and whether it may be: a GPU at work is left alone.
+# Choose the GPU for trials; a busy GPU is not used.
 
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 _HIDES_ALL = frozenset({"", "-1", "none", "NoDevFiles"})
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The GPU to try on; ``gpu`` is None where none is known, and a trial tells whether a framework finds one."""
+    """The GPU for trials; ``gpu`` is None if none is known: then the trial shows whether a framework finds one."""
 
     gpu: Gpu | None = None
     visible: str | None = None
-    """For CUDA_VISIBLE_DEVICES; None: as the user has it."""
+    """The value of CUDA_VISIBLE_DEVICES; None keeps the user's."""
     refused: str = ""
-    """Why nothing may be tried on a GPU now."""
+    """Why no GPU may be used now."""
     absent: str = ""
-    """Why there is no GPU to try anything on."""
+    """Why there is no GPU for trials."""
 
     @property
     def one_at_a_time(self) -> bool:
-        """Whether it takes no second process."""
+        """Whether it accepts only one process."""
         return self.gpu is not None and self.gpu.compute_mode in _EXCLUSIVE
 
 
 def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool = False) -> Choice:
-    """The first GPU that CUDA shows under the user's ``variables`` and nobody is using; with ``force``, the first."""
+    """The first idle GPU that CUDA shows with the user's ``variables``; with ``force``, the first one."""
     listing = snapshot.gpus
     users = variables.get("CUDA_VISIBLE_DEVICES")
-    tegra = snapshot.platform is not None and bool(snapshot.platform.tegra_release)  # its GPU is on no bus
+    tegra = snapshot.platform is not None and bool(snapshot.platform.tegra_release)  # its GPU is not on a bus
     if listing is not None and listing.complete and not listing.items and not tegra:
         return Choice(absent="there is no NVIDIA GPU here")
     if users is not None and users.strip() in _HIDES_ALL:
@@ -61,7 +61,7 @@ def choose_gpu(snapshot: Snapshot, variables: Mapping[str, str], *, force: bool 
 
 
 def _name_of(gpu: Gpu, shown: list[Gpu], users: str | None) -> str | None:
-    """What makes ``gpu`` the only one visible; None where it already is, or has no name."""
+    """The value that makes ``gpu`` the only visible one; None if it already is, or has no name."""
     instances = gpu.mig.instances if gpu.mig and gpu.mig.enabled else None
     if instances:
         own = [name for name in (users or "").split(",") if name.strip().startswith("MIG-")]
@@ -70,7 +70,7 @@ def _name_of(gpu: Gpu, shown: list[Gpu], users: str | None) -> str | None:
 
 
 def why_not(gpu: Gpu) -> str:
-    """Why nothing may be run on this GPU unasked; empty where it is free."""
+    """Reasons not to use this GPU without ``--force``; empty if it is idle."""
     busy = _in_use(gpu)
     if gpu.compute_mode in _EXCLUSIVE and (busy or gpu.processes):
         return f"{_called(gpu)} takes no further process (compute mode {gpu.compute_mode}) and is in use"
@@ -123,16 +123,16 @@ CACHES = (
     "VLLM_CACHE_ROOT",
     "XDG_CACHE_HOME",
 )
-"""Variables that name the folder of a cache."""
+"""Variables with the folder of a cache."""
 TALKATIVE = {"TF_CPP_MIN_LOG_LEVEL": "0"}
-"""What makes a library say why it leaves the GPU alone."""
+"""Variables that make a library log why it does not use the GPU."""
 _LASTING_CACHES = ("JAX_COMPILATION_CACHE_DIR",)
-"""Set, they turn a cache on."""
+"""Variables that enable a cache when they are set."""
 _SEARCH_PATHS = ("PYTHONPATH", "LD_LIBRARY_PATH")
 
 
 def child_variables(variables: Mapping[str, str], cwd: str, folder: str, visible: str | None = None) -> dict[str, str]:
-    """The variables of a child whose caches lie in ``folder``, made here, and that sees the GPU ``visible`` alone.
+    """The variables of a child that sees only the GPU ``visible``, with caches in ``folder``, which is created here.
 
     Search paths that are relative to the user's working folder ``cwd`` are made absolute, since the child works in
     another. ``visible`` is a value for CUDA_VISIBLE_DEVICES; None leaves the user's own.
@@ -151,9 +151,9 @@ def child_variables(variables: Mapping[str, str], cwd: str, folder: str, visible
 
 @contextmanager
 def temporary_folder() -> Iterator[Path]:
-    """A folder for the traces of what is tried, gone afterwards; raise OSError where none can be made.
+    """A temporary folder for the files of trials; raise OSError if none can be created.
 
-    Compiled code is loaded from it: a file system that forbids that is passed over.
+    Compiled code is loaded from it, so file systems that forbid that are skipped.
     """
     import shutil  # noqa: PLC0415  it costs start-up time, and most checks try nothing
     import tempfile  # noqa: PLC0415
@@ -181,7 +181,7 @@ def _absolute(entry: str, cwd: str) -> str:
     return entry if entry.startswith("$") else str(Path(cwd, entry))
 
 
-# What is to be tried: for each judged environment, the deep probes whose frameworks are in it.
+# The planned trials: for each judged environment, the deep probes for its frameworks.
 
 
 OLDEST_PYTHON = (3, 8)
@@ -190,7 +190,7 @@ _MOST_NAMED = 3
 
 
 class PlannedTrial(msgspec.Struct, frozen=True):
-    """One probe to be run in one environment."""
+    """One deep probe in one environment."""
 
     spec: ProbeSpec
     about: About
@@ -201,14 +201,14 @@ class PlannedTrial(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What is tried, and the rows of what is not."""
+    """The planned trials, and rows for those that are skipped."""
 
     trials: tuple[PlannedTrial, ...]
     settled: tuple[Ended, ...]
 
 
 def plan(specs: Sequence[ProbeSpec], snapshot: Snapshot, request: Mapping[str, Any], choice: Choice) -> Plan:
-    """The trials that ``specs`` come to on what was gathered, the ``request`` of each completed."""
+    """The trials of ``specs`` for the gathered facts, each with its complete ``request``."""
     environments = [found for found in _environments(snapshot) if found.judged]
     steps = [step for environment in environments for step in _within(environment, specs, snapshot, request, choice)]
     if not environments:
@@ -245,7 +245,7 @@ def _within(
 def _subjects(
     spec: ProbeSpec, environment: Environment, snapshot: Snapshot
 ) -> Iterator[tuple[About, Framework | None, str]]:
-    """What ``spec`` is about in the environment, or why nothing."""
+    """The frameworks that ``spec`` tries in the environment, or why there are none."""
     if not spec.tries:
         asks_libraries = spec.kind == "deep"
         found_any = snapshot.libraries is not None and bool(snapshot.libraries.items)
@@ -261,7 +261,7 @@ def _subjects(
 
 
 def _interpreter(environment: Environment) -> tuple[str, str]:
-    """The environment's own interpreter, and why it is not started."""
+    """The environment's interpreter, or why it is not started."""
     inside = f"{environment.prefix}/bin/python" if environment.prefix else ""
     interpreter = environment.executable or inside
     if environment.problem:
@@ -279,7 +279,7 @@ def _interpreter(environment: Environment) -> tuple[str, str]:
 def _details(
     environment: Environment, framework: Framework | None, snapshot: Snapshot, choice: Choice
 ) -> dict[str, Any]:
-    """What a deep probe is told besides the request of every probe."""
+    """The additional request of a deep probe."""
     libraries = snapshot.libraries.items if framework is None and snapshot.libraries else ()
     return {
         "environment": environment.key,

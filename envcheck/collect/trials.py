@@ -1,4 +1,4 @@
-"""Try frameworks: run the deep probes, and read what the end of each says of the framework."""
+"""Run the deep probes, and conclude from how each ended."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from envcheck.collect.trial_plan import PlannedTrial, child_variables, choose_gp
 from envcheck.events import OnEvent, ProbesPlanned
 from envcheck.snapshot import Environment, Framework, Listing, Snapshot, Trial
 
-# What the end of a trial says of the framework that was tried, besides what the probe itself sent.
+# What the end of a trial proves about its framework, beyond the facts that the probe sent.
 
 SOURCE = "trial"
 
 
 def with_its_end(ended: Ended) -> Ended:
-    """What a trial sent, with what its printed lines and its death say of the framework.
+    """The facts of a trial, with its printed lines and how it died.
 
-    A process that crashed or exited did that by itself. One that was ended from outside (a deadline, memory that ran
-    out) leaves open whether the framework works.
+    A process that crashed or exited has failed. One that was terminated from outside (deadline, out of memory) leaves
+    open whether the framework works.
     """
     about = ended.run
     if about.framework is None or about.environment is None or about.status in ("skipped", "absent"):
@@ -63,11 +63,11 @@ def _trial(part: Snapshot) -> Trial | None:
 
 
 MOST_AT_ONCE = 3
-"""Trials side by side: they share one GPU, and each takes a gigabyte or two of memory to import its framework."""
+"""Most parallel trials: they share one GPU, and each import takes a gigabyte or two of memory."""
 
 
 class Deep(msgspec.Struct, frozen=True):
-    """That frameworks are to be tried; ``force``: on a GPU at work too."""
+    """A request for trials; ``force`` allows busy GPUs."""
 
     force: bool = False
 
@@ -82,7 +82,7 @@ def run_deep(
     finished: Callable[[Ended], None],
     on_event: OnEvent,
 ) -> None:
-    """Run the deep probes ``specs`` on what was ``gathered``, and tell how each ended."""
+    """Run the deep probes ``specs`` for the ``gathered`` facts, and report how each ended."""
     choice = choose_gpu(gathered, request["variables"], force=wish.force)
     planned = plan(specs, gathered, request, choice)
     for ended in planned.settled:
@@ -106,7 +106,7 @@ def run_trials(
                 verdict: Verdict = ("failed", f"no temporary folder could be made: {error}")
                 finished(Ended(trial.spec, row(trial.spec, verdict, trial.about)))
             return
-        stack.callback(loop.abort)  # before the folder goes
+        stack.callback(loop.abort)  # before the folder is removed
         loop.run(groups, most=most)
 
 

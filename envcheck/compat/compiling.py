@@ -29,12 +29,14 @@ FIELDS = {
     "flaw": "flaws",
     "variable": "variables",
     "role": "roles",
+    "trait": "traits",
     "conda": "conda",
     "product": "products",
     "secret": "secrets",
     "family": "families",
     "fragment": "fragments",
     "error": "errors",
+    "step": "steps",
     "answer": "answers",
 }
 """The field of ``Matrix`` for each table of rows in the TOML files."""

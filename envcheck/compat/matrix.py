@@ -32,8 +32,12 @@ from envcheck.compat.tables import (
     Row,
     SecretRow,
     SourceRow,
+    StepRow,
     TorchRow,
+    Trait,
+    TraitRow,
     VariableRow,
+    is_named,
 )
 from envcheck.sources import Source
 from envcheck.versions import ComputeCapability, CudaVersion
@@ -64,11 +68,13 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     flaws: tuple[FlawRow, ...] = ()
     variables: tuple[VariableRow, ...] = ()
     roles: tuple[RoleRow, ...] = ()
+    traits: tuple[TraitRow, ...] = ()
     conda: tuple[CondaRow, ...] = ()
     products: tuple[ProductRow, ...] = ()
     families: tuple[FamilyRow, ...] = ()
     fragments: tuple[FragmentRow, ...] = ()
     errors: tuple[ErrorRow, ...] = ()
+    steps: tuple[StepRow, ...] = ()
     answers: tuple[AnswerRow, ...] = ()
 
     def cite(self, *rows: Row) -> tuple[Source, ...]:
@@ -111,6 +117,10 @@ class Matrix(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         named = [(name, row) for row in self.gpus for name in (row.name, *row.aliases)]
         keys = name_keys(name for name, _ in named)
         return {key: row for key, (_, row) in zip(keys, named, strict=True)}
+
+    def has_trait(self, framework: str, trait: Trait) -> bool:
+        """Whether a framework of this name is known to behave so."""
+        return any(row.trait == trait and is_named(framework, row.names) for row in self.traits)
 
     def rows_of(self, name: str) -> list[ReleaseRow]:
         """The rows of releases of a component, by its canonical name."""

@@ -209,6 +209,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
     architecture: str = ""
     """Empty: every one that no other row speaks of."""
     precision: str = ""
+    variant: str = ""
+    """``Measurement.variant``; empty: every one that no other row speaks of."""
     run: Literal["", "burst", "sustained"] = ""
     """Whether it holds for runs too short to reach the power limit, or for those that go on at it; empty: for both."""
     low: float
@@ -220,8 +222,8 @@ class EfficiencyRow(Row, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        words = (self.quantity, self.method, self.precision, self.architecture, self.run)
-        return f"efficiency/{'-'.join(word.replace(' ', '-') for word in words if word)}"
+        words = (self.quantity, self.method, self.precision, self.variant, self.architecture, self.run)
+        return f"efficiency/{'-'.join(word.replace(', ', '-').replace(' ', '-') for word in words if word)}"
 
 
 class LinkRow(Row, frozen=True, kw_only=True):
@@ -395,6 +397,8 @@ class VariableRow(Row, frozen=True, kw_only=True):
     """The valid values, in words."""
     pattern: str = ""
     """A regular expression for the whole of a valid value; empty: any."""
+    open_values: bool = False
+    """Whether the reader may refuse a value that fits the pattern: only what it says decides then."""
     options: tuple[VariableOption, ...] = ()
     """Where the value is a list of settings: all that are known."""
     assign: str = ":"
@@ -441,6 +445,27 @@ class RoleRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"role/{self.name}"
+
+
+Trait: TypeAlias = Literal["falls-back-to-cpu", "compiles-at-run-time", "refuses-older-cudnn"]
+"""``falls-back-to-cpu``: it computes on the CPU, without an error, where a CUDA library is missing.
+``compiles-at-run-time``: its files hold only a part of the GPU code that it runs. ``refuses-older-cudnn``: it stops at
+an older cuDNN than it was built with.
+"""
+
+
+class TraitRow(Row, frozen=True, kw_only=True):
+    """How the frameworks of some names behave."""
+
+    trait: Trait
+    project: str
+    """Whose code decides it."""
+    names: tuple[str, ...]
+    """Its frameworks, as patterns: ``cupy*``."""
+
+    @property
+    def id(self) -> str:
+        return f"trait/{self.trait}/{self.project}"
 
 
 class CondaRow(Row, frozen=True, kw_only=True):
@@ -510,6 +535,8 @@ class FamilyRow(Row, frozen=True, kw_only=True):
     """Its part in a toolkit's ``version.json``; else ``lib`` and its name."""
     owners: str = ""
     """How the names of packages begin that bring it; else its name."""
+    shared: dict[str, str] = {}
+    """File name with a minor version → the CUDA releases that have a file of that very name: ``>=11.2,<12``."""
 
     @property
     def id(self) -> str:
@@ -548,6 +575,22 @@ class ErrorRow(Row, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         return f"error/{self.priority}"
+
+
+class StepRow(Row, frozen=True, kw_only=True):
+    """What to do next about a failed trial whose error names no problem by itself."""
+
+    priority: Annotated[int, msgspec.Meta(ge=1)]
+    """Of the rows that match an error, the one with the lowest is shown."""
+    lines: tuple[str, ...]
+    """Regular expressions; case does not count."""
+    text: str
+    command: tuple[str, ...] = ()
+    """``PYTHON`` and ``MODULE`` stand for the environment's interpreter and for the imported module."""
+
+    @property
+    def id(self) -> str:
+        return f"step/{self.priority}"
 
 
 class AnswerRow(Row, frozen=True, kw_only=True):

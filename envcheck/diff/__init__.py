@@ -1,8 +1,8 @@
-"""What changed between saved reports: the facts that matter, the checks, and the measured figures. Pure functions.
+"""Compare saved reports: important facts, checks and measured figures. Pure functions.
 
-Things are matched by what lasts: GPUs by UUID, else by bus id; environments by their folder, the judged one with the
-judged one wherever it lies; figures by GPU and quantity. What only one of two reports knows is no difference but said
-to be not compared; that something is gone is concluded only from a complete list.
+Things are matched by stable keys: GPUs by UUID, else by bus id; environments by folder, and the judged one always with
+the judged one; figures by GPU and quantity. A fact that only one report has is "not compared", never a difference.
+Something is gone only if the other list is complete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from envcheck.redact import is_redacted, redact
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """A report that was compared."""
+    """A compared report."""
 
     name: str
     """The file, or ``-``."""
@@ -34,7 +34,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """The first report and a further one, by their places in ``Diff.reports``."""
+    """The differences of two reports, given by their positions in ``Diff.reports``."""
 
     first: int
     second: int
@@ -54,7 +54,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
 def diff(reports: Sequence[tuple[str, Report]]) -> Diff:
     """Compare each further report with the first; raise UsageError for fewer than two, or where nothing is comparable.
 
-    Where one of them was redacted all are, so that their names match.
+    If one is redacted, all are redacted, so that their names match.
     """
     if len(reports) < 2:
         raise UsageError("diff compares reports: name two or more")

@@ -1,4 +1,4 @@
-"""The facts of two machines, or of one at two times."""
+"""Compare the facts of two machines, or of one machine at two times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envcheck.snapshot import Environment, Framework, Gpu, Listing, Snapshot
 _GIB = 1 << 30
 _OF_ONE_PROCESS = ("RANK", "LOCAL_RANK")
 _PACKAGED = ("wheel", "conda", "driver")
-"""Origins of libraries whose versions are those of a distribution or of the driver, and told there."""
+"""Origins of libraries whose versions are reported with their distribution or the driver."""
 
 
 def compare_facts(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
@@ -106,7 +106,7 @@ def _gpu(gpu: Gpu, matched: Match) -> Facts:
     ecc, power, pcie, remap = gpu.ecc, gpu.power, gpu.pcie, gpu.row_remap
     links = [link.active for link in gpu.nvlinks or ()]
     return {
-        # Of two machines every UUID differs, which is no news.
+        # The UUIDs of two machines always differ.
         "UUID": gpu.uuid if matched.one_machine else None,
         "model": gpu.name,
         "compute capability": gpu.compute_capability,
@@ -149,7 +149,7 @@ def _libraries(items: Any) -> Facts:
 
 
 def _declared(snapshot: Snapshot) -> Facts:
-    """Versions by the packages that own the files, for what does not say its own."""
+    """Versions of the owning packages, for files without a version of their own."""
     items = snapshot.libraries.items if snapshot.libraries else ()
     return {
         f"{found.path}, by its package": found.declared

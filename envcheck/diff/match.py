@@ -1,4 +1,4 @@
-"""Which GPU and which environment of one report is which of the other."""
+"""Match the GPUs and environments of two reports."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from envcheck.snapshot import Environment, Gpu
 
 @dataclass(frozen=True)
 class Match:
-    """The pairs, the first report's member first, and what is left on both sides."""
+    """The pairs, with the first report's member first, and the unmatched rest of both sides."""
 
     gpus: tuple[tuple[Gpu, Gpu], ...]
     gpus_left: tuple[tuple[Gpu, ...], tuple[Gpu, ...]]
     environments: tuple[tuple[Environment, Environment], ...]
     environments_left: tuple[tuple[Environment, ...], tuple[Environment, ...]]
     one_machine: bool
-    """Whether both reports are about the same machine, as far as its GPUs and its name tell."""
+    """Whether both reports are about the same machine, by its GPUs and its name."""
 
     def as_first(self, text: str) -> str:
-        """A key or name in the second report, as the first would write it."""
+        """A key or name of the second report, translated to the first."""
         if self._words is None:
             return text
         return self._words.sub(lambda found: self._names[found[0]], text)
@@ -67,7 +67,7 @@ def _listed(report: Report) -> tuple[Gpu, ...]:
 
 
 def _gpus(first: Report, second: Report) -> tuple[tuple[tuple[Gpu, Gpu], ...], tuple[tuple[Gpu, ...], tuple[Gpu, ...]]]:
-    """By UUID, then by bus id, then by an identity of another kind (that of a GPU assumed or read in a text)."""
+    """Match by UUID, then by bus id, then by another identity (of an assumed or pasted GPU)."""
     ours, theirs = list(_listed(first)), list(_listed(second))
     pairs: list[tuple[Gpu, Gpu]] = []
     for identity in ("uuid", "pci_bus_id", "label"):
@@ -86,7 +86,7 @@ def _gpus(first: Report, second: Report) -> tuple[tuple[tuple[Gpu, Gpu], ...], t
 def _environments(
     first: Report, second: Report
 ) -> tuple[tuple[tuple[Environment, Environment], ...], tuple[tuple[Environment, ...], tuple[Environment, ...]]]:
-    """The judged one with the judged one, the others by their folders."""
+    """Match the judged environments, and the others by folder."""
     listings = [report.snapshot.environments if report.snapshot else None for report in (first, second)]
     ours, theirs = ([*listing.items] if listing else [] for listing in listings)
     pairs = []

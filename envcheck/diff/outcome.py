@@ -1,4 +1,4 @@
-"""What was concluded and measured, twice."""
+"""Compare the checks and the measured figures of two reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Key = tuple[str | None, str]
 
 
 def compare_checks(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
-    """Checks that came, went, or came to another status."""
+    """Checks that appeared, disappeared or changed status."""
     before = {check.id: check for check in first.checks}
     after = {matched.as_first(check.id): check for check in second.checks}
     for identity, check in before.items():
@@ -35,7 +35,7 @@ def _status(check: Check) -> str:
 
 
 def compare_figures(first: Report, second: Report, matched: Match) -> Iterator[Change | Note]:
-    """Figures that lie further apart than a twentieth and the spread of both runs."""
+    """Figures that differ by more than 5 % and more than the spread of both runs."""
     before = {_key(found): found for found in first.measurements if found.value}
     after = {_key(found, matched): found for found in second.measurements if found.value}
     names = {gpu.uuid: called(gpu) for gpu, _ in matched.gpus}
@@ -61,7 +61,7 @@ def _figure(subject: str, before: Measurement, after: Measurement) -> Iterator[C
         return
     ratio = after.value / before.value
     allowed = TOLERATED + spread(before.samples) / 2 + spread(after.samples) / 2
-    # The same distance counts in both directions, whichever report comes first.
+    # The threshold is symmetric: the order of the reports does not matter.
     if max(ratio, 1 / ratio) <= 1 / (1 - min(allowed, 0.9)):
         return
     yield Change(

@@ -28,33 +28,33 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     section: Section
     subject: str = ""
-    """What it is about, as the first report calls it: a GPU, an environment; empty for the machine."""
+    """The subject as the first report names it: a GPU, an environment; empty for the machine."""
     what: str
     """The fact, distribution, check or quantity."""
     kind: Kind
     before: str | None = None
-    """In words; null for what appeared."""
+    """The value as text; null if it appeared."""
     after: str | None = None
-    """In words; null for what vanished."""
+    """The value as text; null if it disappeared."""
     ratio: float | None = None
-    """Of a measured figure: the second over the first."""
+    """The second measured figure divided by the first."""
     faster: bool | None = None
-    """Of a measured figure: whether the second is the better one."""
+    """Whether the second measured figure is better."""
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True):
-    """What was not compared, and why."""
+    """A fact that was not compared, and why."""
 
     section: Section
     why: str
 
 
 Facts: TypeAlias = Mapping[str, str | None]
-"""Facts by name, in words; None for what nobody told."""
+"""Facts by name, as text; None where a fact is unknown."""
 
 
 def changed(section: Section, subject: str, before: Facts, after: Facts) -> Iterator[Change]:
-    """The facts that both sides know and that differ."""
+    """The facts that both sides have and that differ."""
     for what, old in before.items():
         new = after.get(what)
         if old is not None and new is not None and old != new:
@@ -64,7 +64,7 @@ def changed(section: Section, subject: str, before: Facts, after: Facts) -> Iter
 def came_and_went(
     section: Section, subject: str, before: Facts, after: Facts, *, complete: tuple[bool, bool]
 ) -> Iterator[Change]:
-    """The names that only one side has, as far as the other side's list is complete."""
+    """The names that only one side has, where the other side's list is complete."""
     for what in sorted(before.keys() - after.keys()) if complete[1] else ():
         yield Change(section=section, subject=subject, what=what, kind="vanished", before=before[what] or "present")
     for what in sorted(after.keys() - before.keys()) if complete[0] else ():

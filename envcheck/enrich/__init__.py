@@ -1,1 +1,1 @@
-"""Add to a Snapshot what follows from the matrix and from other facts of it; what is added says so."""
+"""Add inferred facts to a Snapshot, from the matrix and from its other facts. Added facts are marked."""

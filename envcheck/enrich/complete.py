@@ -1,7 +1,7 @@
-"""Add to a Snapshot what follows from the matrix. An observation is never overwritten; what is added says so.
+"""Add to a Snapshot what follows from the matrix. An observation is never overwritten, and added facts are marked.
 
-An added field has ``inferred <row id>`` in its record's ``read``, or ``inferred local version`` where the version of a
-package told (``2.5.1+cu124``).
+An added field has ``inferred <row id>`` in its record's ``read``, or ``inferred local version`` where it follows from a
+package's version (``2.5.1+cu124``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ R = TypeVar("R", bound=Record)
 
 
 def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
-    """The Snapshot with what is known of its GPUs, driver and frameworks filled in."""
+    """The Snapshot with known facts about its GPUs, driver and frameworks filled in."""
     platform = snapshot.platform or Platform()
     driver, gpus, environments = snapshot.driver, snapshot.gpus, snapshot.environments
     return msgspec.structs.replace(
@@ -38,7 +38,7 @@ def complete(snapshot: Snapshot, matrix: Matrix) -> Snapshot:
 
 
 def driver_os(platform: Platform | None) -> Os:
-    """The system whose driver releases count here: WSL has Windows'. Linux when nobody said."""
+    """The system whose driver releases apply: Windows in WSL, Linux when the system is unknown."""
     if platform is None:
         return "linux"
     if platform.wsl:
@@ -80,7 +80,7 @@ def _framework(framework: Framework, environment: Environment, matrix: Matrix, p
 
 
 def _add(record: R, values: dict[str, Any], why: str) -> R:
-    """Fill the fields of ``record`` that nobody observed."""
+    """Fill the fields of ``record`` that were not observed."""
     refused = getattr(record, "not_supported", ())
     new = {
         name: value

@@ -1,4 +1,4 @@
-"""The libraries that frameworks load: completed by a trial's memory map, and met with the copies found on disk."""
+"""Complete the libraries that frameworks load, from a trial's memory map and from the copies on disk."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from envcheck.snapshot import Environment, Framework, Library, Listing, Load, Lo
 # What its process really held outranks what was inferred, for that framework and that library.
 
 SOURCE = "memory map"
-"""In ``read`` of a load: its path is what a process held, and nothing had predicted it."""
+"""The source of a path that comes from a process's memory map and was not predicted."""
 
 
 def observed_loads(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot with the path of each load that was not found, and was loaded in a trial all the same."""
+    """The Snapshot with the paths of loads that were not found but were loaded in a trial."""
     if snapshot.environments is None:
         return snapshot
     items = tuple(_observed_environment(item) for item in snapshot.environments.items)
@@ -38,7 +38,7 @@ def _observed_environment(environment: Environment) -> Environment:
 
 
 def _map_of(framework: Framework, maps: dict[str, tuple[Loaded, ...]]) -> tuple[Loaded, ...]:
-    """Of its own process, or for a plug-in of that of the framework which loads it."""
+    """The memory map of its own process, or of the framework's process for a plug-in."""
     base = framework.extends if framework.name.startswith(f"{framework.extends}-cuda") else None
     return maps.get(framework.name) or maps.get(base or "", ())
 
@@ -60,7 +60,7 @@ def _observed_load(load: Load, libraries: tuple[Loaded, ...]) -> Load:
 
 
 def _goes_by(path: str, name: str) -> bool:
-    """Whether the file's name is the one asked for, or goes on from it: ``libcudnn.so.9.1.0`` for ``libcudnn.so.9``."""
+    """Whether a file's name is the requested one, or extends it: ``libcudnn.so.9.1.0`` for ``libcudnn.so.9``."""
     base = path.rpartition("/")[2]
     return base == name or base.startswith(f"{name}.")
 
@@ -71,11 +71,11 @@ def _goes_by(path: str, name: str) -> bool:
 
 
 _MOST = 16
-"""Copies elsewhere that are named for a library that is not found."""
+"""Most copies elsewhere that are listed for a library that is not found."""
 
 
 def join_loads(snapshot: Snapshot) -> Snapshot:
-    """The Snapshot with ``Load.owner``, ``Load.version`` and ``Load.unfound`` filled in where nobody told them."""
+    """The Snapshot with ``Load.owner``, ``Load.version`` and ``Load.unfound`` filled in where they are unknown."""
     if not snapshot.libraries or not snapshot.libraries.items or not snapshot.environments:
         return snapshot
     copies = _Copies(snapshot.libraries.items)
@@ -84,7 +84,9 @@ def join_loads(snapshot: Snapshot) -> Snapshot:
 
 
 def version_of(library: Library) -> str | None:
-    """The version of the file: what it answered or holds; its package's longer form of the same where that fits."""
+    """The file's version: what its version call returned or its data says, extended to its package's version where that
+    begins with it.
+    """
     own = library.loaded or library.on_disk
     if own is None:
         return None if library.altered else library.declared
@@ -93,7 +95,7 @@ def version_of(library: Library) -> str | None:
 
 
 class _Copies:
-    """The copies by path, and by the names under which they are asked for."""
+    """The copies by path and by the names under which they are requested."""
 
     def __init__(self, libraries: Iterable[Library]) -> None:
         self.by_path: dict[str, Library] = {}
@@ -104,7 +106,7 @@ class _Copies:
                 self.by_name.setdefault(name, {})[library.path] = None
 
     def named(self, name: str, key: str) -> tuple[str, ...]:
-        """Paths of the copies that go by a name, those in the environment ``key`` first."""
+        """Paths of the copies with a name, those in the environment ``key`` first."""
         found = [self.by_path[path] for path in self.by_name.get(name, ())]
         return tuple(copy.path for copy in sorted(found, key=lambda copy: (copy.environment != key, copy.path)))[:_MOST]
 
@@ -146,7 +148,7 @@ def _source(library: Library, version: str | None) -> str:
 
 
 def _longer(own: str | None, told: str | None) -> str | None:
-    """The inventory's version where it is the load's with further numbers."""
+    """The inventory's version where it extends the load's version."""
     return told if own and told and told.startswith(f"{own}.") else None
 
 

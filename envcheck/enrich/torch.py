@@ -1,4 +1,4 @@
-"""What the version of an installed PyTorch, and where it was installed from, tell about its build."""
+"""Infer the build of an installed PyTorch from its version and its origin."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from envcheck.versions import CudaVersion
 
 
 class Inference(NamedTuple):
-    """Values of a framework's fields, and the row (or other knowledge) that gives them."""
+    """Values of a framework's fields, and the row (or other knowledge) they come from."""
 
     values: dict[str, Any]
     why: str
 
 
 def infer_torch(framework: Framework, environment: Environment, platform: Platform, matrix: Matrix) -> list[Inference]:
-    """Everything that can be concluded about this PyTorch, in the order in which it is to be filled in."""
+    """Everything that can be inferred about this PyTorch, in the order in which it is filled in."""
     local = _from_local_version(framework.version or "")
     row = torch_row(matrix, framework.version or "")
     from_conda = _is_conda(environment)
@@ -37,7 +37,7 @@ def infer_torch(framework: Framework, environment: Environment, platform: Platfo
 
 
 def _from_local_version(version: str) -> Inference | None:
-    """``+cu124``, ``+cpu`` and ``+rocm6.2`` say what a build is for."""
+    """The local tags ``+cu124``, ``+cpu`` and ``+rocm6.2`` name the platform of a build."""
     try:
         local = Version(version).local or ""
     except ValueError:  # no version, or one of more digits than Python reads
@@ -52,7 +52,7 @@ def _from_local_version(version: str) -> Inference | None:
 
 
 def _told(framework: Framework) -> bool:
-    """Whether something already says what the build is for."""
+    """Whether the platform of the build is already known."""
     return framework.cuda is not None or framework.hip is not None or framework.cpu_only is not None
 
 
@@ -61,7 +61,7 @@ def _distribution(environment: Environment) -> Distribution | None:
 
 
 def _is_conda(environment: Environment) -> bool:
-    """Conda's builds have GPU code of their own, which no row describes."""
+    """Whether it is a conda build; those have GPU code that no row describes."""
     distribution = _distribution(environment)
     if distribution is None or distribution.channel is None:
         return environment.manager == "conda"
@@ -74,7 +74,7 @@ def _installed_by_pip(environment: Environment) -> bool:
 
 
 def _default_wheel(row: TorchRow, platform: Platform) -> Inference | None:
-    """What the wheel on PyPI for this system holds; a system that is not known tells nothing."""
+    """The contents of the PyPI wheel for this system; nothing where the system is unknown."""
     if platform.os == "windows":
         return Inference({"cpu_only": True}, row.id)
     if platform.os != "linux":
@@ -89,7 +89,7 @@ def _default_wheel(row: TorchRow, platform: Platform) -> Inference | None:
 
 
 def _of_build(matrix: Matrix, row: TorchRow, cuda_text: str | None, platform: Platform) -> Inference | None:
-    """The GPU code of the build, and the pins of the default one."""
+    """The GPU code of the build, and the pins of the default build."""
     cuda = CudaVersion.parse(cuda_text)
     if cuda is None or platform.os == "macos":
         return None

@@ -1,4 +1,4 @@
-"""Pasted text to a partial Snapshot; one importer a file, found by listing (folders hold helpers).
+"""Read pasted text into a partial Snapshot. Each importer is one file, found by listing; folders hold helpers.
 
 An importer has a ``NAME``, a ``RANK`` and two functions of a ``Paste``:
 
@@ -7,8 +7,8 @@ An importer has a ``NAME``, a ``RANK`` and two functions of a ``Paste``:
     def recognise(paste: Paste) -> bool: ...       # cheap: is there anything of it in the text?
     def read(paste: Paste) -> Snapshot: ...        # what the text says; raises Unreadable when nothing can be got
 
-Importers gather and never judge, as probes do: they compare no versions, and what a tool could not find out
-("Could not collect", "N/A") stays unknown. A paste may hold several pieces; each importer takes its own out of it.
+Importers gather and never judge, like probes: they compare no versions, and what a tool could not find out ("Could not
+collect", "N/A") stays unknown. A paste may contain several pieces; each importer extracts its own.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Importer:
 
 @cache
 def importers() -> tuple[Importer, ...]:
-    """All importers, those whose word counts most first."""
+    """All importers, the most trusted first."""
     modules = [
         importlib.import_module(f"{__name__}.{module.name}")
         for module in pkgutil.iter_modules(__path__)
@@ -59,15 +59,15 @@ def importers() -> tuple[Importer, ...]:
 
 
 def list_names() -> tuple[str, ...]:
-    """What can be read, by name."""
+    """The names of the formats that can be read."""
     return tuple(importer.name for importer in importers())
 
 
 def read_text(text: str) -> Snapshot:
-    """What ``text`` says of a machine: one partial Snapshot, its records marked ``pasted text``.
+    """The facts in ``text`` as one partial Snapshot, with its records marked ``pasted text``.
 
-    ``runs`` has a row for each format that was met, and says what was left unread.
-    Raises UsageError when nothing in the text is recognised.
+    ``runs`` has a row for each format that was recognised, and says what was not read. Raises UsageError when nothing
+    in the text is recognised.
     """
     paste = Paste.of(text)
     parts: list[Snapshot] = []
@@ -87,7 +87,7 @@ def read_text(text: str) -> Snapshot:
 
 
 def _read(importer: Importer, paste: Paste) -> tuple[Snapshot, ProbeRun, tuple[ProbeRun, ...]]:
-    """What the importer made of it, how it ended, and what it had to leave out."""
+    """The importer's facts, how it ended, and what it had to leave out."""
     title = f"Pasted: {importer.name}"
     try:
         part = importer.read(paste)

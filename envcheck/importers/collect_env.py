@@ -1,9 +1,9 @@
-"""PyTorch's environment report, ``python -m torch.utils.collect_env``, and vLLM's, which grew out of it.
+"""PyTorch's environment report, ``python -m torch.utils.collect_env``, and vLLM's, which derives from it.
 
 One ``key: value`` a line, in an order and with keys that changed over the years; a value that the tool could not find
 out reads "Could not collect", one that needs torch reads "N/A" when torch cannot be imported, and "No CUDA" stands
-where nvidia-smi and nvcc both failed. None of them says that the thing is absent. Packages (``[pip3] torch==…``) and
-vLLM's variables are read by the importers of those.
+where nvidia-smi and nvcc both failed. None of these means that the thing is absent. Packages (``[pip3] torch==…``) and
+vLLM's variables have importers of their own.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _KEYS = (
     "versions of relevant libraries",
 )
 _TELLING = ("cuda used to build pytorch", "is cuda available", "gpu models and configuration", "nvidia driver version")
-"""Keys that no other tool prints: without one of them it is not this report."""
+"""Keys that no other tool prints; the report has at least one of them."""
 _NO_COLON_NEEDED = frozenset(_TELLING) | {"pytorch version", "cuda runtime version", "python platform", "cudnn version"}
 
 _LINE = re.compile(rf"\W{{0,4}}({'|'.join(re.escape(key) for key in _KEYS)})\?? {{0,40}}([:=]?)\s*(.*)", re.IGNORECASE)
@@ -98,11 +98,11 @@ def read(paste: Paste) -> Snapshot:
 
 
 _Values = dict[str, tuple[str, ...]]
-"""The lines of each key's value, the first of them that of the key itself."""
+"""The lines of each key's value, beginning with the key's own line."""
 
 
 def _pairs(paste: Paste) -> Iterator[tuple[str, str]]:
-    """Each line as (key, value), with an empty key for a line that has none."""
+    """Each line as (key, value); a line without a key has an empty one."""
     for line in paste.lines:
         found = _LINE.match(line)
         key = re.sub(r"\s+", " ", found[1].lower()) if found else ""
@@ -117,7 +117,7 @@ def _values(paste: Paste) -> _Values:
     current: list[str] = []
     for key, value in _pairs(paste):
         if key:
-            # A paste may hold two reports; the first is the one that counts.
+            # A paste may contain two reports; the first one counts.
             current = [] if values.get(key) else values.setdefault(key, [])
             current.append(value)
         elif value and len(current) < _MOST_LINES_OF_A_VALUE:
@@ -126,7 +126,7 @@ def _values(paste: Paste) -> _Values:
 
 
 def _known(values: _Values, key: str) -> str | None:
-    """The first line of a value, or None when the tool does not know it."""
+    """The first line of a value, or None if the tool could not determine it."""
     value = values.get(key, ("",))[0]
     return None if value.lower().rstrip(".") in _UNKNOWN else value
 
@@ -172,7 +172,7 @@ def _driver(values: _Values) -> Driver | None:
 
 
 def _gpus(values: _Values) -> Listing[Gpu] | None:
-    """The GPUs of nvidia-smi's list; torch's own answer, where it stands instead, names only the current device."""
+    """The GPUs of nvidia-smi's list. Where torch answered instead, it names only the current device."""
     lines = values.get("gpu models and configuration", ())
     found = gpu_lines.listing(lines)
     if found or not lines or _hip(values):
@@ -182,7 +182,7 @@ def _gpus(values: _Values) -> Listing[Gpu] | None:
 
 
 def _toolkits(values: _Values) -> Listing[Toolkit] | None:
-    """What the tool calls the CUDA runtime is the nvcc that it finds on PATH; torch brings its own runtime."""
+    """The toolkit: what the tool calls the CUDA runtime is the nvcc on PATH; torch has a runtime of its own."""
     version = _version(values, "cuda runtime version")
     if version is None:
         return None
@@ -196,7 +196,7 @@ def _cudnn_family(path: str) -> str:
 
 
 def _cudnn_files(values: _Values) -> Listing[Library] | None:
-    """The system's copies of cuDNN; the framework's own is never among them."""
+    """The system's copies of cuDNN; the tool never lists the framework's own."""
     matches = [_CUDNN_FILE.match(line) for line in values.get("cudnn version", ()) if len(line) <= _LONGEST_PATH]
     items = [
         Library(source=SOURCE, path=found[1], family=_cudnn_family(found[1]), on_disk=found[2])
@@ -245,7 +245,7 @@ def _hip(values: _Values) -> str | None:
 
 
 def _cpu_only(values: _Values, version: str) -> bool | None:
-    """Whether torch has no GPU support at all, where the text leaves no doubt; None otherwise.
+    """True if the text proves that torch has no GPU support; None otherwise.
 
     The line of the build prints a constant of the imported torch, ``torch.version.cuda``: where torch was imported,
     "None" and "Could not collect" both mean that the constant is None (it is "N/A" for a ROCm build and where torch

@@ -1,7 +1,7 @@
-"""Lines that speak of a failure, taken from any text with their line numbers; what they mean is for the rules.
+"""Lines about failures from any text, with their line numbers. Rules decide what they mean.
 
-The pattern is wide on purpose: a line too many is quoted nowhere, a line too few is a problem that no rule can name.
-Lines that ask for CUDA are taken too: that there is none is then a failure.
+The pattern is wide on purpose: an extra line does no harm, a missing one hides a problem from all rules. Lines that
+request CUDA are included: a missing GPU is then a failure.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ NAME = "error lines"
 RANK = Rank.MESSAGE
 
 MOST_LINES = 200
-"""Of more, the ends are kept: the error that ended it all stands last."""
+"""Most lines that are kept, from both ends: the fatal error comes last."""
 _HALF = MOST_LINES // 2
 LONGEST_LINE = 2_000
 _ALIKE = 2
-"""Lines that differ only in their numbers, kept from each end where there are too many."""
+"""Lines kept from each end of a series that differs only in numbers."""
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 _WORDS = (
@@ -47,7 +47,7 @@ _WORDS = (
     r"no device\b|invalid (?:literal|device)\b|unknown flags?\b",
     r"without (?:any )?mig\b|no (?:mig |gpu )?instances\b",
 )
-"""In lower case; each begins a word."""
+"""Beginnings of words, in lower case."""
 _ANYWHERE = (
     r"\(you have ",
     r"throttl|slowdown *: *active",
@@ -55,7 +55,7 @@ _ANYWHERE = (
     r"libcuda reported version",
     r"nccl_p2p_disable=1|acsctl:\s*srcvalid|io_page_fault",
 )
-"""In lower case; also within a word."""
+"""Parts of words, in lower case."""
 _AS_WRITTEN = (
     r"[a-z]Error\b",
     r"Exception\b",
@@ -72,7 +72,7 @@ _ASKS_FOR_CUDA = (
     r"is_built_with_(?:cuda|gpu_support)\(\)|list_(?:physical|logical)_devices\(['\"]GPU",
     r"is_gpu_available|\bGPUs? (?:[Aa]vailable|is)\b",
 )
-# The beginning of a word is asked for once, not by every alternative, and no case is folded: four times as fast.
+# The word boundary is matched once, not in every alternative, and case is not folded: four times as fast.
 _TELLING_IN_LOWER_CASE = re.compile("|".join((rf"\b(?:{'|'.join(_WORDS)})", *_ANYWHERE)))
 _TELLING_AS_WRITTEN = re.compile("|".join((*_AS_WRITTEN, *_ASKS_FOR_CUDA)))
 _NOTHING_WRONG = re.compile(
@@ -88,7 +88,7 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    """At most ``MOST_LINES`` of them, a line that is repeated word for word once."""
+    """At most ``MOST_LINES`` error lines, identical ones once."""
     found: dict[str, int] = {}
     seen: set[str] = set()
     for place, line in enumerate(paste.lines):
@@ -105,7 +105,7 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _told(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:
-    """What was left out: of lines that are alike it is enough to be told, of others it is a question."""
+    """The rows about omitted lines: for similar lines a note, for others an open question."""
     if unlike < found:
         detail = f"{kept} of {found} lines that speak of a failure were kept"
         yield ProbeRun(name=NAME, status="ok", detail=detail)
@@ -114,7 +114,7 @@ def _told(found: int, unlike: int, kept: int) -> Iterator[ProbeRun]:
 
 
 def _unlike(lines: list[str]) -> list[str]:
-    """The lines, with few of those that differ in their numbers alone, as the warnings of a long run do."""
+    """The lines, with few of those that differ only in numbers, such as the warnings of a long run."""
     alike: dict[str, list[int]] = defaultdict(list)
     for place, line in enumerate(lines):
         alike[_NUMBER.sub("#", line)].append(place)
@@ -123,7 +123,7 @@ def _unlike(lines: list[str]) -> list[str]:
 
 
 def _is_error(line: str) -> bool:
-    """Whether it is such a line; a line of XML is not, whatever its elements are called."""
+    """Whether a line is about a failure; a line of XML never is, whatever its elements are called."""
     text = line.strip()[:LONGEST_LINE]
     telling = _TELLING_IN_LOWER_CASE.search(text.lower()) or _TELLING_AS_WRITTEN.search(text)
     return bool(telling) and not _NOTHING_WRONG.search(text) and not _XML.match(text)

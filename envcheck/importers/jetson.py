@@ -1,4 +1,4 @@
-"""What is said of a Jetson: its L4T and JetPack releases, and the release that a container image was made for."""
+"""Facts about a Jetson: its L4T and JetPack releases, and the release that a container image was built for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHIP = re.compile(
 )
 _ARM_PATH = re.compile(r"/aarch64-linux-gnu/")
 _ANY = re.compile(r"l4t|jet|tegra|dustynv|aarch64|# R", re.IGNORECASE)
-"""One of these is in every line that is read here."""
+"""Every line that is read here contains one of these."""
 _LONGEST_LINE = 300
 
 
@@ -43,7 +43,7 @@ def _of_line(line: str) -> list[Platform]:
 
 
 def _statements(text: str) -> Iterator[Platform]:
-    """What a line states; the tag of an image is no statement about the system."""
+    """The facts in a line; the tag of an image says nothing about the system."""
     if found := _RELEASE_FILE.search(text):
         yield Platform(source=SOURCE, tegra=True, tegra_release=f"{found[1]}.{found[2].strip('.')}")
     image = _IMAGE.search(text)

@@ -1,4 +1,4 @@
-"""What is said of kernel modules: ``/proc/driver/nvidia/version``, ``lsmod``, ``mokutil --sb-state``."""
+"""Facts about kernel modules from ``/proc/driver/nvidia/version``, ``lsmod``, ``mokutil --sb-state``."""
 
 from __future__ import annotations
 

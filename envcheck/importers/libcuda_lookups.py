@@ -1,4 +1,4 @@
-"""Where the loader finds libcuda, by ``ldconfig -p``, ``ldd`` and ``ls -l``."""
+"""Where the loader finds libcuda, from ``ldconfig -p``, ``ldd`` and ``ls -l``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recognise(paste: Paste) -> bool:
 
 
 def read(paste: Paste) -> Snapshot:
-    """The files in the order of the text, which is the loader's in a list of its cache."""
+    """The files in the order of the text; in a list of the loader's cache that is the loader's order."""
     found: dict[str, DriverLibrary] = {}
     for library in _libraries(paste):
         found.setdefault(library.path, library)

@@ -1,7 +1,7 @@
-"""CUDA's libraries in any text: their paths, as ``find``, ``ldd`` and ``LD_DEBUG`` print them, and versions in prose.
+"""CUDA libraries in any text: paths as ``find``, ``ldd`` and ``LD_DEBUG`` print them, and versions in prose.
 
-A path says that the file is there, unless its line says that it is not. A version in prose ("CUDA 12.1", "cuDNN 8.1
-installed") is kept as one that was stated: which copy it is of, nobody said.
+A path means that the file exists, unless its line says the opposite. A version in prose ("CUDA 12.1", "cuDNN 8.1
+installed") is kept as a stated one, since it is unknown which copy it belongs to.
 """
 
 from __future__ import annotations

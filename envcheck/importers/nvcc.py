@@ -1,4 +1,4 @@
-"""``nvcc --version``: the toolkit that its user's PATH leads to."""
+"""``nvcc --version``: the toolkit on the user's PATH."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The text of ``nvidia-smi -q``, whole or in sections (``-d``): labels, indented by their depth, and values.
 
-It says what the XML report says in other words, so that it is read as the same tree.
+It has the contents of the XML report under other names, so it is read into the same tree.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _report(paste: Paste) -> Iterator[str]:
-    """The lines of the first report: it may begin with a banner or without one, and a second one is not read."""
+    """The lines of the first report, with or without a banner; a second report is not read."""
     begun = False
     for line in paste.lines[:_MOST_LINES]:
         if _BANNER.search(line):
@@ -48,13 +48,13 @@ def _report(paste: Paste) -> Iterator[str]:
 
 
 class _Builder:
-    """Builds the tree, line by line; a line that is none of a report's ends the GPU that is being read."""
+    """Builds the tree line by line; a foreign line ends the current GPU."""
 
     def __init__(self) -> None:
         self._root = Element("nvidia_smi_log")
         self._met: set[str] = set()
         self._open: list[tuple[int, Element]] = []
-        """The GPU's element and the sections open in it, each with its indentation."""
+        """The GPU's element and its open sections, each with its indentation."""
 
     def built(self, lines: Iterator[str]) -> Element:
         for line in lines:
@@ -83,7 +83,7 @@ class _Builder:
         self._open = [(indent, gpu)]
 
     def _add(self, indent: int, label: str, value: str | None) -> None:
-        """A label deeper than a section belongs to it; nothing is deeper than a value."""
+        """Add a label to the section that it is indented below; values have no children."""
         while len(self._open) > 1 and self._open[-1][0] >= indent:
             self._open.pop()
         parent = self._open[-1][1]
@@ -92,9 +92,9 @@ class _Builder:
             self._open.append((indent, element))
 
     def _put(self, parent: Element, path: str, value: str | None) -> Element:
-        """Add a section, or a value; returns the element that what is indented deeper goes into.
+        """Add a section or a value, and return the element for deeper lines.
 
-        Of a path in two steps, a value begins its section anew (each process has its own), a section shares it.
+        In a path of two steps, a value starts a new section (one for each process), while a section shares it.
         """
         above, _, name = path.rpartition("/")
         if above:

@@ -1,7 +1,7 @@
 """The table that ``nvidia-smi`` prints, in its several widths, and ``nvidia-smi --version``.
 
 The banner has been ``Driver Version`` and ``CUDA Version``, and is ``KMD Version`` and ``CUDA UMD Version`` in newer
-drivers; the oldest have no CUDA version. Names are cut ("NVIDIA GeForce ..."): a cut name is no name.
+drivers; the oldest have no CUDA version. A truncated name ("NVIDIA GeForce ...") is ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TWO_VERSIONS = re.compile(
 _VERSION_LINE = re.compile(
     r"(NVIDIA-SMI|NVML|DRIVER|KMD|CUDA(?: UMD)?) version {0,12}: ([0-9]{1,4}(?:\.[0-9]{1,4}){1,2})$", re.IGNORECASE
 )
-"""``nvidia-smi --version``, and the head of ``nvidia-smi -q``: padded before the colon."""
+"""The lines of ``nvidia-smi --version`` and the head of ``nvidia-smi -q``, padded before the colon."""
 
 _WINDOWS_HEADER = re.compile(r"\| GPU  Name .{0,40}(?:TCC/WDDM|Driver-Model)")
 _INDEX_AND_NAME = re.compile(r"([0-9]{1,3}) {1,4}(\S.*)$")
@@ -56,13 +56,13 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _platform(lines: Sequence[str]) -> Platform | None:
-    """Only Windows' nvidia-smi has a column for the driver model, where others have persistence mode."""
+    """Windows, if the table has a column for the driver model; elsewhere that column is persistence mode."""
     windows = any(_WINDOWS_HEADER.search(line[:_LONGEST_ROW]) for line in lines)
     return Platform(source=SOURCE, os="windows") if windows else None
 
 
 def _driver(lines: Sequence[str]) -> Driver | None:
-    """The driver by the first banner. The release of nvidia-smi itself stands in for it only where no other is."""
+    """The driver from the first banner; nvidia-smi's own release is used only where there is no other."""
     for line in lines:
         banner, pair = _BANNER.search(line[:_LONGEST_ROW]), _TWO_VERSIONS.search(line[:_LONGEST_ROW])
         if banner:
@@ -79,7 +79,7 @@ def _from_version_lines(lines: Sequence[str]) -> Driver | None:
         if found:
             versions.setdefault(found[1].lower(), found[2])
     release = versions.get("driver") or versions.get("kmd")
-    # "CUDA Version : 12.4" alone may be anybody's; below a driver version it is nvidia-smi's.
+    # "CUDA Version : 12.4" alone may come from any tool; below a driver version it is nvidia-smi's.
     if release is None or not any(" :" in line for line in lines if line.strip().lower().startswith(("driver", "kmd"))):
         return None
     cuda = versions.get("cuda") or versions.get("cuda umd")
@@ -90,7 +90,7 @@ def _from_version_lines(lines: Sequence[str]) -> Driver | None:
 
 
 def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
-    """The GPUs of the first table: a GPU's row names it, the two rows below say how it is."""
+    """The GPUs of the first table: the first row names a GPU, the next two have its state."""
     gpus: dict[int, Gpu] = {}
     below: Gpu | None = None
     for line in lines:
@@ -105,7 +105,7 @@ def _gpus(lines: Sequence[str]) -> Listing[Gpu] | None:
 
 
 def _with_instances(gpus: dict[int, Gpu], lines: Sequence[str]) -> dict[int, Gpu]:
-    """The GPUs in MIG mode with the instances that the box below the table lists, which may be none."""
+    """The GPUs in MIG mode with the instances from the box below the table, if any."""
     numbers = _mig_box(lines)
     if numbers is None:
         return gpus
@@ -122,7 +122,7 @@ def _with_count(mig: Mig, count: int) -> Mig:
 
 
 def _mig_box(lines: Sequence[str]) -> list[int] | None:
-    """The GPU's number of each row of the first box of MIG devices; None without a box, or when it is cut off."""
+    """The GPU number of each row in the first box of MIG devices; None without a box, or if it is cut off."""
     start = next((place for place, line in enumerate(lines) if _MIG_BOX.match(line.strip()[:_LONGEST_ROW])), None)
     if start is None:
         return None
@@ -161,7 +161,7 @@ def _first_row(line: str) -> Gpu | None:
 
 
 def _ecc(cell: str) -> Ecc | None:
-    """The column of volatile uncorrected errors: a number while ECC is on."""
+    """The column of volatile uncorrected errors, a number if ECC is enabled."""
     if cell == "Off":
         return Ecc(source=SOURCE, enabled=False)
     return (
@@ -170,7 +170,7 @@ def _ecc(cell: str) -> Ecc | None:
 
 
 def _with_row(gpu: Gpu, cells: list[str]) -> Gpu:
-    """The second row has power and memory, the third (not in old drivers) the MIG mode at its end."""
+    """The GPU with a further row: the second has power and memory, the third (in newer drivers) the MIG mode."""
     memory = next((found for cell in cells if (found := _USED_OF_TOTAL.search(cell))), None)
     power = next((found for cell in cells if (found := _DRAW_OF_LIMIT.search(cell))), None)
     if memory:

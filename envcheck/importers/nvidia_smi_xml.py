@@ -1,6 +1,7 @@
-"""The XML report of ``nvidia-smi -q -x``, of every version of its format: element names changed, old ones are read too.
+"""The XML report of ``nvidia-smi -q -x``, in every version of its format; renamed elements are read under their old
+names, too.
 
-"N/A" is how nvidia-smi shows that the GPU does not have a thing; such fields go to ``Gpu.not_supported``.
+nvidia-smi prints "N/A" for what the GPU does not support; such fields go to ``Gpu.not_supported``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Packages as pip and conda list them: freeze, their tables, ``pip show``, collect_env's tagged lines.
+"""Package lists of pip and conda: freeze, tables, ``pip show``, and tagged lines of collect_env.
 
-A list in a paste is seldom whole, so that nothing is concluded from what it lacks.
+Lists in a paste are seldom complete, so nothing is concluded from what they lack.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _GPU_SOFTWARE = re.compile(
     r"nvidia-|triton|vllm|xformers$|flash-attn|transformers$|bitsandbytes|deepspeed|paddlepaddle|mxnet|"
     r"faster-whisper$|ctranslate2$|cudatoolkit$|cpuonly$|torch-tensorrt$|exllama|minference$"
 )
-"""Packages whose row is believed outside a table, where any two words may stand side by side."""
+"""Packages whose row is accepted outside a table, where any two words may be adjacent."""
 _MOST = 5_000
 
 
@@ -82,7 +82,7 @@ def _still_in_table(text: str, *, in_table: bool) -> bool:
 
 
 def _of_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
-    """The packages of which one line speaks."""
+    """The packages in one line."""
     bare = text.lstrip("-*• `").rstrip("`")
     if found := _FREEZE.match(bare):
         yield _package(found[2], found[3], tag=found[1])
@@ -98,10 +98,10 @@ def _of_line(text: str, *, in_table: bool) -> Iterator[Distribution]:
 
 
 def _believed(name: str, version: str, third: str | None, *, in_table: bool) -> bool:
-    """Whether a row of two words or more is a package's and not prose."""
+    """Whether a row of two or more words describes a package and is not prose."""
     if in_table:
         return True
-    # TORCH_CUDA_ARCH_LIST and its like are variables.
+    # Names such as TORCH_CUDA_ARCH_LIST are variables.
     known = _GPU_SOFTWARE.match(canonicalize_name(name)) is not None and not (name.isupper() and "_" in name)
     return known and "." in version and (third is None or third[0] == "(" or bool(_CONDA_BUILD.match(third)))
 
@@ -109,7 +109,7 @@ def _believed(name: str, version: str, third: str | None, *, in_table: bool) -> 
 def _package(
     name: str, version: str, *, tag: str | None = None, build: str | None = None, origin: str | None = None
 ) -> Distribution:
-    """One package; ``origin`` is conda's channel column, which says ``pypi`` for what pip installed."""
+    """One package; ``origin`` is conda's channel column, ``pypi`` for packages that pip installed."""
     by_pip = origin in ("pypi", "<pip>") or build in ("<pip>", "pypi_0")
     conda = not by_pip and (tag == "conda" or (tag is None and bool(build) and bool(_CONDA_BUILD.match(build or ""))))
     normal = canonicalize_name(name)

@@ -1,4 +1,4 @@
-"""The size of ``/dev/shm``, by ``df`` and by DeepSpeed's report."""
+"""The size of ``/dev/shm``, from ``df`` and from DeepSpeed's report."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Facts that people write in their own words: "NVIDIA driver 465.19.01", "GPU: RTX 3090", "Ubuntu 20.04, Python 3.8".
+"""Facts in prose: "NVIDIA driver 465.19.01", "GPU: RTX 3090", "Ubuntu 20.04, Python 3.8".
 
-Only a line that names the thing before its value is believed. A CUDA version in prose may be the toolkit's, the
-driver's or the framework's, so that it is not read.
+A line counts only if it names the thing before its value. CUDA versions are not read, since they may be the toolkit's,
+the driver's or the framework's.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _driver(text: str) -> Snapshot | None:
 
 
 def _platform(text: str) -> Snapshot | None:
-    """A line that begins with a system's name, or says what it is; "Windows 11 WSL2" is a Linux under Windows."""
+    """The system, from a line that begins with its name or labels it; "Windows 11 WSL2" is Linux under Windows."""
     if kernel := _KERNEL.match(text):
         wsl = True if "microsoft" in kernel[1].lower() else None
         return Snapshot(platform=Platform(source=SOURCE, os="linux", kernel_release=kernel[1], wsl=wsl))
@@ -110,7 +110,7 @@ def _platform(text: str) -> Snapshot | None:
 
 
 def _names_system(text: str) -> bool:
-    """Whether it is a name with at most a version, and no sentence."""
+    """Whether the text is a name with at most a version, not a sentence."""
     return bool(re.match(r"(?:[A-Z][\w!./-]*|linux|ubuntu|windows)(?: [A-Z0-9(][\w.()-]*){0,6}(?:[,;]|\s*$)", text))
 
 
@@ -122,7 +122,7 @@ def _python(text: str) -> Snapshot | None:
 def _torch(text: str) -> Snapshot | None:
     found, tagged = _TORCH.match(text), _TORCH_TAG.match(text)
     if found:
-        # "PyTorch version (GPU?): 2.4.1 (True)" is what transformers prints after it has asked torch.
+        # transformers prints "PyTorch version (GPU?): 2.4.1 (True)" after asking torch.
         available = {"True": True, "False": False}.get(found["answer"] or "")
         torch = Framework(source=SOURCE, name="torch", version=found["version"].rstrip("."), gpu_available=available)
     elif tagged:

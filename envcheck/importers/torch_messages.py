@@ -1,4 +1,4 @@
-"""Facts that PyTorch states in its warnings and errors, and the libraries built on it in theirs."""
+"""Facts in warnings and errors of PyTorch and of libraries that are built on it."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def _supported_code(line: str) -> Snapshot | None:
 
 
 def _old_driver(line: str) -> Snapshot | None:
-    """What ``cuDriverGetVersion`` gave: the CUDA that the driver speaks."""
+    """The driver's CUDA version, as ``cuDriverGetVersion`` returned it."""
     found = _OLD_DRIVER.search(line)
     return Snapshot(driver=Driver(source=SOURCE, cuda=str(CudaVersion.decode(int(found[1]))))) if found else None
 
 
 def _built_for_another(line: str) -> Snapshot | None:
-    """What xFormers says: it names the torch and the Python that it meets after those that it was built for."""
+    """The facts in xFormers' message: it names the installed torch and Python after those it was built for."""
     if "(you have" not in line:
         return None
     found, python = _BUILT_FOR.search(line), _RUNS_ON.search(line)

@@ -1,4 +1,4 @@
-"""Windows by its full number: ``Microsoft Windows [Version 10.0.22631.4317]``, also around WSL."""
+"""The full version number of Windows: ``Microsoft Windows [Version 10.0.22631.4317]``, also around WSL."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read(paste: Paste) -> Snapshot:
 
 
 def _of_line(line: str) -> Snapshot | None:
-    """The line says nothing of the system that the text is about: it may be the Windows around a WSL."""
+    """The Windows of a line. It need not be the system that the text is about, but may host a WSL."""
     text = line[:_LONGEST_LINE]
     if found := _FULL.search(text):
         return Snapshot(platform=Platform(source=SOURCE, windows_build=found[1]))

@@ -86,7 +86,7 @@ def check_request(request: Request) -> None:
         if find_rule(name) is None:
             raise UsageError(f"there is no rule {name!r}; envcheck rule lists them")
     asked = (rule for rule in _chosen_rules(request) if rule.name in request.only or not rule.always)
-    if not request.require and not any(rule.is_in_scope(request.scopes) for rule in asked):
+    if not request.require and not any(rule.may_be_asked(request.scopes) for rule in asked):
         raise UsageError("--skip or --scope removes every rule that --only selects; drop one of them")
 
 

@@ -1,4 +1,4 @@
-"""``envcheck matrix refresh``: regenerate what the wheels on a package index tell.
+"""``envcheck matrix refresh``: regenerate rows from the wheels on a package index.
 
 Only this package uses the network.
 """

@@ -1,4 +1,4 @@
-"""A TOML file of the matrix that is to be changed: everything that is not changed stays as it is, comments included."""
+"""A TOML file of the matrix to change; everything else in it stays as it is, comments included."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class Document:
         return self.text != self._text
 
     def check_untouched(self) -> None:
-        """Raise UsageError when somebody else changed the file since it was read: it would be overwritten."""
+        """Raise UsageError if the file was changed since it was read, instead of overwriting it."""
         if _read(self.path) != self._text:
             raise UsageError(f"{self.path} was changed while the index was read; nothing was written, refresh again")
 
 
 def _read(path: Path) -> str:
-    """The text, with its line ends as they are."""
+    """The text with its original line ends."""
     try:
         return path.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -64,13 +64,13 @@ def _read(path: Path) -> str:
 
 
 def array(values: Sequence[str]) -> tomlkit.items.Array:
-    """A list in one line."""
+    """A list on one line."""
     made: tomlkit.items.Array = _parsed(_text_of(list(values)))
     return made
 
 
 def inline(values: Mapping[str, Any]) -> tomlkit.items.InlineTable:
-    """A table in one line."""
+    """A table on one line."""
     made: tomlkit.items.InlineTable = _parsed(_text_of(values))
     return made
 
@@ -80,7 +80,7 @@ def _parsed(text: str) -> Any:
 
 
 def _as_table(table: str, row: Mapping[str, Any]) -> Table:
-    """A row as it is written by hand: one key a line, and an empty line behind it."""
+    """A row in the style of hand-written ones: one key on each line, followed by an empty line."""
     lines = [f"{key} = {_text_of(value)}" for key, value in row.items()]
     parsed = tomlkit.parse("\n".join((f"[[{table}]]", *lines, "", "")))[table]
     assert isinstance(parsed, AoT)  # noqa: S101 - it was written in the line above
@@ -100,7 +100,7 @@ def _text_of(value: Any) -> str:
 
 
 def _move_trivia(before: Table, new: Table) -> None:
-    """Comments behind the row before belong to what follows it."""
+    """Move the comments after the previous row to the row that they precede."""
     trivia = _cut_trivia(before)
     _append_trivia(before, [(None, Whitespace("\n"))])
     _cut_trivia(new)
@@ -122,7 +122,7 @@ def _append_trivia(row: Table, trivia: Sequence[tuple[Any, Any]]) -> None:
 
 
 def _last_container(row: Table) -> Container:
-    """Where the text at the end of a row is kept: in its last sub-table, if it ends with one."""
+    """The container of the text at the end of a row: its last sub-table, if it ends with one."""
     container = row.value
     while True:
         keyed = [item for key, item in container.body if key is not None]

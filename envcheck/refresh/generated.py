@@ -1,12 +1,12 @@
-"""Which rows a file of the matrix wants regenerated: its ``[generated.NAME]`` tables.
+"""The rows that a file of the matrix wants regenerated: its ``[generated.NAME]`` tables.
 
     [generated.vllm]
     source = "vllm"                                       # key of the source that these rows cite
     needs = { torch = "torch", cudnn = "nvidia-cudnn-cu12", python = "Requires-Python" }
 
-``needs`` says which of a row's needs METADATA tells, and the distribution that each stands for there. A row that cites
-another source besides was completed by hand: it is never changed, only said to differ. ``[generated.torch]`` has no
-``needs``: it is about the rows of ``[[torch]]``.
+``needs`` lists the needs that METADATA provides, with the name of each there. A row that cites another source too was
+completed by hand: it is never changed, only reported. ``[generated.torch]`` has no ``needs``: it is about the rows of
+``[[torch]]``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TORCH = "torch"
 
 
 class Generated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is regenerated for one distribution."""
+    """The rows to regenerate for one distribution."""
 
     source: str
     needs: dict[str, str] = {}
@@ -39,17 +39,17 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Something that became different."""
+    """A difference."""
 
     what: str
     """The row: ``torch 2.6.0``."""
     how: str
     made: bool = True
-    """False for what is only said, because the row was completed by hand."""
+    """False if the difference is only reported, because the row was completed by hand."""
 
 
 def find_work(documents: Sequence[Document], only: Sequence[str]) -> list[Work]:
-    """What to regenerate; raises UsageError when ``only`` names what no file wants regenerated."""
+    """The rows to regenerate; raises UsageError if ``only`` names something that no file wants regenerated."""
     found = [
         Work(str(name), document, _read(document, str(name), content))
         for document in documents

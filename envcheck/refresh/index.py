@@ -1,4 +1,4 @@
-"""A package index: which files a project has. The one place that opens connections.
+"""A package index: the files of a project. Only this module opens connections.
 
 Speaks the simple repository API, in JSON (PEP 691) and in HTML (PEP 503), for indexes of both kinds are in use.
 """
@@ -19,10 +19,10 @@ from envcheck import __version__
 from envcheck.errors import UsageError
 
 VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
-"""Where pip and uv are told which index to use."""
+"""The variables that tell pip and uv which index to use."""
 
 TIMEOUT = (15.0, 60.0)
-"""Seconds for a connection, and for the next bytes."""
+"""Seconds to connect, and to wait for the next bytes."""
 
 _MOST_BYTES = 64 << 20
 _CHUNK = 1 << 16
@@ -51,7 +51,7 @@ class _JsonPage(msgspec.Struct, frozen=True):
 
 
 class Index:
-    """An index at a base address, as ``--index-url`` of pip takes it."""
+    """An index at a base address, as in pip's ``--index-url``."""
 
     def __init__(self, address: str) -> None:
         if urlsplit(address).scheme not in ("http", "https"):
@@ -67,7 +67,7 @@ class Index:
 
     @property
     def session(self) -> requests.Session:
-        """The session of this thread: one must not be shared."""
+        """The session of this thread; sessions must not be shared."""
         if not hasattr(self._of_thread, "session"):
             self._of_thread.session = requests.Session()
             self._of_thread.session.headers["User-Agent"] = f"envcheck/{__version__}"
@@ -77,7 +77,7 @@ class Index:
         return own
 
     def files(self, project: str) -> list[File]:
-        """All files of ``project``. Raises UsageError when they cannot be had."""
+        """All files of ``project``. Raises UsageError if they cannot be listed."""
         address = f"{self._base}{canonicalize_name(project)}/"
         try:
             with self.session.get(address, headers={"Accept": _ACCEPT}, timeout=TIMEOUT, stream=True) as response:
@@ -91,13 +91,13 @@ class Index:
 
 
 def _let_go(response: requests.Response, *_: object, **__: object) -> None:
-    """Close an answer that nobody will read: a refusal, or a whole file where a range was asked for."""
+    """Close a response without reading it: an error, or a whole file where a range was requested."""
     if not response.ok or ("Range" in response.request.headers and "Content-Range" not in response.headers):
         response.close()
 
 
 def index_address(option: str | None, variables: Mapping[str, str]) -> str:
-    """The address from ``--index-url``, or what pip or uv would use; raises UsageError when nobody says."""
+    """The address from ``--index-url``, or the one that pip or uv would use; raises UsageError if there is none."""
     address = option or next((variables[name] for name in VARIABLES if variables.get(name)), None)
     if not address:
         names = " or ".join(VARIABLES)
@@ -106,7 +106,7 @@ def index_address(option: str | None, variables: Mapping[str, str]) -> str:
 
 
 def cause(error: Exception) -> str:
-    """Why a request failed, without the address: it may hold a password."""
+    """Why a request failed, without the address, which may contain a password."""
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"HTTP status {error.response.status_code}"
     if isinstance(error, requests.Timeout):

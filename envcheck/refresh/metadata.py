@@ -1,4 +1,4 @@
-"""METADATA of a wheel: what it requires, as specifiers of the matrix."""
+"""METADATA of a wheel: its requirements as specifiers of the matrix."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from envcheck.refresh.remote_wheel import Wheel
 from envcheck.refresh.wheel_files import Release, pythons_of
 
 PYTHON = "Requires-Python"
-"""Stands for the Python range where a distribution's name is expected."""
+"""The name that stands for the Python range among distributions."""
 
 _MOST_BYTES = 1 << 22
 _PRE_RELEASE = re.compile(r"(?:\.?dev|a|b|rc)[0-9]*(?=$|\.\*$)")
 _EXACT = ("==", "!=", "<=", ">")
 _NUMBERS = 3
-"""Numbers that name a release."""
+"""Most numbers in the name of a release."""
 _FIRST = (">=", ">", "==", "~=")
 _MACHINES = ("x86_64", "aarch64")
 _PYTHON_NAMED = re.compile(r"""["']([0-9])\.([0-9]{1,2})[^"']*["']""")
 
 
 class Metadata(NamedTuple):
-    """What METADATA says."""
+    """The requirements in METADATA."""
 
     requires_python: str
     requirements: tuple[Requirement, ...]
@@ -56,8 +56,8 @@ def parse_metadata(content: bytes) -> Metadata:
 def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_64",)) -> str | None:
     """The specifier that ``distribution`` must meet on Linux, on each of ``machines``.
 
-    None where there is none, where it names no bound, or where the machines differ, or two of the Pythons that may
-    have it. What an extra requires counts when nothing is required without one, and no other extra differs.
+    None if there is none, if it has no bound, or if machines or Python versions differ. Requirements of extras count if
+    there is none without an extra and the extras agree.
     """
     wanted = canonicalize_name(distribution)
     named = [item for item in metadata.requirements if canonicalize_name(item.name) == wanted]
@@ -67,7 +67,7 @@ def pin(metadata: Metadata, distribution: str, machines: Sequence[str] = ("x86_6
 
 
 def python_range(release: Release, requires_python: str) -> str | None:
-    """The Pythons that a release has wheels for: by their tags, or Requires-Python where wheels serve later ones."""
+    """The Python versions with wheels of a release: by tags, or by Requires-Python if wheels serve later versions."""
     if any(wheel.any_later for wheel in release.wheels):
         bounds = [part for part in requires_python.split(",") if "!=" not in part]
         return as_specifier(",".join(bounds))
@@ -78,14 +78,14 @@ def python_range(release: Release, requires_python: str) -> str | None:
 
 
 def _minors(major: int, minors: Sequence[int]) -> str:
-    """A specifier of minor versions of Python that ascend."""
+    """The specifier of ascending minor versions of Python."""
     if len(minors) > 1 and len(minors) == minors[-1] - minors[0] + 1:
         return f">={major}.{minors[0]},<{major}.{minors[-1] + 1}"
     return "|".join(f"=={major}.{minor}" for minor in minors)
 
 
 def as_specifier(text: str) -> str | None:
-    """A specifier set of packaging as one of the matrix: lower bounds first, without pre-release and local marks."""
+    """Convert a SpecifierSet to the matrix's form: lower bounds first, without pre-release and local parts."""
     try:
         parts = SpecifierSet(text)
     except InvalidSpecifier:
@@ -103,12 +103,12 @@ def as_specifier(text: str) -> str | None:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two specifiers say the same in other words."""
+    """Whether two specifiers are equivalent."""
     return _meaning(one) == _meaning(other)
 
 
 def narrower(one: str, other: str) -> bool:
-    """Whether every version that ``one`` admits is admitted by ``other`` too."""
+    """Whether ``other`` admits every version that ``one`` admits."""
     try:
         inner, outer = parse_specifier(one), parse_specifier(other)
     except ValueError:
@@ -120,7 +120,7 @@ def narrower(one: str, other: str) -> bool:
 
 
 def _starts(bound: Bound) -> Iterator[Version]:
-    """Where what a bound admits, or leaves out, can start: at its version, and behind it."""
+    """The versions at which the set that a bound admits can start: its own, and the next."""
     for numbers in (bound.numbers, (*bound.numbers[:-1], bound.numbers[-1] + 1)):
         yield Version(numbers + (0,) * (_NUMBERS - len(numbers)))
     if bound.post is not None:
@@ -132,9 +132,9 @@ def _is_metadata(member: str) -> bool:
 
 
 def _pythons_told_apart(named: Sequence[Requirement], requires_python: str) -> list[tuple[int, int]]:
-    """The admitted Pythons on both sides of each that a marker names: between them, markers do not change.
+    """Admitted Python versions on both sides of each one that a marker names; between them, markers do not change.
 
-    The Python that asks must not matter; which one it is given for markers that name none, does not.
+    The running Python must not matter.
     """
     marked = (found for item in named for found in _PYTHON_NAMED.findall(str(item.marker or "")))
     near = {(int(major), int(minor) + step) for major, minor in marked for step in (-1, 0, 1) if int(minor) + step >= 0}
@@ -142,7 +142,7 @@ def _pythons_told_apart(named: Sequence[Requirement], requires_python: str) -> l
 
 
 def _admits(requires_python: str, python: tuple[int, int]) -> bool:
-    """Whether any release of a minor version of Python is admitted."""
+    """Whether a specifier admits any release of a minor version of Python."""
     try:
         spec = SpecifierSet(requires_python)
     except InvalidSpecifier:
@@ -151,7 +151,7 @@ def _admits(requires_python: str, python: tuple[int, int]) -> bool:
 
 
 def _held(named: Sequence[Requirement], machine: str, pythons: Sequence[tuple[int, int]]) -> str | None:
-    """The specifier that holds on a machine for every Python that has one."""
+    """The specifier on a machine, if all Python versions with one agree."""
     found = {_first_held(named, _environment(machine, python)) for python in pythons} - {None}
     return found.pop() if len(found) == 1 else None
 
@@ -181,7 +181,7 @@ def _holds(item: Requirement, environment: dict[str, str]) -> bool:
 
 
 def _environment(machine: str, python: tuple[int, int]) -> dict[str, str]:
-    """CPython on Linux, whatever asks."""
+    """The marker environment of CPython on Linux, whatever runs this."""
     return {
         "implementation_name": "cpython",
         "platform_python_implementation": "CPython",
@@ -196,13 +196,13 @@ def _environment(machine: str, python: tuple[int, int]) -> dict[str, str]:
 
 
 def _named_pythons(release: Release) -> list[tuple[int, int]]:
-    """What the Linux wheels name; those of other systems where there are none."""
+    """The Python versions of the Linux wheels, or of other systems' wheels if there are none."""
     machine = (release.machines or ("x86_64",))[0]
     return pythons_of(release, "linux", machine) or sorted({each for wheel in release.wheels for each in wheel.pythons})
 
 
 def _whole(operator: str, version: str) -> str:
-    """A version as the matrix needs it: without pre-release and local marks, and exact where pip takes it as exact.
+    """A version in the matrix's form: without pre-release and local parts, and exact where pip treats it as exact.
 
     For pip, ``==2.5`` is 2.5.0 alone; for the matrix, it is every 2.5.x.
     """
@@ -224,7 +224,7 @@ def _meaning(text: str) -> set[frozenset[tuple[str, tuple[int, ...], int | None]
 
 
 def _significant(operator: str, numbers: tuple[int, ...]) -> tuple[int, ...]:
-    """Trailing zeros say nothing where a bound is an end, nor behind the numbers that name a release."""
+    """Remove trailing zeros: they have no meaning at the end of a bound, or after the numbers of a release."""
     kept = 1 if operator in (">=", "<") else _NUMBERS
     while len(numbers) > kept and numbers[-1] == 0:
         numbers = numbers[:-1]

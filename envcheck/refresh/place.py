@@ -1,4 +1,4 @@
-"""Which folder may be written: the matrix of a checkout, or one that is named; never that of an installed package."""
+"""The folder to write: the matrix of a checkout, or a named one; never that of an installed package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envcheck.errors import UsageError
 
 
 def folder_to_write(named: str | None) -> Path:
-    """The folder whose rows are regenerated. Raises UsageError when there is none that may be changed."""
+    """The folder whose rows are regenerated. Raises UsageError if none may be changed."""
     place = Path(named) if named else _own()
     if not place.is_dir():
         raise UsageError(f"--matrix {named}: there is no such folder")
@@ -33,6 +33,6 @@ def _own() -> Path:
 
 
 def _is_installed(place: Path) -> bool:
-    """Whether a folder is inside a Python package, or holds what the build of the wheel puts there."""
+    """Whether a folder is inside a Python package, or contains files that only a wheel has."""
     real = place.resolve()
     return (real / COMPILED).exists() or (real.parent / "__init__.py").exists() or "site-packages" in real.parts

@@ -1,4 +1,4 @@
-"""Regenerate what METADATA tells in rows of ``[[release]]``, and add rows for releases that have none."""
+"""Regenerate the fields of ``[[release]]`` rows that METADATA provides, and add rows for new releases."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ ReadMetadata = Callable[[Release], Metadata]
 TABLE = "release"
 
 _NUMBERS = 3
-"""Numbers that name a release in the matrix."""
+"""Most numbers of a release in the matrix."""
 
 _KEPT = ("os",)
-"""What a new row takes from the newest known one: METADATA does not tell it."""
+"""Fields that a new row copies from the newest known one, since METADATA does not provide them."""
 
 
 class _Facts:
-    """What METADATA of each release tells, read once."""
+    """The METADATA of each release, read once."""
 
     def __init__(self, read: ReadMetadata, needs: Mapping[str, str]) -> None:
         self._read = read
@@ -34,7 +34,7 @@ class _Facts:
         self._known: dict[Version, Metadata] = {}
 
     def of(self, release: Release, key: str, machines: Sequence[str]) -> str | None:
-        """The specifier for one of the needs."""
+        """The specifier of one need."""
         metadata = self._known.get(release.version)
         if metadata is None:
             metadata = self._known[release.version] = self._read(release)
@@ -45,14 +45,14 @@ class _Facts:
 
 
 class _Run(NamedTuple):
-    """Consecutive releases that need the same."""
+    """Consecutive releases with the same needs."""
 
     releases: tuple[Release, ...]
     needs: dict[str, str | None]
 
 
 def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> Iterator[Change]:
-    """Change the rows of ``work`` in place; yields what became different."""
+    """Change the rows of ``work`` in place; yields the differences."""
     facts = _Facts(read, work.generated.needs)
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
     for row in rows:
@@ -65,7 +65,7 @@ def regenerate(work: Work, releases: Sequence[Release], read: ReadMetadata) -> I
 
 
 def covered(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], releases: Sequence[Release]) -> list[Release]:
-    """The releases that a row speaks of. A row that names a post-release takes it from those that do not."""
+    """The releases of a row. A post-release belongs to the row that names it."""
     naming = [other for other in rows if parse_specifier(other["versions"]).names_post]
     return [
         release
@@ -76,7 +76,7 @@ def covered(row: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], releases:
 
 
 def _covers(row: Mapping[str, Any], release: Release) -> bool:
-    """``1.1`` is a release here, where a question means the family of every 1.1.x."""
+    """Here ``1.1`` is a release; in questions it means the family 1.1.x."""
     version = parse_version(_written(release.version, _NUMBERS))
     return version is not None and parse_specifier(row["versions"]).cover(version) == "all"
 
@@ -103,7 +103,7 @@ def _regenerate_row(work: Work, row: Table, releases: Sequence[Release], facts: 
 
 
 def _compare_row(work: Work, row: Table, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
-    """Say where METADATA contradicts a row that was completed by hand. Documents may narrow what it says."""
+    """Report where METADATA contradicts a row that was completed by hand. Such a row may be narrower."""
     rows = [other for other in work.document.rows(TABLE) if other["name"] == work.name]
     machines = [str(machine) for machine in row.get("machine", ())]
     wanted = work.generated.needs
@@ -127,7 +127,7 @@ def _set_needs(what: str, needs: Any, wanted: Mapping[str, str | None]) -> Itera
 
 
 def _add_missing(work: Work, releases: Sequence[Release], facts: _Facts) -> Iterator[Change]:
-    """Rows for releases newer than the oldest known one that no row speaks of."""
+    """Add rows for releases without one that are newer than the oldest known release."""
     rows = [row for row in work.document.rows(TABLE) if row["name"] == work.name]
     known = [release for release in releases if any(_covers(row, release) for row in rows)]
     if not known:
@@ -151,19 +151,19 @@ def _new_row(
 
 
 def _newest(rows: Sequence[Mapping[str, Any]], known: Sequence[Release]) -> Mapping[str, Any]:
-    """A row of the newest release that is known."""
+    """A row of the newest known release."""
     return next((row for row in reversed(rows) if _covers(row, known[-1])), rows[-1])
 
 
 def _end(document: Document, name: str) -> int:
-    """The position behind the last row of a name."""
+    """The position after the last row of a name."""
     return max(place for place, row in enumerate(document.rows(TABLE)) if row["name"] == name) + 1
 
 
 def _runs(
     chosen: Sequence[Release], releases: Sequence[Release], needs: Callable[[Release], dict[str, str | None]]
 ) -> list[_Run]:
-    """Parts of ``chosen`` that follow each other among all releases and need the same."""
+    """Runs of ``chosen`` that are consecutive among all releases and have the same needs."""
     places = {release.version: place for place, release in enumerate(releases)}
     runs: list[_Run] = []
     for release in chosen:
@@ -181,7 +181,7 @@ def _alike(one: Mapping[str, str | None], other: Mapping[str, str | None]) -> bo
 
 
 def _text(run: Sequence[Release], releases: Sequence[Release]) -> str:
-    """A specifier of exactly these releases, among all."""
+    """A specifier that admits exactly these of all releases."""
     first, last = run[0].version, run[-1].version
     if first == last:
         return f"=={_exactly(first, releases)}"
@@ -192,7 +192,7 @@ def _text(run: Sequence[Release], releases: Sequence[Release]) -> str:
 
 
 def _exactly(version: Version, releases: Sequence[Release]) -> str:
-    """A version so long that it does not stand for others: ``==1.1`` would admit 1.1.1, ``==1.1.0`` does not."""
+    """A version with enough numbers to stand for itself only: ``==1.1`` would admit 1.1.1, ``==1.1.0`` does not."""
     count = len(version.release)
     longer = [len(other.version.release) for other in releases if other.version.release[:count] == version.release]
     return _written(version, max(longer, default=count))

@@ -16,23 +16,23 @@ from envcheck.refresh.index import TIMEOUT, File, cause
 
 _BROKEN = (RemoteZipError, zipfile.BadZipFile, zlib.error, EOFError, urllib3.exceptions.HTTPError, NotImplementedError)
 _TAIL = 1 << 17
-"""Bytes at the end of a wheel that are asked for first: most lists of members fit."""
+"""Bytes at the end of a wheel that are requested first; most lists of members fit."""
 _MOST_LIST = 1 << 26
-"""Greatest list of members, in bytes."""
+"""Largest list of members, in bytes."""
 
 
 class Wheel(Protocol):
     """A wheel whose members can be read."""
 
     def close(self) -> None:
-        """Give its connection back."""
+        """Release its connection."""
 
     def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
-        """The first member whose name is ``wanted``, or None."""
+        """The first member with the name ``wanted``, or None."""
 
 
 class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no types
-    """What is not read piece by piece is held in memory: the wheel, or the server, must not say how much that is."""
+    """Limits what is read into memory at once, so that neither the wheel nor the server can choose the amount."""
 
     def fetch(self, data_range: tuple[int, int | None], stream: bool = False) -> Any:  # noqa: FBT001, FBT002
         first, last = data_range
@@ -47,7 +47,7 @@ class _BoundedFetcher(RemoteFetcher):  # type: ignore[misc]  # remotezip has no 
 
 
 class RemoteWheel:
-    """A wheel that stays where it is."""
+    """A wheel on an index that is not downloaded."""
 
     def __init__(self, file: File, session: requests.Session) -> None:
         self._file = file
@@ -55,14 +55,14 @@ class RemoteWheel:
         self._zip: RemoteZip | None = None
 
     def close(self) -> None:
-        """Give its connection back."""
+        """Release its connection."""
         if self._zip is not None:
             self._zip.close()
 
     def read(self, wanted: Callable[[str], bool], most: int) -> bytes | None:
-        """The first member whose name is ``wanted``, or None; raises UsageError when it cannot be read.
+        """The first member with the name ``wanted``, or None; raises UsageError if it cannot be read.
 
-        ``most`` is the greatest size in bytes, unpacked, that is accepted.
+        ``most`` is the largest accepted size, unpacked, in bytes.
         """
         try:
             archive = self._archive()
@@ -92,7 +92,7 @@ class RemoteWheel:
 
 
 def _reason(error: Exception) -> str:
-    """A reason without an address in it."""
+    """The reason of an error, without addresses."""
     if "range requests" in str(error):
         return "the server does not offer it"
     return type(error).__name__

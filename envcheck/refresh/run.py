@@ -1,4 +1,4 @@
-"""``envcheck matrix refresh``: ask the index, change the documents, check the whole, write files that differ."""
+"""``envcheck matrix refresh``: query the index, change the documents, check the result, write files that differ."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from envcheck.text.output import write_whole
 
 
 class Refreshed(msgspec.Struct, frozen=True):
-    """What a refresh did."""
+    """The result of a refresh."""
 
     changes: tuple[Change, ...]
     files: tuple[Path, ...]
@@ -43,12 +43,12 @@ def refresh(
     on_step: Callable[[str], None] = lambda _step: None,
     today: str | None = None,
 ) -> Refreshed:
-    """Regenerate the rows of a folder. Nothing is written before everything was read and the result was checked.
+    """Regenerate the rows of a folder. Nothing is written until everything was read and the result checked.
 
-    Raises UsageError (index, folder) or MatrixError (what the folder would become).
+    Raises UsageError (index, folder) or MatrixError (the resulting folder).
     """
     place = folder_to_write(matrix)
-    compile_folder(place)  # it holds to the bounds, which tomlkit does not know
+    compile_folder(place)  # it enforces limits that tomlkit does not have
     documents = [Document(path) for path in toml_files(place)]
     day = today or datetime.now(timezone.utc).date().isoformat()
     changes: list[Change] = []
@@ -67,7 +67,7 @@ def refresh(
 
 
 def report(outcome: Refreshed) -> str:
-    """What happened, for people: one line for each change, then the files."""
+    """A readable report: one line for each change, then the files."""
     if not outcome.changes:
         return "Nothing changed: the rows say what the index says.\n"
     lines = [f"{change.what}: {change.how}" for change in outcome.changes]
@@ -101,7 +101,7 @@ def _write(changed: Sequence[Document]) -> None:
 
 
 def _check(place: Path, changed: Sequence[Document]) -> None:
-    """Read the folder as it would become; raises MatrixError when it would be no matrix."""
+    """Read the folder as it would be after the changes; raises MatrixError if that is no valid matrix."""
     try:
         with tempfile.TemporaryDirectory(prefix="envcheck-matrix-") as scratch:
             for path in place.glob("*.toml"):

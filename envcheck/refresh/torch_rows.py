@@ -1,4 +1,4 @@
-"""Regenerate what PyTorch's wheels tell in rows of ``[[torch]]``, and add rows for releases that have none."""
+"""Regenerate the fields of ``[[torch]]`` rows that PyTorch's wheels provide, and add rows for new releases."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from envcheck.refresh.wheel_files import Release, WheelFile, newest_wheel, pytho
 TABLE = "torch"
 
 _AT_ONCE = 4
-"""Releases that are read at the same time: a library in a wheel takes seconds."""
+"""Releases that are read in parallel: a library in a wheel takes seconds."""
 
 _PINS = {"cudnn": "nvidia-cudnn", "nccl": "nvidia-nccl", "triton": "triton"}
 _FIELDS = (
@@ -36,24 +36,24 @@ _FIELDS = (
     "triton",
 )
 _OPTIONAL = frozenset({*_PINS, "python_max_windows", "python_max_aarch64", "python_also"})
-"""Fields that a row is without when the wheels do not state them."""
+"""Fields that a row lacks if the wheels do not provide them."""
 
 Open = Callable[[WheelFile], Wheel]
-"""Opens a wheel to read in it."""
+"""Opens a wheel for reading."""
 
 
 class TorchFacts(NamedTuple):
-    """What the wheels of a release tell."""
+    """The facts in the wheels of a release."""
 
     version: str
     fields: dict[str, Any]
-    """Fields of the row that the wheels state."""
+    """Fields of the row that the wheels provide."""
     builds: dict[str, TorchBuildFacts]
     """By machine, the CUDA build in the Linux wheel on the index."""
 
 
 def regenerate(work: Work, releases: Sequence[Release], open_wheel: Open) -> Iterator[Change]:
-    """Change the rows of ``[[torch]]`` in place; yields what became different."""
+    """Change the rows of ``[[torch]]`` in place; yields the differences."""
     known = {Version(str(row["version"])): row for row in work.document.rows(TABLE)}
     if not known:
         return
@@ -97,7 +97,7 @@ def _base(release: Release) -> Version:
 
 
 def _by_number(releases: Sequence[Release]) -> list[Release]:
-    """A post-release stands for its release: it has the same sources and better wheels."""
+    """The releases by number; a post-release replaces its release: it has the same sources and better wheels."""
     newest = {release.version.base_version: release for release in releases}
     return list(newest.values())
 
@@ -120,7 +120,7 @@ def _pythons(release: Release) -> dict[str, Any]:
 
 
 def _pinned(metadata: Metadata, name: str) -> str | None:
-    """The pin of a library: its version alone where it is exact. The names of CUDA's libraries end in its major."""
+    """The pin of a library: the plain version if it is exact. Names of CUDA libraries end in the CUDA major version."""
     distributions = {item.name for item in metadata.requirements if item.name.rpartition("-cu")[0] == name}
     spec = next((found for each in (name, *sorted(distributions)) if (found := pin(metadata, each))), None)
     return spec.removeprefix("==") if spec else None
@@ -186,7 +186,7 @@ def _new_row(facts: TorchFacts, work: Work) -> dict[str, Any]:
 
 
 def _place(rows: Sequence[Table], version: Version) -> int:
-    """Where the row of a version belongs: they ascend."""
+    """The position for the row of a version, in ascending order."""
     return sum(Version(str(row["version"])) < version for row in rows)
 
 

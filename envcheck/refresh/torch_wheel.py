@@ -1,4 +1,4 @@
-"""What the files in a PyTorch wheel say of its build."""
+"""The build of a PyTorch wheel, from its files."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class TorchBuildFacts(NamedTuple):
     """The build in a wheel."""
 
     cuda: str | None
-    """As ``12.4``; empty text for a CPU build, None when the wheel does not say."""
+    """As ``12.4``; an empty string for a CPU build, None if the wheel does not tell."""
     targets: tuple[str, ...] = ()
-    """What ``torch.cuda.get_arch_list()`` lists; empty where the wheel does not say (before 1.6)."""
+    """The output of ``torch.cuda.get_arch_list()``; empty if the wheel does not tell (before 1.6)."""
 
 
 def read_build(wheel: Wheel) -> TorchBuildFacts:
-    """Read the two files that tell. Raises UsageError when they cannot be read."""
+    """Read the two files with the build's facts. Raises UsageError if they cannot be read."""
     text = wheel.read(lambda name: name == _VERSION_FILE, _MOST_TEXT)
     cuda = cuda_of(text.decode("utf-8", "replace")) if text else None
     if not cuda:
@@ -37,7 +37,7 @@ def read_build(wheel: Wheel) -> TorchBuildFacts:
 
 
 def cuda_of(text: str) -> str | None:
-    """CUDA as ``torch/version.py`` states it."""
+    """The CUDA version in ``torch/version.py``."""
     match = _CUDA.search(text)
     if match is None:
         return None
@@ -49,7 +49,7 @@ def cuda_of(text: str) -> str | None:
 
 
 def targets_of(library: bytes) -> tuple[str, ...]:
-    """The architectures in the flags that the library was built with, oldest first, native code before PTX."""
+    """The architectures in the library's build flags, oldest first, native code before PTX."""
     found = max(_TARGETS.findall(library), key=len, default=b"")
     named = set(re.split("[ ;]", found.decode("ascii"))) - {""}
     return tuple(sorted(named, key=lambda name: (name.startswith("compute"), int(re.sub(r"\D", "", name)), name)))

@@ -1,4 +1,4 @@
-"""What the names of a project's files tell: its releases, and which Python and system each wheel is for."""
+"""A project's releases from its file names, with the Python versions and systems of each wheel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INTERPRETER = re.compile(r"(?:cp|py)([0-9])([0-9]*)")
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 
 Platform = tuple[str, str]
-"""Operating system and machine, as rows of the matrix name them."""
+"""Operating system and machine, as in rows of the matrix."""
 
 
 class WheelFile(NamedTuple):
@@ -26,9 +26,9 @@ class WheelFile(NamedTuple):
     file: File
     build: tuple[int, str] | tuple[()]
     pythons: frozenset[tuple[int, int]]
-    """Versions of CPython that its tags name."""
+    """Versions of CPython in its tags."""
     any_later: bool
-    """Whether later ones can use it too (abi3, py3)."""
+    """Whether later versions can use it too (abi3, py3)."""
     platforms: frozenset[Platform]
     """Empty for a wheel for every system."""
 
@@ -37,7 +37,7 @@ class WheelFile(NamedTuple):
 
 
 class Release(NamedTuple):
-    """A final release that has wheels which were not withdrawn."""
+    """A final release with wheels that were not yanked."""
 
     version: Version
     wheels: tuple[WheelFile, ...]
@@ -47,13 +47,13 @@ class Release(NamedTuple):
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """Machines that have a Linux wheel of their own; empty when wheels serve every system."""
+        """Machines with a separate Linux wheel; empty if wheels serve every system."""
         named = {machine for wheel in self.wheels for os, machine in wheel.platforms if os == "linux"}
         return tuple(machine for machine in ("x86_64", "aarch64") if machine in named)
 
 
 def releases(files: Iterable[File], project: str) -> list[Release]:
-    """The releases of ``project``, ascending. Files that are no wheels of it are left out."""
+    """The releases of ``project``, ascending. Other files than its wheels are left out."""
     found: dict[Version, list[WheelFile]] = defaultdict(list)
     for file in files:
         if file.yanked:
@@ -68,12 +68,12 @@ def releases(files: Iterable[File], project: str) -> list[Release]:
 
 
 def pythons_of(release: Release, os: str = "linux", machine: str = "x86_64") -> list[tuple[int, int]]:
-    """The versions of CPython that the wheels for a platform name, ascending."""
+    """The versions of CPython in the wheels for a platform, ascending."""
     return sorted({python for wheel in release.for_platform(os, machine) for python in wheel.pythons})
 
 
 def newest_wheel(release: Release, os: str = "linux", machine: str = "x86_64") -> WheelFile | None:
-    """The wheel for the newest CPython, of the last build."""
+    """The wheel for the newest CPython, in its last build."""
     return max(
         release.for_platform(os, machine),
         key=lambda wheel: (max(wheel.pythons, default=(0, 0)), wheel.build, wheel.file.name),

@@ -186,6 +186,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the verdict is unknown while this rule cannot be decided."""
     always: bool = False
     """Whether it runs whatever scopes and rules are selected: it reports what the others could not see."""
+    by_variable: Condition | None = None
+    """Whether a variable of the user's leads to what it would find about the machine; such a finding is in the scope
+    ``env`` too."""
     symptom: bool = False
     """Whether it finds an effect and not a cause: any failure of the same framework or its environment, and whatever
     keeps CUDA from starting, explains it."""
@@ -219,6 +222,16 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_in_scope(self, scopes: frozenset[Scope]) -> bool:
         return self.always or self.scope in scopes
+
+    def may_be_asked(self, scopes: frozenset[Scope]) -> bool:
+        """Whether there are facts by which it is in scope."""
+        return self.is_in_scope(scopes) or (self.by_variable is not None and "env" in scopes)
+
+    def is_asked(self, scopes: frozenset[Scope], facts: Facts) -> bool:
+        """Whether these facts put it in scope."""
+        if self.is_in_scope(scopes) or self.by_variable is None:
+            return self.is_in_scope(scopes)
+        return "env" in scopes and self.by_variable(facts.snapshot, facts)
 
     @property
     def says(self) -> tuple[ErrorRow, ...]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 _MOST_MARKS = 3
 """Combining marks kept on one character; a taller pile would cover the lines around it."""
 
+_LINES_AND_TABS = re.compile(r"[^\n\t]+")
 _LONG_WORD = re.compile(r"(\S{100})\S{40,}(\S{40})")
 _LONGEST_MESSAGE = 1000
 _MOST_OF_MESSAGE = 100_000
@@ -59,6 +60,17 @@ def clean(text: str, *, ascii_only: bool = False) -> str:
         else:
             pieces.append(character)
     return "".join(pieces)
+
+
+def clean_block(text: str) -> str:
+    """``text`` made safe as ``clean`` does it, with its line ends and tabs."""
+    return _LINES_AND_TABS.sub(lambda match: clean(match[0]), text)
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """``text`` as one clean line of at most ``limit`` characters."""
+    line = clean(" ".join(text.split()))
+    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def brief(message: str) -> str:

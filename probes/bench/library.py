@@ -6,8 +6,22 @@ import ctypes
 from contextlib import suppress
 from typing import Any
 
+from ..elf.info import elf_info
 from .device import LibraryError, Unavailable
 from .measurement import Bench
+
+
+def check(path: str) -> None:
+    """Raise OSError for a file that the loader refuses, or maps and then ends the process (one that is cut off)."""
+    found = elf_info(path)
+    if found and found.refused:
+        raise OSError(f"{path}: {found.refused}")
+
+
+def opened(name: str) -> ctypes.CDLL:
+    """Load a library by its path, or by its name as the loader finds it; raise OSError where that cannot be."""
+    check(name)
+    return ctypes.CDLL(name)
 
 
 class Library:
@@ -25,9 +39,9 @@ class Library:
         self.title, self.path = title, paths[0]
         for other in first:
             with suppress(OSError):  # what the library cannot do without it, its own calls say
-                ctypes.CDLL(next(iter(bench.libraries.get(other, [])), ""))
+                opened(next(iter(bench.libraries.get(other, [])), ""))
         try:
-            self._library = ctypes.CDLL(self.path)
+            self._library = opened(self.path)
         except OSError as error:
             raise LibraryError(f"{title} cannot be loaded: {error}", self.path) from error
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..kit.paths import name_of, printable
 from ..owners.requirements import that_matter
 from ..owners.shipped import gone
-from ..python.distributions import CondaBuild, conda_build
+from ..python.distributions import CondaBuild, conda_build, lost_checkout
 from ..python.site import Gathered, Lack, Package, Site, packages
 
 # Where a framework lies: the package that its import would take, and the metadata that speaks of that package.
@@ -133,6 +133,9 @@ def problems(here: Installation, version: str | None = None, place: str = "", ne
 def _missing(here: Installation, needs: Sequence[str]) -> list[str]:
     if here.package is None:
         if here.wheel and here.wheel.get("editable"):
+            source = lost_checkout(here.site.tree, here.wheel["path"])
+            if source is not None:
+                return [Lack(f"it is installed in editable mode, and its source folder {printable(source)} is gone")]
             return ["it is installed in editable mode, and no file tells where its folder is"]
         traced = here.wheel or here.conda
         return [Lack(f"{'its metadata is there, its folder is not' if traced else 'it is not there'}: {_HALF}")]

@@ -33,6 +33,8 @@ _PYTHON_LINE = re.compile(rb"^Requires-Python:[ \t]*([^\r\n]*)", re.MULTILINE | 
 """Names of fields are compared without regard to case, as in a mail's head."""
 _END_OF_HEAD = re.compile(rb"^[ \t]*\r?\n", re.MULTILINE)
 
+_LINK = ".egg-link"
+
 LEFT = "left by an installation that was broken off"
 
 Fields = dict[str, Any]
@@ -67,7 +69,10 @@ def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -
         if names is None:
             found.complete = False
             continue
-        linked.update(normalised(name[: -len(".egg-link")]) for name in names if name.endswith(".egg-link"))
+        links = [name for name in names if name.endswith(_LINK)]
+        linked.update(normalised(name[: -len(_LINK)]) for name in links)
+        for name in links:
+            _link(tree, f"{folder}/{name}", found)
         for name in names:
             if len(found.items) >= LIMIT:
                 found.complete = False
@@ -76,6 +81,14 @@ def installed_in(tree: Tree, folders: Iterable[str], detailed: frozenset[str]) -
             if record is not None:
                 found.items.append(record)
     return found
+
+
+def _link(tree: Tree, path: str, found: Installed) -> None:
+    """Setuptools' older editable installation: a file whose first line is the source folder, which has the metadata."""
+    folder = (tree.read_text(path, 4096) or "").partition("\n")[0].strip()
+    if _is_gone(tree, folder):
+        name = normalised(path.rpartition("/")[2][: -len(_LINK)])
+        found.damage(path, f"its source folder {printable(folder)} is gone", {"name": name})
 
 
 def _distribution(tree: Tree, path: str, detailed: frozenset[str], linked: set[str], found: Installed) -> Fields | None:
@@ -118,8 +131,8 @@ def _dist_info(tree: Tree, path: str, stem: str, detailed: frozenset[str], found
     installer = tree.read_bytes(f"{path}/INSTALLER", 200) if "INSTALLER" in names else None
     if installer and installer.strip():
         record["installer"] = printable(installer.decode("utf-8", "replace").strip(), 40)
-    if "direct_url.json" in names and _is_editable(tree.read_text(f"{path}/direct_url.json", 65536)):
-        record["editable"] = True
+    if "direct_url.json" in names:
+        record |= _editable(tree, path, record, found)
     if record["name"] in detailed:
         text = tree.read_text(f"{path}/METADATA")
         record["requires"] = _requirements(text)
@@ -207,16 +220,43 @@ def python_asked(head: bytes) -> Fields:
     return {"requires_python": printable(said, 200)} if said else {}
 
 
-def _is_editable(direct_url: str | None) -> bool:
-    """PEP 610: ``dir_info.editable`` of ``direct_url.json``."""
-    if not direct_url:
-        return False
+def _editable(tree: Tree, path: str, record: Fields, found: Installed) -> Fields:
+    """The field ``editable`` where it is so; that the source folder is gone is noted."""
+    checkout = _checkout(tree, path)
+    if checkout is None:
+        return {}
+    if _is_gone(tree, checkout):
+        of = {"name": record["name"], "version": record["version"]}
+        found.damage(path, f"its source folder {printable(checkout)} is gone", of)
+    return {"editable": True}
+
+
+def lost_checkout(tree: Tree, path: str) -> str | None:
+    """The source folder of an editable installation with metadata at ``path``, where nothing is left of that folder."""
+    folder = _checkout(tree, path)
+    return folder if folder and _is_gone(tree, folder) else None
+
+
+def _checkout(tree: Tree, path: str) -> str | None:
+    """PEP 610: the folder of an editable installation; empty where that is not told, None where it is no such."""
     try:
-        said = json.loads(direct_url)
+        said = json.loads(tree.read_text(f"{path}/direct_url.json", 65536) or "null")
     except (ValueError, RecursionError):
-        return False
+        return None
     info = said.get("dir_info") if isinstance(said, dict) else None
-    return isinstance(info, dict) and info.get("editable") is True
+    if not isinstance(info, dict) or info.get("editable") is not True:
+        return None
+    url = said.get("url")
+    if not isinstance(url, str) or not url.startswith("file:///"):
+        return ""
+    from urllib.parse import unquote  # few environments have such an installation
+
+    return unquote(url[len("file://") :])
+
+
+def _is_gone(tree: Tree, folder: str) -> bool:
+    """Whether nothing is there, which is not so where nobody may look."""
+    return folder.startswith("/") and "\0" not in folder and not tree.exists(folder) and folder not in REFUSED
 
 
 # Which packages conda installed into a prefix, Python's and others: one ``conda-meta/NAME-VERSION-BUILD.json`` each.

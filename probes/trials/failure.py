@@ -14,6 +14,7 @@ import os
 import re
 import struct
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any, Iterator, NamedTuple  # noqa: UP035  read by Python 3.8 too
 
 from ..kit.out import clean
@@ -242,9 +243,10 @@ class _Manifest:
         return None
 
     def _module(self, path: str) -> _Line | None:
-        """The file that the module ``path`` (with slashes) was installed as."""
+        """The file that the module ``path`` (with slashes) was installed as: source, or compiled for this Python."""
+        names = [f"{path}/__init__.py", f"{path}.py", *(f"{path}{suffix}" for suffix in EXTENSION_SUFFIXES)]
         for site, owner, data in self._all():
-            for name in (f"{path}/__init__.py", f"{path}.py"):
+            for name in names:
                 line = _row(data, name, owner, site)
                 if line:
                     return line

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from envcheck.collect import deaths
 from envcheck.collect.deaths import TAIL, Noise
 from envcheck.events import Progress
 
@@ -106,10 +105,3 @@ def test_tail_is_the_same_however_it_is_read(size: int) -> None:
         noise.feed(stream[start : start + size])
     assert noise.take() == "y" * (TAIL - len("last")) + "last"
     assert noise.take() == ""
-
-
-def test_one_line_is_bounded() -> None:
-    assert deaths.one_line("a\n\tb  c") == "a b c"
-    assert deaths.one_line("x" * 400) == "x" * 299 + "…"
-    assert deaths.one_line("\x1b" * 400, 10) == "\\x1b\\x1b\\…"
-    assert deaths.one_line("\udc80") == "\\udc80"

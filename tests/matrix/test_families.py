@@ -16,12 +16,12 @@ from probes.kit import library_names
 
 ROOT = Path(__file__).parents[2]
 OF_OTHERS = {
+    "envcheck/compat/performance/quantities.py": "the libraries whose work is measured, and their titles",
     "envcheck/rules/facts/libraries.py": "what TensorFlow and JAX give up the GPU without",
-    "envcheck/rules/trials/next_step.py": "statuses that libraries report, among other words of errors",
     "envcheck/tui/widgets/stack.py": "the libraries that the application shows, and their titles",
     "probes/frameworks/numba.py": "what Numba opens",
     "probes/loader/symbols.py": "how the functions of libraries begin",
-    "envcheck/rules/messages/told_apart.py": "the versions that XLA's messages name",
+    "envcheck/rules/messages/refine.py": "the versions that XLA's messages name",
     "probes/kit/library_names.py": "the catalogue, as probes need it",
     "probes/cuda_libraries/answer.py": "the function that each library answers its version by",
     "probes/trials/libraries.py": "the same, of loaded ones",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from envcheck.text.clean import clean
+from envcheck.text.clean import clean, clean_block, one_line
 from envcheck.text.command import shell_line
 from envcheck.text.wrap import clip, fill, fill_items, width
 
@@ -127,3 +127,14 @@ def test_bash_reads_the_line_back(argument: str, ascii_only: bool) -> None:  # n
             for char in argument
         )
     assert done.stdout == expected
+
+
+def test_one_line_is_bounded() -> None:
+    assert one_line("a\n\tb  c") == "a b c"
+    assert one_line("x" * 400) == "x" * 299 + "…"
+    assert one_line("\x1b" * 400, 10) == "\\x1b\\x1b\\…"
+    assert one_line("\udc80") == "\\udc80"
+
+
+def test_a_block_keeps_its_lines_and_tabs() -> None:
+    assert clean_block("a\tb\r\n\x1b[31mc\n\n\u202ed") == "a\tb\\r\n\\x1b[31mc\n\n\\u202ed"

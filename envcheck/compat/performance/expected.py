@@ -92,7 +92,9 @@ def expectation(matrix: Matrix, gpu: Gpu, measured: Measurement) -> Expectation 
     clock = measured.conditions.sm_clock if measured.conditions else None
     sheet_clock = model.clock if model else None
     used = _clock(measured)
-    at_clock = share * used / clock.median if measured.precision and clock and clock.median and used else None
+    quantity = quantity_of(measured.name)
+    computes = quantity is not None and quantity.ceiling in ("multiprocessors", "sparse")
+    at_clock = share * used / clock.median if computes and clock and clock.median and used else None
     return Expectation(
         ceiling=ceiling,
         basis=basis,
@@ -120,8 +122,8 @@ def _ceiling(
         return "the matrix has no rate of the vector units for it: compare it with a baseline"
     quantity = quantity_of(measured.name)
     kind = quantity.ceiling if quantity else ""
-    if kind == "multiprocessors":
-        return _of_multiprocessors(matrix, gpu, model, capability, measured)
+    if kind in ("multiprocessors", "sparse"):
+        return _of_multiprocessors(matrix, gpu, model, capability, measured, 2 if kind == "sparse" else 1)
     if kind == "memory":
         return _of_memory(matrix, gpu, model)
     if kind == "pcie":
@@ -132,8 +134,14 @@ def _ceiling(
 
 
 def _of_multiprocessors(
-    matrix: Matrix, gpu: Gpu, model: GpuRow | None, capability: ComputeCapability, measured: Measurement
+    matrix: Matrix,
+    gpu: Gpu,
+    model: GpuRow | None,
+    capability: ComputeCapability,
+    measured: Measurement,
+    times: int,
 ) -> Ceiling | str:
+    """Sparse tensor cores do ``times`` the operations of the dense product in a clock: they skip half of them."""
     rate, row = _rate(matrix, model, capability, measured)
     sms = gpu.sm_count or (model.sms if model else None)
     clock = _clock(measured)
@@ -141,6 +149,7 @@ def _of_multiprocessors(
         return f"what a multiprocessor of compute capability {capability} does in {measured.precision} is not known"
     if not sms or not clock:
         return "the number of multiprocessors or their clock is not known"
+    rate *= times
     return sms * clock * rate, f"{sms} SMs at {clock / 1e6:.0f} MHz, {rate:.0f} operations per clock", (row,)
 
 
@@ -192,7 +201,7 @@ def _of_peer_link(model: GpuRow | None, measured: Measurement) -> Ceiling | str:
 
 
 def _band(matrix: Matrix, measured: Measurement, architecture: str) -> EfficiencyRow | None:
-    """The row of this architecture, precision and kind of run, else the one for any."""
+    """The row of this architecture, precision, variant and kind of run, else the one for any."""
     run = "sustained" if measured.burst is False else "burst"
     rows = [
         row
@@ -200,6 +209,11 @@ def _band(matrix: Matrix, measured: Measurement, architecture: str) -> Efficienc
         if (row.quantity, row.method) == (measured.name, measured.method)
         and row.architecture in ("", architecture)
         and row.precision in ("", measured.precision)
+        and row.variant in ("", measured.variant)
         and row.run in ("", run)
     ]
-    return max(rows, key=lambda row: (bool(row.architecture), bool(row.precision), bool(row.run)), default=None)
+    return max(rows, key=_closeness, default=None)
+
+
+def _closeness(row: EfficiencyRow) -> tuple[bool, bool, bool, bool]:
+    return bool(row.architecture), bool(row.precision), bool(row.variant), bool(row.run)

@@ -9,9 +9,10 @@ import msgspec
 
 from envcheck.errors import UsageError
 
-Ceiling: TypeAlias = Literal["", "multiprocessors", "memory", "pcie", "nvlink"]
-"""What bounds a quantity: operations per clock of the multiprocessors, the bandwidth of device memory, of the PCI
-Express link, of NVLink; empty: nothing that anybody states."""
+Ceiling: TypeAlias = Literal["", "multiprocessors", "sparse", "memory", "pcie", "nvlink"]
+"""What bounds a quantity: operations per clock of the multiprocessors, or twice as many where half of an operand is
+zero (2:4 sparsity); the bandwidth of device memory, of the PCI Express link, of NVLink; empty: nothing that anybody
+states."""
 
 
 class Quantity(msgspec.Struct, frozen=True):
@@ -54,6 +55,31 @@ QUANTITIES = (
     Quantity("launch-and-sync", "launch and sync"),
     Quantity("fma", "FMA throughput", "multiprocessors", seconds=2),
     Quantity("mma", "tensor cores (mma)", "multiprocessors", seconds=3),
+    Quantity("cudnn-handles", "cuDNN handles, made and destroyed", "", "cudnn"),
+    Quantity("cudnn-convolution", "cuDNN convolution", "multiprocessors", "cudnn", seconds=12),
+    Quantity("cudnn-attention", "cuDNN attention", "multiprocessors", "cudnn", seconds=7),
+    Quantity("cudnn-pooling", "cuDNN pooling", "memory", "cudnn"),
+    Quantity("cudnn-softmax", "cuDNN softmax", "memory", "cudnn"),
+    Quantity("cudnn-activation", "cuDNN activation", "memory", "cudnn"),
+    Quantity("cudnn-batch-norm", "cuDNN batch normalization", "memory", "cudnn"),
+    Quantity("cudnn-lrn", "cuDNN LRN", "memory", "cudnn"),
+    Quantity("cudnn-divisive-norm", "cuDNN divisive normalization", "memory", "cudnn"),
+    Quantity("cudnn-transform", "cuDNN tensor transform", "memory", "cudnn"),
+    Quantity("cusparse-spmv", "cuSPARSE SpMV", "memory", "cusparse"),
+    Quantity("cusparse-spmm", "cuSPARSE SpMM", "memory", "cusparse"),
+    Quantity("cusparselt-spmm", "cuSPARSELt SpMM", "sparse", "cusparseLt"),
+    Quantity("cufft", "cuFFT transform", "memory", "cufft", seconds=5),
+    Quantity("cusolver-lu", "cuSOLVER LU", "multiprocessors", "cusolver"),
+    Quantity("cusolver-cholesky", "cuSOLVER Cholesky", "multiprocessors", "cusolver"),
+    Quantity("cusolver-qr", "cuSOLVER QR", "multiprocessors", "cusolver"),
+    Quantity("cusolver-svd", "cuSOLVER SVD", "multiprocessors", "cusolver"),
+    Quantity("curand-uniform", "cuRAND uniform numbers", "memory", "curand"),
+    Quantity("curand-normal", "cuRAND normal numbers", "memory", "curand"),
+    Quantity("tensorrt-convolution", "TensorRT convolution, bias, ReLU", "", "tensorrt", seconds=30),
+    Quantity("cpu-gemm", "CPU matrix product", beside="gemm", seconds=3),
+    Quantity("cpu-spmv", "CPU SpMV", beside="cusparse-spmv", seconds=2),
+    Quantity("cpu-spmm", "CPU SpMM", beside="cusparse-spmm", seconds=4),
+    Quantity("cpu-fft", "CPU FFT", beside="cufft", seconds=4),
 )
 """In reading order: what programs feel first, then the parts of the chip, then the libraries."""
 

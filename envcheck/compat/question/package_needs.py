@@ -12,7 +12,7 @@ from envcheck.compat.names import canonical, scheme
 from envcheck.compat.question.candidates import release_candidates
 from envcheck.compat.question.question import Question
 from envcheck.compat.relations.fit import Fit, FitVerdict, conclude
-from envcheck.compat.relations.torch import torch_row
+from envcheck.compat.relations.torch import python_runs_torch, torch_row
 from envcheck.compat.specifier import Cover, Version, parse_specifier, parse_version
 from envcheck.compat.tables import Machine, Os, ReleaseRow
 
@@ -192,17 +192,19 @@ def of_an_extra(line: str) -> bool:
     return asked is not None and asked.marker is not None and "extra" in _named(str(asked.marker))
 
 
-def held(lines: Iterable[str], marks: Mapping[str, str], extras: tuple[str, ...] = ("",)) -> Iterator[Requirement]:
+def active_requirements(
+    lines: Iterable[str], marks: Mapping[str, str], extras: tuple[str, ...] = ("",)
+) -> Iterator[Requirement]:
     """The requirements among the lines that hold here, for any of these extras (without one: the empty name)."""
     known = frozenset(marks.items())
     for line in lines:
-        asked = _held(line, known, extras)
+        asked = _active(line, known, extras)
         if asked is not None:
             yield asked
 
 
 @cache  # each fix that is simulated asks for all lines of an environment again
-def _held(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
+def _active(line: str, marks: frozenset[tuple[str, str]], extras: tuple[str, ...]) -> Requirement | None:
     if extras == ("",) and _FOR_AN_EXTRA.search(line) and " or " not in line:
         return None  # as most lines; parsing one takes a tenth of a millisecond
     asked = read_requirement(line)
@@ -276,6 +278,30 @@ def release_for(
         and runs_on(row, python)
     ]
     return found[-1] if found else None
+
+
+def later_release_for_python(
+    matrix: Matrix, name: str, version: str, python: str, os: Os = "linux", machine: Machine = "x86_64"
+) -> str | None:
+    """Bounds from the first release later than ``version`` that has wheels for a Python: ``>=2.10.0``.
+
+    None where no such release is known.
+    """
+    there, asked = parse_version(version, scheme(canonical(name))), parse_version(python, scheme("python"))
+    if there is None or asked is None:
+        return None
+    if name == "torch":
+        fitting = [
+            row.version for row in matrix.torch if python_runs_torch(matrix, row.version, python, os, machine).ok
+        ]
+        starts = [parsed.numbers for each in fitting if (parsed := parse_version(each))]
+    else:
+        rows = [row for row in matrix.rows_of(canonical(name)) if "python" in row.needs and not row.build]
+        rows = [row for row in rows if not row.machine or machine in row.machine]
+        rows = [row for row in rows if not row.os or os in row.os or (os == "wsl" and "linux" in row.os)]
+        starts = [parse_specifier(row.versions).bounds[0].numbers for row in rows if runs_on(row, python)]
+    first = min((numbers for numbers in starts if numbers > there.numbers), default=None)
+    return f">={'.'.join(map(str, first))}" if first else None
 
 
 def runs_on(row: ReleaseRow, python: str | None) -> bool:

@@ -11,8 +11,6 @@ from envcheck.compat.tables import ReleaseRow
 from envcheck.versions import CudaVersion
 
 _TOOLKIT = "cuda-toolkit"
-_REFUSES = ("torch", "tensorflow", "tf-nightly", "intel-tensorflow", "jax")
-"""How the names of frameworks begin that stop at a cuDNN older than the one that they were built with."""
 
 
 def cuda_majors(matrix: Matrix, family: str, number: str) -> frozenset[int]:
@@ -82,7 +80,7 @@ def cudnn_serves(matrix: Matrix, framework: str, found: str, built_with: str) ->
         return conclude(matrix, "incompatible", f"{reason}, which has another major version", change=change)
     if here.numbers[:2] >= built.numbers[:2] or len(here.numbers) < 2:
         return conclude(matrix, "compatible", reason)
-    if framework.startswith(_REFUSES):
+    if matrix.has_trait(framework, "refuses-older-cudnn"):
         return conclude(matrix, "incompatible", f"{reason}, which is older", change=f"cuDNN >= {built_with}")
     return conclude(matrix, "compatible", f"{reason}, which is older, and it does not insist")
 

@@ -1,1 +1,1 @@
-"""What importers share."""
+"""Shared code of the importers."""

@@ -1,4 +1,4 @@
-"""What only the whole paste can tell, once its pieces are merged."""
+"""Conclusions that need the whole paste, after its pieces are merged."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from envcheck.importers.kit.paste import SOURCE
 from envcheck.snapshot import Distribution, Environment, Framework, Gpu, Listing, Snapshot
 
 NAMED = "named "
-"""How the label of a GPU begins that a message names without saying which one it is."""
+"""The beginning of a GPU's label where a message gives its name but no index or UUID."""
 
 STATED = "stated "
-"""How the label of a GPU begins of which only people write."""
+"""The beginning of a GPU's label where only prose mentions it."""
 
 _TORCH = ("torch", "pytorch", "pytorch-gpu", "pytorch-cpu")
-"""Distributions that hold torch, the pip one first (conda's have another name)."""
+"""Distributions that contain torch: pip's first, then conda's."""
 
 _BUILT_FOR_CPU = re.compile(r"(?:^|_)cpu(?:$|[_0-9p])")
 _BUILT_WITH_CUDA = re.compile(r"cuda_?([0-9]{1,2})\.?([0-9])(?![0-9])")
@@ -25,7 +25,7 @@ _BUILT_WITH_CUDNN = re.compile(r"cudnn([0-9][0-9.]{0,12})")
 
 
 def assemble(merged: Snapshot) -> Snapshot:
-    """Give the environment the framework that its packages hold, and settle which GPUs the messages spoke of."""
+    """Add the framework that the listed packages contain, and assign the GPUs that messages name."""
     environments, gpus = merged.environments, merged.gpus
     if environments is not None:
         items = tuple(_with_torch(found) for found in environments.items)
@@ -54,7 +54,7 @@ def _with_torch(found: Environment) -> Environment:
 
 
 def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
-    """PyTorch as the package lists describe it: pip's entry, else conda's, whose build string says more."""
+    """PyTorch as the package lists describe it: pip's entry, else conda's with its build string."""
     holding = [found for name in _TORCH for found in distributions if found.name == name]
     if not holding:
         return None
@@ -73,7 +73,7 @@ def _listed_torch(distributions: Sequence[Distribution]) -> Framework | None:
 
 
 def _filled(said: Framework, listed: Framework) -> Framework:
-    """What torch said of itself; where it did not say its version, or the list has the same one, the list adds."""
+    """Torch's own report, completed by the list where the versions agree or torch reported none."""
     if said.version and listed.version and said.version.partition("+")[0] != listed.version.partition("+")[0]:
         return said
     gaps = {
@@ -90,10 +90,10 @@ def _filled(said: Framework, listed: Framework) -> Framework:
 
 
 def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
-    """Put what was said of a GPU by name into the listed GPUs of that name.
+    """Merge GPUs that are known by name into the listed GPUs with that name.
 
-    A GPU that no list holds stays, unless the list is complete; one that people wrote of counts only where nothing
-    else names any.
+    An unlisted GPU stays unless the list is complete; one that only prose mentions counts only where nothing else names
+    a GPU.
     """
     named = [gpu for gpu in listing.items if (gpu.label or "").startswith(NAMED)]
     stated = [gpu for gpu in listing.items if (gpu.label or "").startswith(STATED)]
@@ -113,7 +113,7 @@ def _settled(listing: Listing[Gpu]) -> Listing[Gpu]:
 
 
 def _with_name(only: Gpu, others: Sequence[Gpu]) -> Gpu:
-    """The only GPU of a machine, whose name the list has cut, by the one name that the rest of the text gives."""
+    """The only GPU of a machine with a truncated name, completed by the one name in the rest of the text."""
     names = {gpu.name for gpu in others}
     return msgspec.structs.replace(only, name=names.pop()) if len(names) == 1 else only
 

@@ -13,22 +13,22 @@ from envcheck.snapshot import Gpu, Listing, Mig, MigInstance
 _GPU = re.compile(r"GPU ([0-9]{1,3}): ?(\S[^(\n]{0,100})(?:\(UUID: (GPU-[0-9a-fA-F-]{8,40})\))?")
 _MIG = re.compile(r"MIG ([0-9]{1,2}[cg]\.\S{1,40})\s+Device\s+([0-9]{1,2})(?::|$)(?:\s*\(UUID: (MIG-[^)\s]{1,100})\))?")
 MOST_GPUS = 1024
-"""A text that lists more is no machine's."""
+"""Most GPUs that are read; no machine has more."""
 
 
 def label(index: int) -> str:
-    """Identity of a GPU of which a text gives only nvidia-smi's index."""
+    """The label of a GPU that is known only by nvidia-smi's index."""
     return f"pasted-{index}"
 
 
 def is_gpu_line(line: str) -> bool:
-    """Whether it is a line of ``nvidia-smi -L``."""
+    """Whether this is a line of ``nvidia-smi -L``."""
     line = line.strip()
     return bool(_GPU.match(line) or _MIG.match(line))
 
 
 def listing(lines: Iterable[str]) -> Listing[Gpu] | None:
-    """The GPUs that the lines name, or None when they name none."""
+    """The GPUs in these lines, or None if there are none."""
     gpus: dict[int, Gpu] = {}
     last: int | None = None
     for line in lines:
@@ -42,7 +42,7 @@ def listing(lines: Iterable[str]) -> Listing[Gpu] | None:
 
 
 def by_index(gpus: Mapping[int, Gpu]) -> Listing[Gpu] | None:
-    """The GPUs by nvidia-smi's index, or None where there are none; complete when they are numbered from 0 on."""
+    """The GPUs by nvidia-smi's index, or None if there are none; complete if the numbers run from 0."""
     if not gpus:
         return None
     return Listing(items=tuple(gpus.values()), complete=sorted(gpus) == list(range(len(gpus))))

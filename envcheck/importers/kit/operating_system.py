@@ -1,4 +1,4 @@
-"""Names of operating systems, as tools print them, to a Platform."""
+"""Read names of operating systems, as tools print them, into a Platform."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DISTRIBUTIONS = (
     ("cbl-mariner", "mariner"),
     ("microsoft azure linux", "azurelinux"),
 )
-"""How a distribution's title begins, and its ``ID`` in os-release."""
+"""Beginnings of distributions' titles, and their ``ID`` in os-release."""
 
 _WINDOWS = re.compile(r"^(?:microsoft\s+|майкрософт\s+)?windows\b", re.IGNORECASE)
 _MACOS = re.compile(r"^(?:mac ?os ?x?|os x)\b", re.IGNORECASE)
@@ -49,7 +49,7 @@ _WSL = re.compile(r"microsoft|\bwsl", re.IGNORECASE)
 
 
 def from_title(title: str) -> Platform | None:
-    """``Ubuntu 22.04.3 LTS (x86_64)`` or ``Microsoft Windows 11 Pro``; None when it names no system that is known."""
+    """Read ``Ubuntu 22.04.3 LTS (x86_64)`` or ``Microsoft Windows 11 Pro``; None for an unknown system."""
     title = re.split("[,;]", title.strip()[:200])[0].strip()
     machine = _MACHINE.search(title)
     named = title[: machine.start()].strip() if machine else title
@@ -69,9 +69,9 @@ def from_title(title: str) -> Platform | None:
 
 
 def from_python_platform(text: str) -> Platform | None:
-    """``Linux-5.15.0-84-generic-x86_64-with-glibc2.35``, as Python's ``platform.platform()`` gives it.
+    """Read ``Linux-5.15.0-84-generic-x86_64-with-glibc2.35``, the output of Python's ``platform.platform()``.
 
-    The C library in it is what the interpreter was linked with, not the system's, and is left out.
+    Its C library is the one that the interpreter was linked with, not the system's, and is ignored.
     """
     text = text.strip()[:300]
     if _WINDOWS.match(text):
@@ -105,5 +105,5 @@ def _os(title: str, distribution: str | None) -> _Os | None:
 
 
 def _release(version: str, distribution: str | None) -> str:
-    """``VERSION_ID`` of os-release: Ubuntu's title has a point release that its id has not."""
+    """The release as in ``VERSION_ID`` of os-release: Ubuntu's titles add a point release."""
     return ".".join(version.split(".")[:2]) if distribution == "ubuntu" else version

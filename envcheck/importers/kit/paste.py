@@ -1,7 +1,7 @@
-"""Pasted text, bounded and freed of what terminals, quoting and log collectors add to it.
+"""Pasted text, bounded and cleaned of what terminals, quoting and log collectors add.
 
-Whatever an importer reads comes through here, so that no control character, terminal escape or lone surrogate of a
-paste reaches a record, and no text is too long to be read.
+All importers read through this module, so that no control character, terminal escape or lone surrogate reaches a
+record, and the size of a text is bounded.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from envcheck.snapshot import ProbeRun
 SOURCE = "pasted text"
 
 TEXT_LIMIT = 8 * 1024 * 1024
-"""Characters that are read of a text."""
+"""Most characters that are read of a text."""
 LINE_COUNT_LIMIT = 100_000
 LINE_LIMIT = 4_000
-"""Characters that are read of a line (an XML document is read whole)."""
+"""Most characters that are read of a line (an XML document is read whole)."""
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-_])|\x9b[0-?]{0,64}[@-~]"
@@ -40,7 +40,7 @@ _REMOVED = (
     *range(0xD800, 0xE000),
     *range(0xE0000, 0xE0080),
 )
-"""Controls, invisible and direction-changing characters, and surrogates (which no JSON text can carry)."""
+"""Control, invisible and bidirectional characters, and surrogates, which JSON cannot represent."""
 
 _SPACES = {0xA0: " ", 0x2007: " ", 0x202F: " ", 0x3000: " "}
 _COLONS = {0xFF1A: ":", 0xFE55: ":"}
@@ -49,30 +49,30 @@ _TABLE: dict[int, str | None] = {**dict.fromkeys(_REMOVED), **_SPACES, **_COLONS
 
 @dataclass(frozen=True)
 class Paste:
-    """A text that somebody pasted."""
+    """A pasted text."""
 
     text: str
     lines: tuple[str, ...]
     """The lines of ``text``, each cut at ``LINE_LIMIT``; line 1 is the first."""
     unread: str
-    """What was left out, as a sentence; empty when all was read."""
+    """What was left out, as a sentence; empty if all was read."""
     gap: tuple[int, int] = (0, 0)
-    """How many of ``lines`` come before what was left out, and how many lines that is."""
+    """The number of ``lines`` before the omitted part, and the number of omitted lines."""
 
     def number(self, place: int) -> int:
-        """The number that a line has in the whole text, which begins with line 1; ``place`` counts from 0."""
+        """The number of a line in the whole text, from 1; ``place`` is its index in ``lines``."""
         before, missing = self.gap
         return place + 1 + (missing if place >= before else 0)
 
     @cached_property
     def statements(self) -> tuple[str, ...]:
-        """The lines, each once: what a line states by itself it states no more by being repeated, as logs do."""
+        """The lines, each once: a repeated line states nothing new."""
         return tuple(dict.fromkeys(self.lines))
 
     @classmethod
     def of(cls, text: str) -> Paste:
-        """Clean ``text`` and cut it to size: of a long one the ends are kept, since logs begin with the versions and
-        end with the error.
+        """Clean ``text`` and limit its size. Both ends of a long text are kept, since logs begin with versions and end
+        with the error.
         """
         unread: list[str] = []
         first, last, missing = text, "", 0
@@ -96,12 +96,12 @@ class Paste:
 
 
 def left_out_run(detail: str) -> ProbeRun:
-    """The row that says what of the text was left out: a rule takes it for a question that is open."""
+    """The row about the omitted part of the text, which a rule reports as an open question."""
     return ProbeRun(name=SOURCE, title="Pasted text", status="ok", detail=detail)
 
 
 def printable(text: str) -> str:
-    """``text`` without controls and invisible characters, its blanks folded."""
+    """``text`` without control and invisible characters, with runs of blanks folded."""
     return " ".join(text.translate(_TABLE).split())
 
 
@@ -111,7 +111,7 @@ def _lines(numbers: list[int]) -> str:
 
 
 def _ends(text: str) -> tuple[str, str, int]:
-    """The beginning and the end of a text that is too long, in whole lines, and how many lines lie between them."""
+    """The beginning and end of an overlong text, in whole lines, and the number of lines between them."""
     half = TEXT_LIMIT // 2
     stop = text.rfind("\n", 0, half)
     start = text.find("\n", len(text) - half) + 1

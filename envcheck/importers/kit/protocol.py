@@ -1,4 +1,4 @@
-"""What importers share: how much their word counts, how they report what they could not read, and common records."""
+"""Shared by importers: ranks, the error for unreadable pieces, and common records."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from envcheck.importers.kit.paste import SOURCE, Paste
 from envcheck.snapshot import Distribution, Environment, Framework, Listing, Snapshot
 from envcheck.snapshot.merge import merge
 
-# What importers share: how much their word counts, and how they say that a piece could not be read.
+# Ranks, and the error for a piece that cannot be read.
 
 
 class Rank(IntEnum):
-    """Whose word counts where two pieces of a paste say different things: the lower one's."""
+    """Precedence where two pieces of a paste contradict each other: the lower rank counts."""
 
     OUTPUT = 0
-    """What a tool prints about the machine."""
+    """Output of a tool about the machine."""
     MESSAGE = 1
-    """What a program says when it fails."""
+    """An error message of a program."""
     PROSE = 2
-    """What people write in their own words."""
+    """Prose."""
 
 
 class Unreadable(Exception):  # noqa: N818 - it names a state of the text, as in the sentence it carries
-    """A piece was recognised, and not all of it could be read; ``partial`` is what could."""
+    """A recognised piece could not be read completely; ``partial`` has what was read."""
 
     def __init__(self, reason: str, partial: Snapshot | None = None) -> None:
         super().__init__(reason)
@@ -40,7 +40,7 @@ def environment(
     distributions: tuple[Distribution, ...] | None = None,
     frameworks: tuple[Framework, ...] = (),
 ) -> Environment:
-    """The Python environment that a text speaks of; a text that speaks of several is read as one."""
+    """The Python environment of a text; a text about several is read as one."""
     return Environment(
         source=SOURCE,
         key=SOURCE,
@@ -53,11 +53,11 @@ def environment(
 
 
 _MOST_STATEMENTS = 300
-"""A text that states more facts than this, line by line, is no machine's; merging them takes time."""
+"""Most facts from single lines; no real text has more, and merging them takes time."""
 
 
 def joined(statements: Iterable[Snapshot]) -> Snapshot:
-    """What the lines of a text state, one by one; each statement counts once, the first ones where they are many."""
+    """Merge the facts of single lines; each counts once, and only the first ones where there are too many."""
     seen: list[Snapshot] = []
     for statement in statements:
         if statement not in seen:
@@ -68,15 +68,15 @@ def joined(statements: Iterable[Snapshot]) -> Snapshot:
 
 
 def any_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> bool:
-    """Whether a line of ``paste`` states something by itself."""
+    """Whether any line of ``paste`` states a fact by itself."""
     return any(map(of_line, paste.statements))
 
 
 def each_line(paste: Paste, of_line: Callable[[str], Snapshot | None]) -> Snapshot:
-    """What the lines of ``paste`` state, each by itself."""
+    """The facts that single lines of ``paste`` state."""
     return joined(filter(None, map(of_line, paste.statements)))
 
 
 def with_environment(found: Environment) -> Snapshot:
-    """A Snapshot that knows of this environment only."""
+    """A Snapshot with only this environment."""
     return Snapshot(environments=Listing(items=(found,)))

@@ -13,7 +13,7 @@ from envcheck.snapshot import ApiResult
 # Values as nvidia-smi writes them: ``143771 MiB``, ``92.82 W``, ``Not Active``, ``N/A``.
 
 _REFUSALS = frozenset({"n/a", "[n/a]", "not supported", "[not supported]", "not available", "[not available]"})
-"""How nvidia-smi shows NVML's NOT_SUPPORTED."""
+"""What nvidia-smi prints for NVML's NOT_SUPPORTED."""
 
 _SILENT = frozenset(
     {
@@ -25,7 +25,7 @@ _SILENT = frozenset(
         "no data",
     }
 )
-"""Neither a value nor a "not supported"."""
+"""Texts that are neither a value nor "not supported"."""
 
 _ERRORS = {
     "unknown error": (999, "NVML_ERROR_UNKNOWN"),
@@ -34,7 +34,7 @@ _ERRORS = {
     "timeout": (10, "NVML_ERROR_TIMEOUT"),
     "irq issue": (11, "NVML_ERROR_IRQ_ISSUE"),
 }
-"""How nvidia-smi shows the errors of an NVML call, and what they are there."""
+"""What nvidia-smi prints for errors of an NVML call, and their status in NVML."""
 
 _UNITS = {
     "": 1.0,
@@ -61,18 +61,18 @@ _QUANTITY = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?) ?([A-Za-z%]{0,4})$")
 
 
 def is_refusal(text: str) -> bool:
-    """Whether it says that the GPU or the driver does not have the thing."""
+    """Whether the text says that the GPU or driver does not support this."""
     return text.lower() in _REFUSALS
 
 
 def error_in(text: str) -> tuple[int, str] | None:
-    """NVML's status number and name, when the text is an error."""
+    """NVML's status number and name, if the text is an error."""
     lowered = text.lower().strip("[]").removesuffix(".").removeprefix("err! ")
     return _ERRORS.get(lowered)
 
 
 def word(text: str) -> str | None:
-    """The text, fit to be shown, or None when it is no value."""
+    """The text made printable, or None if it is no value."""
     shown = printable(text)[:200]
     if is_refusal(shown) or shown.lower() in _SILENT or error_in(shown):
         return None
@@ -87,13 +87,13 @@ def quantity(text: str) -> float | None:
 
 
 def whole(text: str) -> int | None:
-    """A number of things or bytes; never a negative one."""
+    """A count or a number of bytes; never negative."""
     found = quantity(text)
     return round(found) if found is not None and found >= 0 else None
 
 
 def flag(text: str) -> bool | None:
-    """Enabled, Yes, Active, On; and their opposites."""
+    """True for Enabled, Yes, Active and On; False for their opposites."""
     return {
         "enabled": True,
         "yes": True,
@@ -115,19 +115,19 @@ def bus_id(text: str) -> str | None:
 
 
 def device_id(text: str) -> str | None:
-    """``233510DE`` or ``0x233510DE``, device before vendor, as ``10de:2335``."""
+    """Convert ``233510DE`` or ``0x233510DE`` (device before vendor) to ``10de:2335``."""
     found = re.fullmatch(r"(?:0x)?([0-9A-Fa-f]{4})([0-9A-Fa-f]{4})", text.strip())
     return f"{found[2]}:{found[1]}".lower() if found else None
 
 
-# Read the fields of one ``<gpu>`` element, and keep which of them the GPU says it does not have.
+# The fields of one ``<gpu>`` element, and which of them the GPU does not support.
 
 
 T = TypeVar("T")
 
 
 class Fields:
-    """Reads fields of one GPU, and keeps which of them it says it does not have and which calls failed."""
+    """Reads the fields of one GPU, and records which are not supported and which calls failed."""
 
     def __init__(self, element: Element) -> None:
         self._element = element
@@ -137,7 +137,7 @@ class Fields:
         self.errors: dict[str, ApiResult] = {}
 
     def value(self, field: str, decode: Callable[[str], T | None], *paths: str) -> T | None:
-        """The first of ``paths`` that holds a value; ``field`` is the Snapshot's name for it."""
+        """The value at the first of ``paths`` that has one; ``field`` is its name in the Snapshot."""
         for path in paths:
             element = self._element.at(path)
             if element is None or element.children:
@@ -154,7 +154,7 @@ class Fields:
         return None
 
     def group(self, field: str, path: str) -> Element | None:
-        """An element with children; one that is only "N/A" refuses the whole record ``field``."""
+        """An element with children; a plain "N/A" means that the whole record ``field`` is not supported."""
         element = self._element.at(path)
         if element is not None and not element.children and is_refusal(element.text):
             self._refused.add(field)
@@ -162,7 +162,7 @@ class Fields:
         return element
 
     def not_supported(self) -> tuple[str, ...]:
-        """The refused fields; where a record's were all refused, the record."""
+        """The unsupported fields, or the record where all of its fields are unsupported."""
         refused = self._refused - self._read
         records = {field.partition(".")[0] for field in refused if "." in field}
         whole_records = {
@@ -182,10 +182,10 @@ class Fields:
 
 
 def word_of(text: str) -> str:
-    """An error's own words, fit to be shown."""
+    """The text of an error, made printable."""
     return " ".join(text.split())[:100]
 
 
 def among(names: dict[str, str]) -> Callable[[str], str | None]:
-    """Decode one of a few words, by its name in the Snapshot."""
+    """Decode an enumerated word into its name in the Snapshot."""
     return lambda text: names.get(text.strip().lower())

@@ -1,7 +1,7 @@
-"""How ``nvidia-smi -q`` calls in text what its XML calls otherwise.
+"""Labels of ``nvidia-smi -q`` that differ from the element names of its XML.
 
-Most labels become element names by their letters alone ("FB Memory Usage" is ``fb_memory_usage``); the others are here,
-by the element that they stand in.
+Most labels convert to element names letter by letter ("FB Memory Usage" is ``fb_memory_usage``); the others are listed
+here by their parent element.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _PREFIXED: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def element_path(parent: str, label: str) -> str:
-    """The path of the XML element below ``parent`` that the text calls ``label``."""
+    """The path below ``parent`` of the XML element that the text labels ``label``."""
     name = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
     if parent in _PREFIXED:
         prefix, others = _PREFIXED[parent]

@@ -39,13 +39,13 @@ _REASONS = {
     "hw_therm_slowdown": "hw_thermal_slowdown",
     "hw_power_brake": "hw_power_brake_slowdown",
 }
-"""The ends of nvidia-smi's element names (flags, then time counters), and the Snapshot's names."""
+"""Endings of nvidia-smi's element names (flags, then time counters), and their names in the Snapshot."""
 _PROCESS_KINDS = {"c": "compute", "g": "graphics"}
 _MOST_PROCESSES = 4096
 
 
 def _unless_empty(record: R) -> R | None:
-    """The record, or None when nothing of it was read."""
+    """The record, or None if none of its fields was read."""
     return None if record == type(record)(source=SOURCE) else record
 
 
@@ -88,7 +88,7 @@ _ECC_ELEMENTS = {
     ),
 }
 _ECC_TOTALS = {"corrected": "single_bit/total", "uncorrected": "double_bit/total"}
-"""The oldest formats gave a total for each kind."""
+"""The elements for totals in the oldest formats."""
 
 
 def _ecc_errors(fields: Fields, counted: str, kind: str) -> int | None:
@@ -101,7 +101,7 @@ def _ecc_errors(fields: Fields, counted: str, kind: str) -> int | None:
 
 
 def _sum(*counts: int | None) -> int | None:
-    """The sum of the counts that there are; None when there are none."""
+    """The sum of the known counts; None if there are none."""
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
 
@@ -173,7 +173,7 @@ def power(fields: Fields) -> Power | None:
 
 
 def temperature(fields: Fields) -> Temperature | None:
-    """Temperatures; the ``tlimit`` elements of newer GPUs are distances to a limit and not read."""
+    """Temperatures; the ``tlimit`` elements of newer GPUs are distances to a limit and are not read."""
     value, base = fields.value, "temperature/"
     temperature = Temperature(
         source=SOURCE,
@@ -240,7 +240,7 @@ _FABRIC_STATES = {
 
 
 def fabric(fields: Fields) -> GpuFabric | None:
-    """The fabric state; "N/A" is a GPU without one, or a guest that is not shown it."""
+    """The fabric state; "N/A" means that the GPU has none, or that a guest cannot see it."""
     element = fields.group("fabric", "fabric")
     state = fields.value("fabric.state", among(_FABRIC_STATES), "fabric/state")
     if element is None or state is None:
@@ -265,7 +265,7 @@ _HEALTH = {
 
 
 def _fabric_health(element: Element) -> tuple[str, ...]:
-    """The conditions that stand for a fault."""
+    """The conditions that indicate a fault."""
     health = element.at("health")
     if health is None:
         return ()

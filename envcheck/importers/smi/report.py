@@ -1,4 +1,4 @@
-"""A full report of nvidia-smi, as a tree with the element names of its XML, to a Snapshot."""
+"""Read a full report of nvidia-smi, a tree with the element names of its XML, into a Snapshot."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _state(fields: Fields) -> dict[str, Any]:
 
 
 def _reset_status(fields: Fields) -> str | None:
-    """The recovery action as older drivers put it: two flags."""
+    """The recovery action from the two flags of older drivers."""
     reset = fields.value("recovery_action", flag, "gpu_reset_status/reset_required")
     drain = fields.value("recovery_action", flag, "gpu_reset_status/drain_and_reset_recommended")
     if reset is None:
@@ -132,7 +132,7 @@ def snapshot_of(root: Element) -> Snapshot:
 
 
 def _driver(root: Element) -> Driver | None:
-    """The driver; nvidia-smi printed this, so its libraries are there."""
+    """The driver; its libraries are there, since nvidia-smi printed this."""
     release = _matching(root, _RELEASE, "driver_version", "kmd_version")
     cuda = _matching(root, _CUDA, "cuda_version", "cuda_umd_version")
     if release is None and cuda is None:
@@ -146,7 +146,7 @@ def _matching(root: Element, pattern: re.Pattern[str], *names: str) -> str | Non
 
 
 def _gpus(root: Element) -> Listing[Gpu] | None:
-    """The GPUs whose element is whole. They come in the order of their index when none was left out by ``-i``."""
+    """The GPUs with a complete element. They are in index order unless ``-i`` selected some."""
     elements = [element for element in root.all("gpu") if element.whole][:MOST_GPUS]
     attached = root.at("attached_gpus")
     count = whole(attached.text) if attached else None
@@ -159,7 +159,7 @@ def _gpus(root: Element) -> Listing[Gpu] | None:
 
 
 def _numbered(gpu: Gpu, place: int, *, every: bool) -> Gpu:
-    """With its index, when that is known; a GPU that the text does not identify gets a label by its place."""
+    """The GPU with its index if that is known; a GPU without an identity gets a label by its position."""
     if every:
         return msgspec.structs.replace(gpu, index=place, label=label(place))
     return gpu if gpu.identities() else msgspec.structs.replace(gpu, label=f"{SOURCE} {place}")

@@ -1,4 +1,4 @@
-"""A small tree of an XML document that is not to be trusted.
+"""A small tree of an untrusted XML document.
 
 Only the root element goes to the parser, never what stands before it: without a document type declaration there are
 no entities to expand and nothing outside the text to fetch. Depth and number of elements are bounded. What was read
@@ -16,7 +16,7 @@ _MOST_ELEMENTS = 200_000
 
 @dataclass
 class Element:
-    """An element: its own text, attributes and children, and whether its end was met."""
+    """An element: its text, attributes and children, and whether its end tag was found."""
 
     name: str
     attributes: dict[str, str] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class Element:
         return here
 
     def all(self, name: str) -> list[Element]:
-        """The children of this name."""
+        """The children with this name."""
         return [child for child in self.children if child.name == name]
 
 
 class _Refused(Exception):  # noqa: N818
-    """The document is larger or deeper than any that a tool writes."""
+    """The document is larger or deeper than any tool's output."""
 
 
 class _Builder:
@@ -70,7 +70,7 @@ class _Builder:
 
 
 def parse(text: str, root: str) -> tuple[Element | None, str]:
-    """The element ``root`` of ``text``, as far as it can be read, and what is wrong with it (empty: nothing)."""
+    """The element ``root`` of ``text`` as far as it can be read, and its problem (empty: none)."""
     start = text.find(f"<{root}")
     if start < 0:
         return None, f"there is no <{root}> element"

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.driver.loaded_library import keep_loader_from, mismatched, module_version
+from envcheck.rules.driver.loaded_library import (
+    CUDA,
+    find_library,
+    is_found_by_variable,
+    keep_loader_from,
+    mismatched,
+    mismatched_by_variable,
+    module_version,
+)
 from envcheck.rules.facts.machine import cuda_answers, driver_of, in_container, may_have_gpus, nvml_answers
 from envcheck.rules.fixes import driver as fixes
 from envcheck.rules.messages.driver import answers, naming, shown
@@ -69,6 +77,7 @@ def _match_versions(facts: Facts) -> tuple[Fix, ...]:
 @rule(
     layer="driver",
     scope="node",
+    by_variable=mismatched_by_variable,
     remedy=_match_versions,
     explains=("driver-too-old", "gpu-init-failed", "no-gpu-visible"),
 )
@@ -138,6 +147,7 @@ def _mismatch(facts: Facts) -> str:
 @rule(
     layer="driver",
     scope="container",
+    by_variable=lambda _snapshot, facts: is_found_by_variable(find_library(CUDA, facts)),
     explains=("gpu-init-failed", "no-gpu-visible"),
     remedy=fixes.drop_compat_library,
 )

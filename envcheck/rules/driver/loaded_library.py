@@ -76,7 +76,8 @@ def _problem_of(name: str, facts: Facts) -> _Unusable | None:
         library = None  # the loader found another
     if library is not None and library.refused and not _is_place_holder(library, facts):
         return _Unusable(name, library.path, library.refused, library, call)
-    if call is not None and _answered_by_stub(name, call):
+    # A stub of NVML answers that its library was not found, although it is loaded.
+    if call is not None and ((call.code == _NVML_NOT_FOUND and call.library) if name == NVML else call.code == _STUB):
         path = call.library or (library.path if library else name)
         of_path = library if library and library.path == path else None
         return _Unusable(name, path, "it is a link-time stub", of_path, call)
@@ -93,26 +94,26 @@ def _is_place_holder(library: DriverLibrary, facts: Facts) -> bool:
     return in_container(facts) and library.kind is None and library.found_by not in _BY_VARIABLE
 
 
-def _answered_by_stub(name: str, call: ApiResult) -> bool:
-    if name == NVML:
-        return call.code == _NVML_NOT_FOUND and bool(call.library)
-    return call.code == _STUB
-
-
 def _all_unusable(facts: Facts) -> list[_Unusable]:
     return [bad for name in (CUDA, NVML, *_FOR_CODE) if (bad := _problem_of(name, facts))]
+
+
+def is_found_by_variable(library: DriverLibrary | None) -> bool:
+    """Whether LD_PRELOAD or LD_LIBRARY_PATH leads to it."""
+    return library is not None and library.found_by in _BY_VARIABLE
 
 
 def _is_chosen_by_variable(bad: _Unusable) -> bool:
     """Whether a variable leads to a damaged file, which stops programs without a GPU too. A stub may be intended:
     images without a driver are built with it.
     """
-    return bad.library is not None and bad.library.found_by in _BY_VARIABLE and bool(bad.library.refused)
+    return bad.library is not None and is_found_by_variable(bad.library) and bool(bad.library.refused)
 
 
 @rule(
     layer="driver",
     scope="container",
+    by_variable=lambda _snapshot, facts: any(is_found_by_variable(bad.library) for bad in _all_unusable(facts)),
     arises=lambda _snapshot, facts: may_have_gpus(facts) or any(map(_is_chosen_by_variable, _all_unusable(facts))),
     explains=(
         "container-lost-gpu",
@@ -134,7 +135,7 @@ def driver_library_unusable(_snapshot: Snapshot, facts: Facts) -> Outcome | None
         that libcuda opens (libnvidia-ptxjitcompiler, libnvidia-nvvm): not empty, truncated, a text, a
         folder, or a toolkit's link-time stub. The loader takes the first file of that name (LD_PRELOAD,
         LD_LIBRARY_PATH, its cache, the system folders) and looks no further, even if it cannot be
-        loaded.
+        loaded. With --scope env: only files that LD_PRELOAD or LD_LIBRARY_PATH selects.
 
     Why it matters
         Without libcuda no program can use a GPU. Without libnvidia-ml, CUDA may start, but nvidia-smi,
@@ -223,7 +224,18 @@ def mismatched(facts: Facts) -> tuple[DriverLibrary, str] | None:
     return None
 
 
-@rule(layer="driver", scope="container", arises=lambda _snapshot, facts: nvml_answers(facts) or cuda_answers(facts))
+def mismatched_by_variable(_snapshot: Snapshot, facts: Facts) -> bool:
+    """Whether LD_PRELOAD or LD_LIBRARY_PATH leads to a driver library of another version than the kernel module's."""
+    found = mismatched(facts)
+    return found is not None and is_found_by_variable(found[0])
+
+
+@rule(
+    layer="driver",
+    scope="container",
+    by_variable=mismatched_by_variable,
+    arises=lambda _snapshot, facts: nvml_answers(facts) or cuda_answers(facts),
+)
 def driver_compiler_mismatch(_snapshot: Snapshot, facts: Facts) -> Outcome | None:
     """The driver's compiler library has a different version than the driver.
 

@@ -1,1 +1,1 @@
-"""Rules held against a Snapshot: outcomes, causes, pages, and fixes that were simulated."""
+"""Run rules on a Snapshot: checks, causes, pages, and fixes verified by simulation."""

@@ -1,4 +1,4 @@
-"""Tell causes from consequences: which finding explains which, and which one is the root cause."""
+"""Link consequences to causes, and choose the root cause."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from envcheck.rules.facts.frameworks import LEAST_IMPORTANT
 from envcheck.rules.facts.trials import SAID_HERE
 
 Importance = Mapping[str, int]
-"""Key of a framework's subject → how much people came for it, from 0; of several alike, the first in order."""
+"""Key of a framework's subject → its importance, from 0; among equals, the first in order counts."""
 
 _BAD = ("fail", "warn")
 _OBSERVED = ("driver-answered", "framework-ran", "measured")
@@ -22,7 +22,7 @@ _LONGEST_CHAIN = 16
 
 
 def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
-    """Set ``explained_by`` on every check that another one accounts for; what explains a failure is a failure."""
+    """Set ``explained_by`` on every check that another one explains; a cause gets the status of what it explains."""
     by_name = {rule.name: rule for rule in rules}
     causes = sorted((check for check in found if check.status in _BAD), key=_rank)
     told = [_told_elsewhere(check, causes, by_name) for check in found]
@@ -33,11 +33,11 @@ def explain(found: Sequence[Check], rules: Sequence[Rule]) -> tuple[Check, ...]:
 def primary(
     found: Sequence[Check], importance: Importance | None = None, symptoms: frozenset[str] = frozenset()
 ) -> Check | None:
-    """The root cause among what nothing explains; ``symptoms`` are names of rules that tell what somebody sees.
+    """The root cause among unexplained findings; ``symptoms`` are names of rules that report what users see.
 
-    A failure comes before a warning; what ails the machine, before what ails software; what stops a framework that
-    people came for, before what stops its helpers; what names a fault, before a symptom; what stops many, before what
-    stops one; what was observed, before what was inferred; the lowest layer first.
+    Failures come before warnings; findings about the machine before those about software; those that stop important
+    frameworks before those that stop their helpers; faults before symptoms; those that stop many frameworks before
+    those that stop one; observations before inferences; lower layers before higher ones.
     """
     open_findings = [check for check in found if check.status in _BAD and not check.explained_by and not check.ignored]
     return min(
@@ -60,11 +60,8 @@ def _order(cause: Check, found: Sequence[Check], importance: Importance, *, symp
     places = {key: place for place, key in enumerate(importance)}
     first = min((places[key] for key in concerned if key in places), default=0)
     status, *rest, name = _rank(cause)
-    return (status, not _ails_the_machine(cause), weight, symptom, -others, *rest, first, name)
-
-
-def _ails_the_machine(check: Check) -> bool:
-    return check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
+    of_machine = cause.subject.kind in ("machine", "gpu") and cause.layer in _MACHINE
+    return (status, not of_machine, weight, symptom, -others, *rest, first, name)
 
 
 def _follows(check: Check, cause: Check, found: Sequence[Check]) -> bool:
@@ -86,7 +83,7 @@ def _concerned(cause: Check) -> tuple[str, ...]:
 
 
 def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
-    """Causes that are no milder than what they explain: a headline of theirs would promise too much."""
+    """Raise causes to the worst status that they explain, so that no headline is milder than the verdict."""
     by_id = {check.id: check for check in found}
     failing: set[str] = set()
     for check in found:
@@ -101,7 +98,7 @@ def _raised(found: Sequence[Check]) -> tuple[Check, ...]:
 
 
 def _told_elsewhere(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
-    """A finding with the one of another rule that tells the same and more: of each package that it names."""
+    """Link a finding to another rule's finding that reports the same packages in more detail."""
     rule = rules.get(check.rule)
     if rule is None or not rule.told_by or check.status not in _BAD:
         return check
@@ -129,24 +126,27 @@ def _explained(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule])
 
 
 def _follows_from(check: Check, cause: Check, rule: Rule) -> bool:
-    """Whether a finding is a consequence of one of this rule."""
+    """Whether a finding is a consequence of a finding of this rule."""
     if rule.explains == EVERYTHING:
         return check.rule != rule.name and check.subject.environment == cause.subject.environment
     listed = check.rule in rule.explains or (cause.status == "fail" and check.rule in rule.explains_failing)
     return listed and _reaches(cause, check)
 
 
+_NEAREST_FIRST = ("framework", "environment", "gpu", "machine")
 _CUDA_STARTS = frozenset({"gpu-init-failed", "no-gpu-visible"})
 
 
 def _accounted(check: Check, causes: Sequence[Check], rules: Mapping[str, Rule]) -> Check:
-    """A symptom with the finding that accounts for it: one that its own error names, else the nearest."""
+    """Link a symptom to the finding that explains it: one that its own error names, else the nearest."""
     rule = rules.get(check.rule)
     if rule is None or not rule.symptom or check.explained_by or check.status not in ("fail", "warn", "unknown"):
         return check
     found = [cause for cause in causes if cause.rule in rules and _accounts(cause, rules[cause.rule], check)]
     nearest = min(
-        found, key=lambda cause: (not _said_by(cause, check), _distance(cause.subject), _rank(cause)), default=None
+        found,
+        key=lambda cause: (not _said_by(cause, check), _NEAREST_FIRST.index(cause.subject.kind), _rank(cause)),
+        default=None,
     )
     return msgspec.structs.replace(check, explained_by=nearest.id) if nearest else check
 
@@ -156,7 +156,7 @@ def _accounts(cause: Check, rule: Rule, symptom: Check) -> bool:
         return False
     beside = cause.subject.environment is not None and cause.subject.environment == symptom.subject.environment
     if _said_by(cause, symptom) and (beside or _reaches(cause, symptom)):
-        return True  # also where it is a finding about another package that the framework takes its libraries from
+        return True  # even where the finding is about another package that provides the framework's libraries
     if not _reaches(cause, symptom):
         return False
     if cause.subject.kind in ("machine", "gpu"):
@@ -165,17 +165,13 @@ def _accounts(cause: Check, rule: Rule, symptom: Check) -> bool:
 
 
 def _said_by(cause: Check, symptom: Check) -> bool:
-    """Whether the framework that the symptom is about itself named the cause."""
+    """Whether the framework of the symptom named the cause in its own error."""
     name = symptom.subject.key.rpartition(":")[2]
     return any(found.what == f"{SAID_HERE} {name}" for found in cause.evidence)
 
 
-def _distance(subject: Subject) -> int:
-    return ("framework", "environment", "gpu", "machine").index(subject.kind)
-
-
 def _reaches(cause: Check, consequence: Check) -> bool:
-    """Whether what ails ``cause`` can ail ``consequence``; what ails some frameworks ails no others, nor all."""
+    """Whether ``cause`` can affect the subject of ``consequence``. One about some frameworks affects no others."""
     concerned = set(_concerned(cause))
     if cause.subject.kind == "framework":
         concerned.add(cause.subject.key)
@@ -187,7 +183,9 @@ def _reaches(cause: Check, consequence: Check) -> bool:
 
 
 def _related(cause: Subject, consequence: Subject) -> bool:
-    """Whether what ails ``cause`` can ail ``consequence``: the machine all, a GPU or environment what is in it."""
+    """Whether a fault of one subject can affect another: a fault of the machine affects everything, one of a GPU or an
+    environment what uses it.
+    """
     if "machine" in (cause.kind, consequence.kind) or cause.key == consequence.key:
         return True
     if cause.kind == consequence.kind == "gpu":

@@ -1,8 +1,7 @@
-"""Put every rule to every subject: a Snapshot and the matrix in, checks out. Pure.
+"""Run every rule on every subject: a Snapshot and the matrix in, checks out. Pure.
 
-What a rule concludes comes from facts. Error lines that were met speak for themselves: the rule that they name has
-found its problem, on whatever subject it concluded that, else on the machine. Errors of a framework that was tried
-here are about that framework.
+Rules conclude from facts. Error lines count as findings of the rule that they name: they confirm its findings, or
+become a finding about the machine. An error of a trial is about the framework that was tried.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ from envcheck.snapshot import Environment, Gpu, Snapshot
 _BAD = ("fail", "warn")
 _NUMPY_RULE = "numpy-abi-mismatch"
 _REMEDIED = "torch"
-"""The framework that a rule's general remedy is about, where it is about one."""
+"""The framework that general remedies of rules are written for."""
 _MACHINE: frozenset[Layer] = frozenset({"gpu", "kernel", "driver", "container"})
 
 
 def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: frozenset[Scope]) -> tuple[Check, ...]:
     """Judge ``snapshot`` by the ``rules`` within ``scopes``, and link consequences to their causes."""
     facts = Facts(snapshot, matrix)
-    chosen = [rule for rule in rules if rule.is_in_scope(scopes)]
+    chosen = [rule for rule in rules if rule.is_asked(scopes, facts)]
     found = [check for rule in chosen for subject in _subjects(rule, facts) if (check := _judge(rule, subject, facts))]
     return explain(_without_yielding(_heed_errors(found, chosen, facts), chosen), chosen)
 
@@ -45,7 +44,9 @@ def evaluate(snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule], scopes: 
 def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     environment = facts.environment
     if rule.per == "measurement":
-        yield from _measurements(facts)
+        by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
+        measured = (found for found in facts.snapshot.measurements if found.gpu in by_uuid)
+        yield from (MeasurementSubject(by_uuid[found.gpu], found) for found in measured if found.gpu)
     elif rule.per == "machine":
         yield facts.snapshot
     elif rule.per == "gpu":
@@ -55,13 +56,6 @@ def _subjects(rule: Rule, facts: Facts) -> Iterator[Subject]:
     elif environment is not None and environment.frameworks is not None:
         for framework in environment.frameworks.items:
             yield FrameworkSubject(environment, framework)
-
-
-def _measurements(facts: Facts) -> Iterator[MeasurementSubject]:
-    by_uuid = {gpu.uuid: gpu for gpu in facts.gpus if gpu.uuid}
-    for measurement in facts.snapshot.measurements:
-        if measurement.gpu in by_uuid:
-            yield MeasurementSubject(by_uuid[measurement.gpu], measurement)
 
 
 def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
@@ -80,7 +74,7 @@ def _judge(rule: Rule, subject: Subject, facts: Facts) -> Check | None:
 
 
 def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) -> list[Check]:
-    """Let the error lines that were met decide the rules that they name."""
+    """Apply observed error lines to the rules that they name."""
     by_name = {rule.name: rule for rule in rules}
     heeded = list(found)
     for met in problems_met(facts.snapshot, facts.matrix):
@@ -95,7 +89,7 @@ def _heed_errors(found: Sequence[Check], rules: Sequence[Rule], facts: Facts) ->
 
 
 def _without_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Check]:
-    """Without what a rule says beside a finding that it yields to: a remark must not deny a failure."""
+    """Drop checks that yield to another finding about the same subject: a remark must not contradict a failure."""
     yielding = {rule.name: rule.yields_to for rule in rules if rule.yields_to}
     bad = {(check.rule, check.subject.key) for check in found if check.status in _BAD}
     return [
@@ -108,12 +102,13 @@ def _without_yielding(found: Sequence[Check], rules: Sequence[Rule]) -> list[Che
 
 
 def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Facts) -> list[Check]:
-    """Confirm what the rule found about the framework that said so; else the rule has found it now.
+    """Apply an error of a trial: confirm the rule's finding about that framework, or add one.
 
-    What is wrong with the machine is asked of the machine itself: a framework's word is only taken where that knows of
-    nothing that is wrong. What a package on top of frameworks lacks is no failure of the whole.
+    A framework's error about the machine counts only where the machine itself has no failure. For an extension it is a
+    warning.
     """
-    subject = _meant(rule, said.subject, facts)
+    subjects: dict[str, Subject] = {"framework": said.subject, "environment": said.subject.environment}
+    subject = subjects.get(rule.per, facts.snapshot)
     about_machine = isinstance(subject, Snapshot)
     whole = about_machine or leads(said.subject.framework, facts.matrix)
     line = said.line if whole else said.line._replace(status="warn")
@@ -132,7 +127,8 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
         name = said.subject.framework.name
         confirmed = {other.id: _with_framework(_confirmed(other, met, raised=True), name) for other in same}
         return [confirmed.get(other.id, other) for other in found]
-    if about_machine and any(_fails_below(other) for other in found):
+    failed = (other for other in found if other.status == "fail" and other.subject.kind in ("machine", "gpu"))
+    if about_machine and any(other.layer in _MACHINE for other in failed):
         return list(found)
     known = _known_by_its_file(found, rule, said)
     if known is not None:
@@ -143,7 +139,7 @@ def _with_trial(found: Sequence[Check], rule: Rule, said: MetInTrial, facts: Fac
 
 _LIBRARY = re.compile(r"\blib[A-Za-z][\w+]*")
 _CALLED = {"libstdcxx": "libstdc++", "glibc": "libc.so"}
-"""What families of problems that are not named for their library call it, by how the names of their rules begin."""
+"""Library names for rules that are not named after their library, by the first word of the rule's name."""
 
 
 def _library_called(start: str) -> str | None:
@@ -152,7 +148,9 @@ def _library_called(start: str) -> str | None:
 
 
 def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> Check | None:
-    """A finding from files about a library that the words are about too: it names the file, and what finds it."""
+    """A finding from files about the library that the error names. It is more specific: it has the file and how it was
+    found.
+    """
     if rule.layer != "library":
         return None
     environment, framework = said.subject.environment, said.subject.framework
@@ -176,24 +174,14 @@ def _known_by_its_file(found: Sequence[Check], rule: Rule, said: MetInTrial) -> 
 
 
 def _with_framework(check: Check, name: str) -> Check:
-    """A finding about some of an environment's frameworks concerns the one that said so, too."""
+    """Add a framework to a finding that concerns some frameworks of an environment."""
     if not check.frameworks or name in check.frameworks:
         return check
     return msgspec.structs.replace(check, frameworks=(*check.frameworks, name))
 
 
-def _meant(rule: Rule, subject: FrameworkSubject, facts: Facts) -> Subject:
-    if rule.per == "framework":
-        return subject
-    return subject.environment if rule.per == "environment" else facts.snapshot
-
-
-def _fails_below(check: Check) -> bool:
-    return check.status == "fail" and check.subject.kind in ("machine", "gpu") and check.layer in _MACHINE
-
-
 def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> list[Check]:
-    """Confirm what the rule found; where it found nothing, its inferences yield to a finding about the machine."""
+    """Confirm the rule's findings; where it has none, replace its other checks by a finding about the machine."""
     if any(check.rule == rule.name and check.status in ("fail", "warn") for check in found):
         return [_confirmed(check, met) if check.rule == rule.name else check for check in found]
     check = _check(rule, facts.snapshot, _said(rule, met, facts), facts)
@@ -201,7 +189,7 @@ def _with_met(found: Sequence[Check], rule: Rule, met: Met, facts: Facts) -> lis
 
 
 def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
-    """What the lines alone prove: the problem, unless the rule knows of other causes on a machine like this."""
+    """The outcome that the lines alone prove: the problem, unless the rule knows other causes on such a machine."""
     instead = rule.doubt(facts) if rule.doubt else None
     if instead is not None:
         return msgspec.structs.replace(instead, evidence=met.evidence, decided_by=met.line.said_by)
@@ -209,7 +197,7 @@ def _said(rule: Rule, met: Met, facts: Facts) -> Outcome:
 
 
 def _confirmed(check: Check, met: Met, *, raised: bool = False) -> Check:
-    """With the lines as evidence; of the lines' own status if it was a guess, or when ``raised`` is asked for."""
+    """The check with the lines as evidence, and with their status if it was weak or ``raised`` is set."""
     if check.status not in _BAD:
         return check
     return msgspec.structs.replace(
@@ -247,20 +235,20 @@ def _check(rule: Rule, subject: Subject, outcome: Outcome, facts: Facts) -> Chec
 
 
 def _with_its_base(subject: Subject) -> tuple[str, ...]:
-    """A plug-in by which alone a framework uses the GPU, and that framework: what ails the one ails the other."""
+    """A plug-in and the framework that uses the GPU only through it: a fault of one is a fault of both."""
     if not isinstance(subject, FrameworkSubject) or not gives_the_gpu(subject):
         return ()
     return tuple(filter(None, (subject.framework.name, subject.framework.extends)))
 
 
 def _with_a_page(cited: tuple[Source, ...], own: tuple[Source, ...]) -> tuple[Source, ...]:
-    """What the outcome cites, and the rule's own pages where that has no page to open (a package's metadata)."""
+    """The outcome's sources, and the rule's pages where the outcome cites none that can be opened (only metadata)."""
     readable = any(source.address.startswith("https://") for source in cited)
     return cited if readable else (*cited, *own)
 
 
 def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
-    """How much people came for each framework of the judged environment, by the key of its subject."""
+    """The importance of each framework of the judged environment, by the key of its subject, most important first."""
     environment = Facts(snapshot, matrix).environment
     if environment is None or environment.frameworks is None:
         return {}
@@ -269,7 +257,7 @@ def framework_importance(snapshot: Snapshot, matrix: Matrix) -> dict[str, int]:
 
 
 def describe(subject: Subject) -> checks.Subject:
-    """The subject as the report names it."""
+    """The subject in the form that reports use."""
     if isinstance(subject, Gpu):
         return checks.Subject(
             kind="gpu", key=subject.key, index=subject.index, uuid=subject.uuid, pci_bus_id=subject.pci_bus_id

@@ -1,8 +1,8 @@
-"""Which fixes are offered: those after which, by the same rules, the finding is gone and nothing else is worse.
+"""Offer only fixes after which, by the same rules, the finding is gone and nothing else is worse.
 
-Each way that changes packages is simulated, on top of the ways that were chosen for the findings before it: following
-one page from top to bottom must not bring an earlier finding back. Where no way is left, the answer is two
-environments, or a release of one framework that fits with the other.
+Each alternative that changes packages is simulated on top of those chosen for earlier findings: a reader who follows a
+page from top to bottom must not bring an earlier finding back. Where no alternative is left, the report offers two
+environments, or a release of one framework that fits the other.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from envcheck.checks import Changes, Check, Fix, Scope, ways
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import admits, normalised, read_requirement, requirement_name
 from envcheck.rules.api import Facts, Rule
-from envcheck.rules.engine.apart import newer_releases, two_environments
 from envcheck.rules.engine.cause import primary
 from envcheck.rules.engine.evaluate import evaluate
+from envcheck.rules.engine.separate import install_newer, two_environments
 from envcheck.rules.engine.simulate import Simulated, requirements_broken, simulate, untried
+from envcheck.rules.facts.frameworks import distributions_in, frameworks_in
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.fixes.install import in_steps
 from envcheck.rules.packages.redirected import way_back
@@ -28,9 +29,9 @@ from envcheck.snapshot import Distribution, Environment, Snapshot
 _BAD = ("fail", "warn")
 _SCOPES: frozenset[Scope] = frozenset({"env"})
 _MOST = 80
-"""Ways that are simulated for one report."""
+"""Alternatives that are simulated for one report."""
 _MOST_JUDGED = 4000
-"""Frameworks that are judged again in all of these."""
+"""Frameworks that are judged again in all simulations together."""
 _LEAST = 4
 _NAMED = 4
 
@@ -39,17 +40,17 @@ Key = tuple[str, str]
 
 
 class Judged(NamedTuple):
-    """An environment after some changes, by all rules and all requirements."""
+    """The judgement of an environment after some changes, by all rules and all requirements."""
 
     bad: dict[Key, int]
-    """How bad each finding is: 0 for a failure, 1 for a warning."""
+    """The severity of each finding: 0 for a failure, 1 for a warning."""
     checks: dict[Key, Check]
     broken: frozenset[tuple[str, str]]
     after: Simulated
 
 
 class Tried(NamedTuple):
-    """A way, and what it leads to."""
+    """An alternative and its simulated result."""
 
     way: Way
     judged: Judged
@@ -64,12 +65,12 @@ class Tried(NamedTuple):
 
     @property
     def serves(self) -> bool:
-        """Whether it ends in a working environment; a requirement that no rule takes for a fault is a risk."""
+        """Whether the result works. A broken requirement that no rule reports is only a risk."""
         return not (self.remains or self.worse or self.judged.after.impossible)
 
 
 def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: Iterable[Rule]) -> tuple[Check, ...]:
-    """The checks with the fixes that hold, by all ``rules`` about environments, whichever were asked for."""
+    """The checks with only those fixes that pass the simulation, judged by all ``rules`` about environments."""
     page = _Page(snapshot, matrix, tuple(rules))
     root = primary(checks)
     found = [check for check in checks if check.status in _BAD]
@@ -79,15 +80,17 @@ def offer(checks: Sequence[Check], snapshot: Snapshot, matrix: Matrix, rules: It
 
 
 class _Page:
-    """The findings of one report, in the order in which they are followed."""
+    """The findings of one report, in the order in which a reader fixes them."""
 
     def __init__(self, snapshot: Snapshot, matrix: Matrix, rules: Sequence[Rule]) -> None:
         self._snapshot = untried(snapshot)
         self._tables = matrix
         self._rules = rules
-        self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, _frameworks(self._snapshot))))
+        environments = snapshot.environments.items if snapshot.environments else ()
+        frameworks = sum(len(frameworks_in(each)) for each in environments)
+        self._left = min(_MOST, max(_LEAST, _MOST_JUDGED // max(1, frameworks)))
         self._steps: tuple[Changes, ...] = ()
-        """The changes of the ways that were chosen so far."""
+        """The changes of the alternatives chosen so far."""
         self._before = self._judged(())
         self._now = self._before
 
@@ -101,7 +104,7 @@ class _Page:
         return msgspec.structs.replace(check, fixes=tuple(fix for way in told for fix in way))
 
     def _chosen(self, check: Check, alternatives: Sequence[Way], tried: Sequence[Tried | None]) -> list[Way]:
-        """The ways that hold, in their order; those that leave a requirement unmet after the others."""
+        """The alternatives that work, in order; those that leave a requirement unmet come last."""
         pairs = list(zip(alternatives, tried, strict=True))
         gone = _key(check) in self._before.bad and _key(check) not in self._now.bad
         if gone and not any(each and each.clean for each in tried):
@@ -117,7 +120,7 @@ class _Page:
         return [*(way for way, _ in kept), *self._instead(check, [each for each in tried if each is not None])]
 
     def _instead(self, check: Check, tried: Sequence[Tried]) -> list[Way]:
-        """What remains where every way breaks something or leaves the finding."""
+        """The fixes where every alternative breaks something or leaves the finding."""
         facts = Facts(self._now.after.snapshot, self._tables)
         least = min(tried, key=lambda each: (each.remains, len(each.worse), len(each.broken)))
         why = _conflict(least)
@@ -126,7 +129,7 @@ class _Page:
         if not why:
             return [(Fix(text="No automatic fix for this finding: install what you need into a new environment"),)]
         apart = [self._try(check, way) for way in two_environments(facts, check, why, others)]
-        newer = [self._try(check, way) for way in newer_releases(facts, check, others)]
+        newer = [self._try(check, way) for way in install_newer(facts, check, others)]
         good = [each for each in (*apart, *newer) if each.serves]
         if not good:
             return [(Fix(text=f"No change of packages fixes this here: {why}. Use separate environments"),)]
@@ -162,15 +165,15 @@ class _Page:
 
 
 def _what_is_imported(way: Way, facts: Facts) -> Way:
-    """The way, led by what takes off the search path those copies that would still be imported in place of what it
-    installs; these steps alone where the copies behind them will do.
+    """The alternative, preceded by steps that take copies off the search path which would shadow what it installs; only
+    those steps where the copies behind them suffice.
     """
     steps: dict[Fix, None] = {}
     wanted = any(change.removes for change in _changes(way))
     for line in (line for change in _changes(way) for line in change.installs):
         asked = read_requirement(line)
         name = normalised(asked.name) if asked else ""
-        copies = [each for each in _distributions(facts) if each.name == name]
+        copies = [each for each in distributions_in(facts.environment) if each.name == name]
         first = copies[0] if copies else None
         if asked is None or first is None or not first.led_by or not _outranks(first, facts.environment):
             wanted = True
@@ -182,22 +185,13 @@ def _what_is_imported(way: Way, facts: Facts) -> Way:
     return in_steps((*steps, *(way if wanted else ()))) if steps else way
 
 
-def _distributions(facts: Facts) -> tuple[Distribution, ...]:
-    return (facts.environment.distributions or ()) if facts.environment else ()
-
-
 def _outranks(distribution: Distribution, environment: Environment | None) -> bool:
-    """Whether its folder comes before the one into which an installer puts packages."""
+    """Whether its folder precedes the one that installers write to."""
     folders = environment.site_packages if environment else ()
     folder = (distribution.path or "").rpartition("/")[0]
     own = f"{(environment.prefix if environment else None) or ''}/"
     first = next((place for place, each in enumerate(folders) if each.startswith(own)), len(folders))
     return folder not in folders[first:]
-
-
-def _frameworks(snapshot: Snapshot) -> int:
-    environments = snapshot.environments.items if snapshot.environments else ()
-    return sum(len(each.frameworks.items) for each in environments if each.frameworks)
 
 
 def _key(check: Check) -> Key:
@@ -209,7 +203,7 @@ def _changes(way: Way) -> tuple[Changes, ...]:
 
 
 def _conflict(tried: Tried) -> str:
-    """What speaks against a way, in a few words."""
+    """The reason against an alternative, in a few words."""
     said = [check.title for check in tried.worse[:2]] or [
         f"{owner} requires {asked}" for owner, asked in tried.broken[:2]
     ]
@@ -218,10 +212,11 @@ def _conflict(tried: Tried) -> str:
 
 
 def _with_risk(tried: Tried) -> Way:
-    """The way, with what it changes beside what it names."""
+    """The alternative, with its side effects as risk."""
     moved = [each for each in tried.judged.after.moved if each not in tried.before.moved]
     said = [*_moves(moved), *(f"{owner} asks for {asked}" for owner, asked in tried.broken[:_NAMED])]
-    unknown = [name for name in tried.judged.after.unknown if name in _installed_by(tried.way)]
+    installed = {requirement_name(line) for change in _changes(tried.way) for line in change.installs}
+    unknown = [name for name in tried.judged.after.unknown if name in installed]
     if unknown:
         said.append(f"not checked: the newest release of {', '.join(unknown[:_NAMED])}{and_more(unknown, _NAMED)}")
     last = max((place for place, fix in enumerate(tried.way) if fix.changes), default=0)
@@ -232,16 +227,12 @@ def _with_risk(tried: Tried) -> Way:
     )
 
 
-def _installed_by(way: Way) -> set[str]:
-    return {requirement_name(line) for change in _changes(way) for line in change.installs}
-
-
 def _moves(moved: Iterable[tuple[str, str, str]]) -> list[str]:
-    changed = [f"{name} {before} to {_release(after)}" for name, before, after in moved if before and before != after]
+    changed = [
+        f"{name} {before} to {after.replace('.999', '.x') or 'the newest release'}"
+        for name, before, after in moved
+        if before and before != after
+    ]
     added = [name for name, before, _ in moved if not before]
     said = [f"changes {', '.join(changed[:_NAMED])}{and_more(changed, _NAMED)}"] if changed else []
     return [*said, *([f"adds {', '.join(added[:_NAMED])}{and_more(added, _NAMED)}"] if added else [])]
-
-
-def _release(version: str) -> str:
-    return version.replace(".999", ".x") if version else "the newest release"

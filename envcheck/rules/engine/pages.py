@@ -1,4 +1,4 @@
-"""Which pages a finding cites: of the framework that it is about, and of what all of them share."""
+"""Which documentation a finding cites: of its framework, and of what all frameworks share."""
 
 from __future__ import annotations
 

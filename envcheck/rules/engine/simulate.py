@@ -1,8 +1,7 @@
-"""What an environment would be after a fix: the Snapshot with packages removed and installed as an installer would.
+"""Simulate a fix: the Snapshot with packages removed and installed as an installer would do it.
 
-Nothing is downloaded: what a release requires is taken from the metadata of the installed one where that is the same
-release, else from the matrix. A version that only an index could tell stays unknown (an empty text), and nothing is
-concluded from it.
+Nothing is downloaded: the requirements of a release come from the installed metadata where it is the same release, else
+from the matrix. A version that only an index knows stays unknown (an empty string), and nothing is concluded from it.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import msgspec
 from envcheck.checks import Changes
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.question.package_needs import (
+    active_requirements,
     admits,
-    held,
     needed_of,
     normalised,
     read_requirement,
@@ -44,15 +43,15 @@ class Simulated(NamedTuple):
 
     snapshot: Snapshot
     moved: tuple[tuple[str, str, str], ...]
-    """Other packages that change with it: name, version before (empty: added), version after (empty: not known)."""
+    """Other packages that change: name, version before (empty: added), version after (empty: unknown)."""
     unknown: tuple[str, ...]
-    """Packages of which only the index knows what will be installed."""
+    """Packages whose new version only the index knows."""
     impossible: tuple[str, ...] = ()
     """Requirements that no release can meet."""
 
 
 def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Simulated:
-    """``snapshot`` (complete and joined) after these steps."""
+    """``snapshot`` (complete and joined) after these changes."""
     facts = Facts(snapshot, matrix)
     environment = facts.environment
     if environment is None or snapshot.environments is None:
@@ -73,7 +72,7 @@ def simulate(snapshot: Snapshot, steps: Sequence[Changes], matrix: Matrix) -> Si
 
 
 def untried(snapshot: Snapshot) -> Snapshot:
-    """The same without what was seen while programs ran: that says nothing about a changed environment."""
+    """The Snapshot without results of trials and error lines, which say nothing about a changed environment."""
     if snapshot.environments is None:
         return msgspec.structs.replace(snapshot, observed_errors=())
     items = tuple(
@@ -92,7 +91,7 @@ def _untried(frameworks: Listing[Framework]) -> Listing[Framework]:
 
 
 def requirements_broken(environment: Environment | None, marks: Mapping[str, str]) -> frozenset[tuple[str, str]]:
-    """Requirements that are not met, by all metadata that was read: who asks, and the name and bounds asked for."""
+    """Unmet requirements by all metadata that was read: the requiring package, and the required name and bounds."""
     if environment is None:
         return frozenset()
     there = {each.name: each for each in environment.distributions or ()}
@@ -111,12 +110,16 @@ def requirements_broken(environment: Environment | None, marks: Mapping[str, str
 def _asked(
     distribution: Distribution, marks: Mapping[str, str], extras: tuple[str, ...] = ("",)
 ) -> Iterator[Requirement]:
-    """What it requires here. Conda's specifications are of another language, and conda holds to them itself."""
-    return held(() if distribution.channel == "conda" else distribution.requires or (), marks, extras)
+    """Its requirements on this system; none for conda packages, whose specifications have another syntax and which
+    conda itself keeps.
+    """
+    return active_requirements(() if distribution.channel == "conda" else distribution.requires or (), marks, extras)
 
 
 class _Installer:
-    """Removes and installs as pip does: what is there and admitted stays, all else becomes the newest admitted."""
+    """Removes and installs as pip does: an installed version that the bounds admit stays, otherwise the newest admitted
+    one is taken.
+    """
 
     def __init__(self, environment: Environment, facts: Facts) -> None:
         self.before = environment
@@ -128,7 +131,7 @@ class _Installer:
         self.known = dict(self.there)
         self.removed: set[str] = set()
         self.fresh: set[str] = set()
-        """Names that were installed anew, whatever their version."""
+        """Names that were installed or reinstalled, whatever their version."""
         self.asked_for: set[str] = set()
         self.unknown: dict[str, None] = {}
         self.impossible: dict[str, None] = {}
@@ -175,19 +178,19 @@ class _Installer:
                     self._install(further, again=False, alone=False)
 
     def _take_toolkit(self, asked: Requirement) -> None:
-        """The wheels that the extras of the toolkit's distribution bring."""
+        """Add the wheels that the extras of ``cuda-toolkit`` install."""
         major = newest_admitted(str(asked.specifier)) if normalised(asked.name) == _TOOLKIT else None
         for extra in sorted(asked.extras) if major else ():
             for name in wheels_of_extra(extra, (major or "").partition(".")[0]):
-                held = self.there.get(name)
-                if held is None:
+                there = self.there.get(name)
+                if there is None:
                     self.there[name] = Distribution(source=SOURCE, name=name, version="", channel="pip")
                     self.fresh.add(name)
                     self.asked_for.add(name)
 
     def _version(self, name: str, bounds: str) -> str | None:
-        """What will be installed: the pinned release, the one that was there where it is admitted, else the newest that
-        the bounds can mean; None where they contradict themselves.
+        """The version that will be installed: the pinned one, the installed one where the bounds admit it, else the
+        newest that the bounds can mean; None where they contradict each other.
         """
         before = self.known.get(name)
         if before is not None and bounds and "==" in bounds and admits(bounds, before.version):
@@ -195,18 +198,18 @@ class _Installer:
         return newest_admitted(bounds)
 
     def _requires(self, name: str, version: str) -> tuple[str, ...] | None:
-        """What a release requires: by its metadata where it is the one that was there, else by the matrix."""
+        """The requirements of a release: from its metadata where it was installed, else from the matrix."""
         before = self.known.get(name)
         if before is not None and _same_build(before.version, version):
             return before.requires
         facts = self.facts
         lines = needed_of(facts.matrix, name, version, facts.driver_os, machine(facts)) if version else ()
-        # The matrix relates releases; only of torch it tells the pins. All else is asked for where it is there.
+        # The matrix has pins for torch only; other rows relate releases of packages that are installed anyway.
         asked = (line for line in lines if name == "torch" or requirement_name(line) in self.there)
         return tuple(asked) or None
 
     def moved(self) -> tuple[tuple[str, str, str], ...]:
-        """What changes beside what was asked for."""
+        """The changes beyond what was requested."""
         names = [name for name in self.fresh if name not in self.asked_for]
         was = {name: self.known[name].version if name in self.known else "" for name in names}
         return tuple((name, was[name], self.there[name].version) for name in sorted(names))
@@ -232,7 +235,7 @@ class _Installer:
         )
 
     def _repaired(self, compared: Shipped | None) -> Shipped | None:
-        """Without the files of packages that were installed again or removed."""
+        """The environment without damaged files of packages that were reinstalled or removed."""
         changed = self.fresh | self.removed
         if compared is None or not changed:
             return compared
@@ -264,7 +267,7 @@ class _Installer:
     def _now(self, framework: Framework) -> Framework | None:
         """The framework after the change; None where its package is gone."""
         name = framework.name
-        if name not in self.known:  # no distribution of that name: what is there of it stays as it is
+        if name not in self.known:  # no distribution of that name: it stays as it is
             lost = name in self.fresh and not framework.led_by
             return self._new(name, framework) if lost else self._with_libraries(framework)
         if name not in self.there:
@@ -274,12 +277,12 @@ class _Installer:
         before, after = self.known[name].version, self.there[name].version
         if not _same_build(before, after) or (framework.version or before) != before:
             return self._new(name, framework)
-        binaries = framework.binaries or None  # none of them there: nobody has looked since
+        binaries = framework.binaries or None  # none of them is there: it was not checked
         whole = msgspec.structs.replace(framework, incomplete=False, problem=None, binaries=binaries)
         return self._with_libraries(whole, own=True)
 
     def _new(self, name: str, old: Framework | None) -> Framework:
-        """Another release: of it nothing is known but what the matrix tells."""
+        """A framework of another release, with only what the matrix knows of it."""
         distribution = self.there[name]
         return Framework(
             source=SOURCE,
@@ -291,7 +294,7 @@ class _Installer:
         )
 
     def _with_libraries(self, framework: Framework, *, own: bool = False) -> Framework:
-        """The framework with the libraries that it would be given now; with its own files whole where ``own``."""
+        """The framework with the libraries that it would get now; with its own files intact where ``own``."""
         if framework.extends in self.fresh:
             framework = msgspec.structs.replace(framework, unresolved=None)
         if framework.loads is None:
@@ -328,11 +331,11 @@ class _Installer:
 
 
 _FRAMEWORKS = frozenset({"torch", "jax", "jaxlib", "tensorflow"})
-"""What becomes a framework of its own where it was not installed before."""
+"""Distributions that become a framework when they are installed for the first time."""
 
 
 def _same_build(before: str, after: str) -> bool:
-    """Whether a version is the one that was there; one without a label may be any build of it."""
+    """Whether a version is the installed one; a version without a label matches any build."""
     return before == after or ("+" not in after and before.partition("+")[0] == after)
 
 
@@ -341,7 +344,7 @@ def _pinned(distribution: Distribution) -> str:
 
 
 def _libraries(libraries: Listing[Library], installer: _Installer) -> Listing[Library]:
-    """The copies on disk: those of removed and replaced packages go, or are whole again."""
+    """The copies on disk: those of removed packages go, those of replaced packages are intact again."""
     key, found = installer.before.key, []
     for library in libraries.items:
         owner = (library.owner or "").partition("==")[0]

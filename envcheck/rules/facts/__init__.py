@@ -1,1 +1,1 @@
-"""What rules ask of a Snapshot."""
+"""Questions that several rules ask about a Snapshot."""

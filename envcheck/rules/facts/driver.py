@@ -1,4 +1,4 @@
-"""The driver as the relations need it: its release, the CUDA that it speaks, and what it runs."""
+"""The driver's release, the newest CUDA version that it supports, and which builds it runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from envcheck.versions import CudaVersion, DriverRelease
 
 
 def release_text(facts: Facts) -> str | None:
-    """The driver's release: of the one that runs, else of the kernel module, else of the libraries on disk."""
+    """The driver's release: the running one, else the kernel module's, else that of the libraries on disk."""
     return release_in(facts.snapshot)
 
 
 def release_in(snapshot: Snapshot) -> str | None:
-    """The same of a Snapshot. Of libraries on disk, libcuda says which release programs would be given."""
+    """The driver's release in a Snapshot. Of the libraries on disk, libcuda decides: programs load it."""
     driver, kernel = snapshot.driver, snapshot.kernel
     if driver and driver.release:
         return driver.release
@@ -25,7 +25,7 @@ def release_in(snapshot: Snapshot) -> str | None:
 
 
 def library_on_disk(snapshot: Snapshot) -> DriverLibrary | None:
-    """The driver library that tells a release, libcuda before others."""
+    """A driver library with a known release, preferably libcuda."""
     driver = snapshot.driver
     libraries = driver.libraries.items if driver and driver.libraries else ()
     known = [library for library in libraries if library.kind == "driver" and library.version and not library.refused]
@@ -37,7 +37,7 @@ def release(facts: Facts) -> DriverRelease | None:
 
 
 def speaks(facts: Facts) -> CudaVersion | None:
-    """The newest CUDA that the driver speaks: as it said itself, else by its branch."""
+    """The newest CUDA version that the driver supports: as it reports, else by its branch."""
     driver = facts.snapshot.driver
     said = CudaVersion.parse(driver.cuda if driver else None)
     number = release(facts)
@@ -45,13 +45,13 @@ def speaks(facts: Facts) -> CudaVersion | None:
 
 
 def speaks_natively(facts: Facts, cuda: CudaVersion) -> bool | None:
-    """Whether the driver is as new as ``cuda``; None when what it speaks is not known."""
+    """Whether the driver supports ``cuda`` without minor-version compatibility; None when that is unknown."""
     spoken = speaks(facts)
     return None if spoken is None else spoken >= cuda
 
 
 def runs(facts: Facts, cuda: CudaVersion) -> bool:
-    """Whether the driver is known to run what was built with ``cuda``, or is not known at all."""
+    """Whether the driver runs builds for ``cuda``; true also where no driver is known."""
     number = release(facts)
     said = CudaVersion.parse(facts.snapshot.driver.cuda if facts.snapshot.driver else None)
     if number is not None:
@@ -60,7 +60,7 @@ def runs(facts: Facts, cuda: CudaVersion) -> bool:
 
 
 def _needs_no_more(cuda: CudaVersion, spoken: CudaVersion, facts: Facts) -> bool:
-    """Whether ``cuda`` asks for no newer driver than the one that a driver is which speaks ``spoken``."""
+    """Whether ``cuda`` runs on the oldest driver that supports ``spoken``."""
     needed, present = (minimum_driver(facts.matrix, version, facts.driver_os) for version in (cuda, spoken))
     least, own = (DriverRelease.parse(each.driver) if each else None for each in (needed, present))
     return least is not None and own is not None and least <= own

@@ -1,4 +1,4 @@
-"""What rules ask of a framework's build."""
+"""Questions about a framework: its build, its role, and its environment."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.snapshot import Distribution, Environment, Framework
 from envcheck.versions import CodeTarget
 
-_COMPILES = ("jax", "cupy", "amd-cupy")
-"""Frameworks that compile nearly all of their GPU code when it is needed."""
-
 LEAST_IMPORTANT = 2
-"""Compilers, extensions of a framework, and what the matrix does not know."""
+"""The importance of compilers, extensions of a framework, and frameworks without a row in the matrix."""
 
 _SHOWN = {
     "torch": "PyTorch",
@@ -27,21 +24,21 @@ _SHOWN = {
 
 
 def built_for_cuda(subject: FrameworkSubject, _facts: Facts) -> bool:
-    """Whether it may be a CUDA build: nobody says that it is built for the CPU alone, or for ROCm."""
+    """Whether it may be a CUDA build: nothing shows that it is built for the CPU or ROCm only."""
     return not subject.framework.cpu_only and not subject.framework.hip
 
 
 def leads(framework: Framework, matrix: Matrix) -> bool:
-    """Whether programs are written against it: no extension, no compiler, no engine for finished models.
+    """Whether programs are written against it: it is no extension, no compiler and no inference engine.
 
-    What holds up such a framework holds up its environment.
+    A failure of such a framework is a failure of its environment.
     """
     row = _role(framework, matrix)
     return framework.extends is None and row is not None and row.role in ("framework", "library")
 
 
 def importance(framework: Framework, matrix: Matrix) -> int:
-    """What people installed an environment for, from 0: frameworks and engines, then libraries, then the rest."""
+    """How important a framework is, from 0: frameworks and engines, then libraries, then the rest."""
     row = _role(framework, matrix)
     if row is None or row.role == "compiler" or (framework.extends is not None and row.role != "engine"):
         return LEAST_IMPORTANT
@@ -49,7 +46,7 @@ def importance(framework: Framework, matrix: Matrix) -> int:
 
 
 def place_of(framework: Framework, matrix: Matrix) -> int:
-    """Where its role stands in the matrix: of frameworks of one weight, the first is the one that most came for."""
+    """The position of its role in the matrix; it orders frameworks of the same importance."""
     row = _role(framework, matrix)
     return matrix.roles.index(row) if row is not None else len(matrix.roles)
 
@@ -59,13 +56,13 @@ def _role(framework: Framework, matrix: Matrix) -> RoleRow | None:
     return next(rows, None)
 
 
-def compiles_its_code(framework: Framework) -> bool:
-    """Whether what it holds is only a part of the GPU code that it runs."""
-    return framework.name.startswith(_COMPILES)
+def compiles_its_code(framework: Framework, matrix: Matrix) -> bool:
+    """Whether its files hold only a part of the GPU code that it runs."""
+    return matrix.has_trait(framework.name, "compiles-at-run-time")
 
 
 def extended(subject: FrameworkSubject) -> Framework | None:
-    """The framework that it is an extension of, where that is in its environment."""
+    """The framework that it extends, if that is in its environment."""
     return framework_named(subject.framework.extends, subject.environment)
 
 
@@ -79,23 +76,23 @@ def framework_named(name: str | None, environment: Environment | None) -> Framew
 
 
 def distributions_in(environment: Environment | None) -> tuple[Distribution, ...]:
-    """The installed packages of an environment, as far as their metadata was read."""
+    """The installed packages of an environment whose metadata was read."""
     return (environment.distributions if environment else None) or ()
 
 
 def installed(environment: Environment | None, name: str) -> Distribution | None:
-    """The distribution of that normalised name."""
+    """The installed distribution with this normalised name."""
     return next((each for each in distributions_in(environment) if each.name == name), None)
 
 
 def module_of(framework: Framework) -> str:
-    """What its import is called, where its path tells; a path is foreign text, and only a name is taken from it."""
+    """Its import name, from its path if possible. A path is foreign text, so only an identifier is taken from it."""
     name = (framework.path or "").rpartition("/")[2].removesuffix(".py")
     return name if name.isidentifier() else framework.name.partition("-")[0]
 
 
 def others_on_cuda(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framework, ...]:
-    """Other frameworks of its environment that are built for CUDA; what it extends is no other one."""
+    """Other frameworks of its environment that are built for CUDA, without the one that it extends."""
     own = (subject.framework.name, subject.framework.extends)
     return tuple(
         each
@@ -105,12 +102,12 @@ def others_on_cuda(subject: FrameworkSubject, matrix: Matrix) -> tuple[Framework
 
 
 def for_cuda(framework: Framework) -> bool:
-    """Whether its files say that it is a build for CUDA."""
+    """Whether its files show that it is built for CUDA."""
     return framework.cpu_only is False or framework.cuda is not None
 
 
 def gives_the_gpu(subject: FrameworkSubject) -> bool:
-    """Whether what it extends uses the GPU by it alone: numba-cuda; a plug-in that tells what JAX is built for."""
+    """Whether the framework that it extends uses the GPU only through it: numba-cuda, or a CUDA plug-in of JAX."""
     base, own = extended(subject), subject.framework.source
     return base is not None and (base.read.get("cpu_only") == own or (base.cpu_only is None and base.cuda is None))
 
@@ -120,16 +117,16 @@ def named(framework: Framework) -> str:
 
 
 def shown(framework: Framework) -> str:
-    """The name that people know it by: ``PyTorch``."""
+    """Its display name: ``PyTorch``."""
     return _SHOWN.get(framework.name, framework.name)
 
 
 def machine(facts: Facts) -> Machine:
-    """The processor that wheels are chosen by; x86_64 when nobody said."""
+    """The processor architecture for choosing wheels; x86_64 when it is unknown."""
     platform = facts.snapshot.platform
     return "aarch64" if platform and platform.machine in ("aarch64", "arm64") else "x86_64"
 
 
 def targets(framework: Framework) -> tuple[CodeTarget, ...]:
-    """What it holds GPU code for."""
+    """The targets that it contains GPU code for."""
     return tuple(target for text in framework.gpu_code or () if (target := CodeTarget.parse(text)))

@@ -1,4 +1,4 @@
-"""What rules ask of the libraries that a framework loads: which are missing and why, which copies there are."""
+"""The libraries that a framework loads: which are missing and why, and which copies exist."""
 
 from __future__ import annotations
 
@@ -14,37 +14,34 @@ from envcheck.rules.facts.machine import may_have_gpus
 from envcheck.rules.facts.trials import ran_on_gpu
 from envcheck.snapshot import Framework, Library, Load
 
-_NEEDS_FOR_GPU = ("tensorflow", "tf-nightly", "jax-cuda", "onnxruntime")
-"""How the names of frameworks begin that compute on the CPU, without an error, when one of these is missing."""
 _WHOLE = frozenset({"cudart", "cublas", "cublasLt", "cudnn", "cufft", "cusolver", "cusparse"})
+"""Libraries without any of which a framework that falls back to the CPU does not use the GPU at all."""
 _SHOWN = 8
 
 VARIABLES = ("LD_LIBRARY_PATH", "LD_PRELOAD")
-"""What puts other copies before a framework's own."""
+"""Variables that put other copies before a framework's own."""
 
 
-def followed(subject: FrameworkSubject, _facts: Facts) -> bool:
-    """Whether somebody followed what a build for CUDA loads; of an extension, where what it extends is there and whole:
-    that one loads most of it, and what it lacks itself is another rule's matter.
+def loads_are_known(subject: FrameworkSubject, _facts: Facts) -> bool:
+    """Whether the loads of a CUDA build are known. For an extension, the framework that it extends must also be intact:
+    that one loads most libraries, and its own missing ones belong to other rules.
     """
     framework = subject.framework
     base = extended(subject)
-    if framework.extends is not None and (base is None or base.incomplete or _cannot_be_loaded(base)):
+    loads = (base.loads if base else None) or ()
+    refused = any(load.refused and not load.optional for load in loads)
+    if framework.extends is not None and (base is None or base.incomplete or refused):
         return False
     return framework.loads is not None and not framework.cpu_only and not framework.hip
 
 
-def _cannot_be_loaded(framework: Framework) -> bool:
-    return any(not load.optional and bool(load.refused) for load in framework.loads or ())
-
-
 def name_in(load: Load) -> LibraryName | None:
-    """The library of CUDA that is asked for; None for any other."""
+    """The CUDA library that is requested; None for any other library."""
     return name_of(load.name)
 
 
 def loads_of(framework: Framework, *families: str) -> tuple[Load, ...]:
-    """What it asks for of these families and is given, each file once."""
+    """The libraries of these families that it requests and gets, each file once."""
     found = {
         load.path: load for load in framework.loads or () if load.path and not load.refused and _is(load, families)
     }
@@ -57,8 +54,8 @@ def _is(load: Load, families: tuple[str, ...]) -> bool:
 
 
 def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
-    """What it loads and the framework that it extends does not, or loads from elsewhere: of that one the other's checks
-    speak.
+    """The libraries that it loads itself. Those that the framework it extends loads from the same file belong to that
+    framework's checks.
     """
     base = extended(subject)
     known = {(load.name, load.path) for load in (base.loads if base else None) or ()}
@@ -67,18 +64,14 @@ def own_loads(subject: FrameworkSubject, *families: str) -> tuple[Load, ...]:
 
 
 def missing(subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
-    """The libraries of CUDA that it cannot do without and would not be given; none where it ran on the GPU."""
+    """The required CUDA libraries that the loader does not find or cannot load; none where it ran on the GPU."""
     framework = subject.framework
     if ran_on_gpu(framework):
         return ()
-    needed = (load for load in own_loads(subject) if load.path is None or load.refused)
-    found = {load.name: load for load in needed if _is_spoken_of(load) and _matters(load, framework, facts)}
-    return tuple(found.values())
-
-
-def _is_spoken_of(load: Load) -> bool:
-    """A library of CUDA, or one of the framework's own that is there and cannot be loaded."""
-    return name_in(load) is not None or (load.refused is not None and not load.optional)
+    needed = [load for load in own_loads(subject) if load.path is None or load.refused]
+    # Other libraries count only where a required one exists and cannot be loaded.
+    named = (load for load in needed if name_in(load) or (load.refused is not None and not load.optional))
+    return tuple({load.name: load for load in named if _matters(load, framework, facts)}.values())
 
 
 def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
@@ -86,52 +79,61 @@ def _matters(load: Load, framework: Framework, facts: Facts) -> bool:
         return True
     name = name_in(load)
     if name is not None and is_required(framework, name.family, facts):
-        return True  # it comes with the framework, which opens it late: cuSOLVER of PyTorch
-    whole = framework.name.startswith(_NEEDS_FOR_GPU) and bool(framework.cuda or framework.name.startswith("jax-cuda"))
+        return True  # the framework requires it but opens it late: cuSOLVER of PyTorch
+    falls_back = facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
+    whole = falls_back and bool(framework.cuda or framework.name.startswith("jax-cuda"))
     return whole and name is not None and name.family in _WHOLE and may_have_gpus(facts)
 
 
-def are_opened_late(found: Iterable[Load], framework: Framework) -> bool:
-    """Whether it works until it first calls one of these; others leave the GPU without an error."""
-    return all(load.optional for load in found) and not framework.name.startswith(_NEEDS_FOR_GPU)
+def are_opened_late(found: Iterable[Load], framework: Framework, facts: Facts) -> bool:
+    """Whether the framework works until it first calls one of these, instead of falling back to the CPU."""
+    return all(load.optional for load in found) and not facts.matrix.has_trait(framework.name, "falls-back-to-cpu")
 
 
-def why_missing(load: Load, facts: Facts) -> str:
-    """The name of the rule that speaks of a missing library."""
-    if load.unfound or load.refused:
+def problem_of_missing(wanted: LibraryName, *, installed: bool, other_major: bool) -> str:
+    """The rule for a library that was not found, by what was found instead.
+
+    ``installed``: a copy exists where the loader does not look. ``other_major``: copies exist, all of another major
+    version.
+    """
+    if installed:
         return "library-not-found"
-    name = name_in(load)
+    if other_major and wanted.kind in ("cudnn", "cuda"):
+        return f"{wanted.kind}-major-mismatch"
+    return "cuda-library-missing" if wanted.kind == "cuda" else f"{wanted.kind}-missing"
+
+
+def _problem(load: Load, facts: Facts) -> str:
+    """The rule for a library that a framework requests and does not get; empty for other libraries than CUDA's."""
+    installed, name = bool(load.unfound or load.refused), name_in(load)
     if name is None:
-        return ""
-    others = [library for library in copies(facts) if _other_major(library, name)]
-    if name.kind == "cudnn":
-        return "cudnn-major-mismatch" if others else "cudnn-missing"
-    if name.kind in ("tensorrt", "nccl"):
-        return f"{name.kind}-missing"
-    return "cuda-major-mismatch" if others and _of_no_such_cuda(name, facts) else "cuda-library-missing"
+        return "library-not-found" if installed else ""
+    others = any(_other_major(library, name) for library in copies(facts))
+    other_major = others and (name.kind == "cudnn" or _of_no_such_cuda(name, facts))
+    return problem_of_missing(name, installed=installed, other_major=other_major)
 
 
 def missing_because(rule: str, subject: FrameworkSubject, facts: Facts) -> tuple[Load, ...]:
-    """What is missing, as far as this rule speaks of it."""
-    return tuple(load for load in missing(subject, facts) if why_missing(load, facts) == rule)
+    """The missing libraries that belong to this rule."""
+    return tuple(load for load in missing(subject, facts) if _problem(load, facts) == rule)
 
 
 def _other_major(library: Library, wanted: LibraryName) -> bool:
     name = name_of(library.soname or library.path)
     same = name is not None and (name.family == wanted.family or name.kind == wanted.kind == "cudnn")
     other = name is not None and not f"{name.number}.".startswith(f"{wanted.number}.")
-    return same and other and bool(wanted.number) and not library.stub  # a name without one is of any major
+    return same and other and bool(wanted.number) and not library.stub  # no number matches any major
 
 
 def _of_no_such_cuda(wanted: LibraryName, facts: Facts) -> bool:
-    """Whether no copy of CUDA's libraries is of a major that has the wanted one."""
+    """Whether no copy belongs to a CUDA major version that has the wanted library."""
     majors = {str(major) for major in cuda_majors(facts.matrix, wanted.family, wanted.number)}
     there = {(library.cuda or "").partition(".")[0] for library in copies(facts) if not library.stub}
     return not majors & there
 
 
-def others_of(load: Load, facts: Facts) -> tuple[Library, ...]:
-    """Copies of another major of a library that is missing."""
+def copies_of_other_majors(load: Load, facts: Facts) -> tuple[Library, ...]:
+    """Copies of a missing library in another major version."""
     name = name_in(load)
     return tuple(library for library in copies(facts) if name and _other_major(library, name))[:_SHOWN]
 
@@ -141,17 +143,17 @@ def folder_of(path: str | None) -> str:
 
 
 def copies(facts: Facts) -> tuple[Library, ...]:
-    """The copies of CUDA's libraries that were found on this system."""
+    """The copies of CUDA libraries that were found on this system."""
     return facts.snapshot.libraries.items if facts.snapshot.libraries else ()
 
 
 def copy_at(path: str | None, facts: Facts) -> Library | None:
-    """The copy in this file."""
+    """The copy with this path."""
     return next((library for library in copies(facts) if library.path == path), None) if path else None
 
 
 def version_at(path: str, facts: Facts) -> str | None:
-    """The version of a copy: what it answered or holds, else what its package states."""
+    """The version of a copy: what its version call returned or its file says, else its package's version."""
     library = copy_at(path, facts)
     if library is None:
         return None
@@ -159,12 +161,12 @@ def version_at(path: str, facts: Facts) -> str | None:
 
 
 def longer(own: str | None, stated: str | None) -> str | None:
-    """A file's own version, in the longer form of its package where that is the same."""
+    """A file's own version, extended to its package's version where that begins with it."""
     return stated if own and stated and stated.startswith(f"{own}.") else own
 
 
 def weight(subject: FrameworkSubject, facts: Facts) -> Status:
-    """How much it matters that a framework misses a library: less where others use the GPU beside it."""
+    """The status for a missing library: a warning where other frameworks of the environment still use the GPU."""
     framework = subject.framework
     if any(
         not load.optional for load in framework.loads or () if load.refused or (load.path is None and name_in(load))
@@ -176,8 +178,8 @@ def weight(subject: FrameworkSubject, facts: Facts) -> Status:
     return "warn" if others_on_cuda(subject, facts.matrix) else "fail"
 
 
-def asked(loads: Iterable[Load]) -> tuple[Evidence, ...]:
-    """Who asks for what, and what was found instead."""
+def load_evidence(loads: Iterable[Load]) -> tuple[Evidence, ...]:
+    """Which file requests which library, and what was found."""
     return tuple(
         Evidence(
             what=f"{load.name} is needed by {load.needed_by}",
@@ -198,8 +200,8 @@ def _what_there_is(load: Load) -> str:
     return f"{load.path}{version}, found{how}"
 
 
-def held(libraries: Iterable[Library]) -> tuple[Evidence, ...]:
-    """Copies of a library, with what is known of each."""
+def copy_evidence(libraries: Iterable[Library]) -> tuple[Evidence, ...]:
+    """Copies of a library, each with its version, path and owner."""
     return tuple(
         Evidence(
             what=f"{library.family} {library.on_disk or library.declared or 'of unknown version'}",

@@ -1,4 +1,4 @@
-"""CUDA's libraries by the names of their files and wheels, and the CUDA major version that each is for."""
+"""Names of CUDA libraries and of NVIDIA's wheels, and the CUDA major version of each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from envcheck.compat.tables import FamilyRow
 from envcheck.rules.api import Facts
 from envcheck.snapshot import Distribution, Framework
 
-# Names of CUDA's libraries, as files and lines of text have them: ``libcublas.so.12``, ``cudnn_ops64_9.dll``.
+# Names of CUDA libraries in file names and text: ``libcublas.so.12``, ``cudnn_ops64_9.dll``.
 
 _MOST = 8
 
 
 class LibraryName(NamedTuple):
-    """What the name of a library says."""
+    """The parts of a library's name."""
 
     file: str
     """``libcublas.so.12``."""
@@ -33,19 +33,19 @@ class LibraryName(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Whose it is: ``cudnn``, ``tensorrt``, ``nccl``, or ``cuda`` for the toolkit's own and what belongs to it."""
+        """The product: ``cudnn``, ``tensorrt``, ``nccl``, or ``cuda`` for the toolkit and related libraries."""
         row = row_of(self.family)
         return row.kind if row else "cuda"
 
 
 def names_in(text: str) -> list[LibraryName]:
-    """The libraries that a line names, each once."""
+    """The libraries that a line mentions, each once."""
     return list(dict.fromkeys(name for _, name in zip(range(_MOST), _names(text), strict=False)))
 
 
 @lru_cache(maxsize=4096)
 def name_of(path: str) -> LibraryName | None:
-    """The library of a file or a name; None for one that is not CUDA's."""
+    """The library that a path or file name stands for; None for other libraries than CUDA's."""
     found = names_in(path.rpartition("/")[2])
     return found[0] if found else None
 
@@ -68,43 +68,43 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _of_dll(number: str) -> str:
-    """Windows writes 11.2 as 112, and majors alone as they are."""
+    """Decode a number in a DLL's name: Windows writes 11.2 as 112, and major versions as they are."""
     first, *rest = number.split("_")
     three = len(first) == 3
     return ".".join([first[:2], first[2:], *rest] if three else [first, *rest])
 
 
-# NVIDIA's wheels by what they hold, and the CUDA major that they are for: mostly the suffix of their names.
+# NVIDIA's wheels: their contents, and their CUDA major version, mostly the suffix of the name.
 
 
 TOOLKIT = "cuda-toolkit"
-"""NVIDIA's distribution whose extras are wheels of the toolkit."""
+"""NVIDIA's distribution whose extras install wheels of the toolkit."""
 _WHEEL = re.compile(r"nvidia-(?P<name>[a-z]+(?:-[a-z]+)*?)(?:-cu(?P<cuda>[0-9]{1,3}))?")
 
 
 class Wheel(NamedTuple):
-    """What the name of a wheel says."""
+    """The parts of a wheel's name."""
 
     name: str
     """``cudnn``."""
     cuda: str | None
-    """``12``; None where the name does not say."""
+    """``12``; None where the name has no suffix."""
 
 
 def wheel_of(name: str) -> Wheel | None:
-    """What a distribution of NVIDIA's holds; None for any other."""
+    """The parsed name of one of NVIDIA's wheels; None for any other distribution."""
     match = _WHEEL.fullmatch(name)
     return Wheel(match["name"], match["cuda"]) if match and match["name"] in _wheels() else None
 
 
 def family_of_wheel(name: str) -> str | None:
-    """The family of its libraries."""
+    """The family of the libraries in a wheel."""
     wheel = wheel_of(name)
     return _wheels()[wheel.name].name if wheel else None
 
 
 def cuda_of_wheel(distribution: Distribution) -> str | None:
-    """The CUDA major that a wheel is for."""
+    """The CUDA major version of a wheel."""
     wheel = wheel_of(distribution.name)
     if wheel is None:
         return None
@@ -114,7 +114,7 @@ def cuda_of_wheel(distribution: Distribution) -> str | None:
 
 
 def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
-    """Whether both write files of one name into one folder: NCCL for two CUDA majors."""
+    """Whether both install files of the same name into the same folder, such as NCCL for two CUDA major versions."""
     first, second = wheel_of(one.name), wheel_of(other.name)
     if first is None or second is None or first.name != second.name or one.name == other.name:
         return False
@@ -123,20 +123,20 @@ def fills_the_same_folder(one: Distribution, other: Distribution) -> bool:
 
 
 def shares_its_folder(distribution: Distribution) -> bool:
-    """Whether its files have the names, and the folder, of those for another CUDA major."""
+    """Whether its files have the same names and folder as those for another CUDA major version."""
     wheel = wheel_of(distribution.name)
     return wheel is not None and (_wheels()[wheel.name].one_folder or wheel.name == "cudnn")
 
 
 def wheel_holding(family: str) -> str | None:
-    """The name, without a suffix, of the wheel that holds a family of libraries: ``nvidia-cublas`` for ``cublasLt``."""
+    """The name, without suffix, of the wheel with a family of libraries: ``nvidia-cublas`` for ``cublasLt``."""
     row = row_of(family)
     return f"nvidia-{row.wheel}" if row and row.wheel else None
 
 
 def toolkit_extra(family: str) -> str | None:
-    """The extra of the distribution ``cuda-toolkit`` that brings a family, for any CUDA major and in the version that
-    goes with it: ``cublas``. None for what is released apart from the toolkit.
+    """The extra of ``cuda-toolkit`` that installs a family in the matching version, for any CUDA major version:
+    ``cublas``. None for libraries that are released separately from the toolkit.
     """
     row = row_of(family)
     if row is None or not row.wheel or row.apart:
@@ -145,7 +145,7 @@ def toolkit_extra(family: str) -> str | None:
 
 
 def serves(distribution: Distribution, name: LibraryName, matrix: Matrix) -> bool:
-    """Whether a wheel holds the library of that name, as far as its version is known."""
+    """Whether a wheel contains the library with this name, as far as its version is known."""
     wheel, row = wheel_of(distribution.name), row_of(name.family)
     if wheel is None or row is None or wheel.name != row.wheel:
         return False
@@ -157,8 +157,8 @@ def serves(distribution: Distribution, name: LibraryName, matrix: Matrix) -> boo
 
 
 def wheels_of_extra(extra: str, cuda: str) -> tuple[str, ...]:
-    """The names under which a wheel of the toolkit may be on PyPI for a CUDA major, by its extra: with the major behind
-    it, or, as the newer ones, without.
+    """The possible PyPI names of a toolkit wheel for a CUDA major version, by its extra: with the major version as a
+    suffix, or without it as newer wheels.
     """
     name = next((name for name, row in _wheels().items() if toolkit_extra(row.name) == extra), None)
     return (f"nvidia-{name}-cu{cuda}", f"nvidia-{name}") if name else ()
@@ -170,13 +170,13 @@ def _wheels() -> dict[str, FamilyRow]:
 
 
 def is_required(framework: Framework, family: str, facts: Facts) -> bool:
-    """Whether the metadata asks for a wheel of a family on this system, without an extra."""
+    """Whether the metadata requires a wheel of a family on this system, without an extra."""
     lines = map(read_requirement, lines_holding(framework, family))
     return any(asked is not None and holds(asked, facts.marks) for asked in lines)
 
 
 def lines_holding(framework: Framework, family: str) -> list[str]:
-    """The lines of the metadata that ask for a wheel of a family, or for the toolkit's distribution with it."""
+    """The requirement lines for a wheel of a family, or for ``cuda-toolkit`` with its extra."""
     base, extra = wheel_holding(family), toolkit_extra(family)
     wheel = re.compile(rf"{base}(?:-cu\d+)?")
     found = []

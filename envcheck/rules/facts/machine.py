@@ -1,4 +1,4 @@
-"""What rules ask of a machine: which GPUs are its own, what it runs in, and how to name a GPU."""
+"""Questions about a machine: whether it has GPUs, what kind of system it is, and how to name a GPU."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _GPU_NODE = re.compile(r"/dev/nvidia\d+")
 
 
 def may_have_gpus(facts: Facts) -> bool:
-    """False only when somebody looked for GPUs everywhere and found none of this system's own."""
+    """False only when every source was checked and this system has no GPU of its own."""
     listing = facts.snapshot.gpus
     return listing is None or not listing.complete or bool(facts.own_gpus)
 
 
 def listed(gpu: Gpu, facts: Facts) -> bool:
-    """Whether the driver lists the GPU, or was never asked: of one that it does not list, it says nothing more."""
+    """Whether the driver lists the GPU, or was not asked. It reports nothing about a GPU that it does not list."""
     driver = facts.snapshot.driver
     asked = driver is not None and driver.nvml is not None
     return not without_handle(gpu) and (not asked or gpu.index is not None or gpu.cuda_ordinal is not None)
 
 
 def without_handle(gpu: Gpu) -> bool:
-    """Whether the driver counts the GPU but does not let anybody ask about it."""
+    """Whether the driver counts the GPU but gives no handle to query it."""
     return any("handle" in error.call.lower() for error in gpu.errors)
 
 
 def in_container(facts: Facts) -> bool:
-    """Whether this is known to be a container."""
+    """Whether this is a container."""
     platform = facts.snapshot.platform
     return bool(platform and platform.container and platform.container != "none")
 
@@ -50,24 +50,24 @@ def own_kind_of_driver(facts: Facts) -> bool:
 
 
 def on_tegra(facts: Facts) -> bool:
-    """Whether this is known to be a Jetson or DRIVE system, or a container on one."""
+    """Whether this is a Jetson or DRIVE system, or a container on one."""
     platform = facts.snapshot.platform
     return bool(platform and (platform.tegra or platform.tegra_release))
 
 
 def doubted_inside_wsl(title: str, message: str) -> Doubt:
-    """Inside WSL the line has other causes too: it is told as a note, and proves nothing."""
+    """A note instead of a failure inside WSL, where the line also has other causes and proves nothing."""
     note = Outcome(status="note", title=title, message=message)
     return lambda facts: note if facts.driver_os == "wsl" else None
 
 
 def driver_of(facts: Facts) -> Driver:
-    """What is known of the driver, which may be nothing."""
+    """The driver's record; an empty one where none was read."""
     return facts.snapshot.driver or Driver()
 
 
 def gpu_nodes(facts: Facts) -> tuple[DeviceNode, ...] | None:
-    """The device nodes of GPUs; None when nobody looked."""
+    """The device nodes of GPUs; None when they were not checked."""
     kernel = facts.snapshot.kernel
     nodes = kernel.device_nodes if kernel else None
     return None if nodes is None else tuple(node for node in nodes if _GPU_NODE.fullmatch(node.path))
@@ -88,13 +88,13 @@ def cuda_answers(facts: Facts) -> bool:
 
 
 def model_of(gpu: Gpu, facts: Facts) -> GpuRow | None:
-    """What the matrix knows of the GPU's model."""
+    """The matrix row of the GPU's model."""
     by_name = facts.matrix.find_gpu(gpu.name) if gpu.name else None
     return by_name or (facts.matrix.find_gpu_by_pci_id(gpu.pci_device_id) if gpu.pci_device_id else None)
 
 
 def called(gpu: Gpu) -> str:
-    """A GPU as its user knows it: ``GPU 3 (NVIDIA H200)``."""
+    """A GPU's display name: ``GPU 3 (NVIDIA H200)``."""
     number = str(gpu.index) if gpu.index is not None else gpu.pci_bus_id or gpu.uuid
     if number is None:
         return gpu.name or "the GPU"
@@ -102,7 +102,7 @@ def called(gpu: Gpu) -> str:
 
 
 def counted(gpus: Iterable[Gpu]) -> str:
-    """GPUs by model: ``8 x NVIDIA H200, 1 x NVIDIA T4``."""
+    """The number of GPUs of each model: ``8 x NVIDIA H200, 1 x NVIDIA T4``."""
     models = Counter(gpu.name or "NVIDIA GPU" for gpu in gpus)
     return ", ".join(f"{count} x {name}" for name, count in models.items())
 
@@ -113,7 +113,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def and_more(names: Sized, shown: int = 1) -> str:
-    """How many names are left out after the first ``shown``: `` and 3 more``."""
+    """The number of names after the first ``shown``, in words: `` and 3 more``."""
     return f" and {len(names) - shown} more" if len(names) > shown else ""
 
 
@@ -128,7 +128,7 @@ _DECLARING_SOURCES = ("wheel metadata", "pasted text", "assumed", "file", "elf",
 
 
 def decided(record: Record, field: str) -> DecidedBy:
-    """How far a fact carries: what the driver answered, what a file or a person declares, or what was inferred."""
+    """How a fact was established: the driver answered it, a file or a person declared it, or it was inferred."""
     source = record.source_of(field)
     if source.startswith(_DRIVER_SOURCES):
         return "driver-answered"

@@ -1,4 +1,4 @@
-"""How measurements are named and written."""
+"""Names of measurements, and their quantities as text."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SCALES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def measured_as(measurement: Measurement) -> str:
-    """What tells a measurement from the others of its GPU: ``gemm-bf16-8192x8192x8192-sustained``."""
+    """The key of a measurement among those of its GPU: ``gemm-bf16-8192x8192x8192-sustained``."""
     words = [measurement.name, measurement.precision or "", "x".join(map(str, measurement.shape))]
     words += ["sustained" if measurement.burst is False else "", measurement.variant or "", measurement.peer or ""]
     return "-".join(word.replace(", ", "-").replace(" ", "-") for word in words if word)
 
 
 def called_measurement(measurement: Measurement) -> str:
-    """The same for people: ``BF16 matrix product, sustained``."""
+    """The display name of a measurement: ``BF16 matrix product, sustained``."""
     precision = f"{measurement.precision.upper()} " if measurement.precision else ""
     known = quantity_of(measurement.name)
     name = known.title if known else measurement.name.replace("-", " ")
@@ -33,7 +33,7 @@ def called_measurement(measurement: Measurement) -> str:
 
 
 def called_among(measurement: Measurement, gpus: Iterable[Gpu]) -> str:
-    """The same, where ``gpus`` give a peer its number: ``Copy to GPU 1, NVLink``."""
+    """The display name, with the number of a peer among ``gpus``: ``Copy to GPU 1, NVLink``."""
     peer = next((gpu.index for gpu in gpus if measurement.peer and gpu.uuid == measurement.peer), None)
     if peer is None:
         return called_measurement(measurement)
@@ -48,7 +48,7 @@ def without_value(measurement: Measurement) -> str:
 
 
 def figures_of(gpu: Gpu, measurements: Iterable[Measurement]) -> list[Measurement]:
-    """What was measured on this GPU, in reading order: what programs feel first, then the parts of the chip."""
+    """The measurements of this GPU: memory, matrix products and copies first, then parts of the chip."""
     return sorted(
         (found for found in measurements if found.gpu is not None and found.gpu == gpu.uuid),
         key=lambda found: place_of(found.name),
@@ -100,7 +100,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def spread(samples: Iterable[float]) -> float:
-    """Distance of the greatest from the least sample, as a share of their middle; 0 for fewer than two."""
+    """The range of the samples as a share of their median; 0 for fewer than two."""
     values = sorted(samples)
     return (values[-1] - values[0]) / values[len(values) // 2] if len(values) > 1 and values[len(values) // 2] else 0.0
 
@@ -111,7 +111,7 @@ def of_figures(check: Check) -> bool:
 
 
 def checks_of_figures(checks: Iterable[Check]) -> dict[tuple[str, str], Check]:
-    """The check that judged each figure's size, by the GPU's key and by what ``measured_as`` calls the figure."""
+    """The check that judged each figure, by the GPU's key and the figure's ``measured_as``."""
     found = {}
     for check in filter(of_figures, checks):
         gpu = check.subject.pci_bus_id or check.subject.uuid or ""
@@ -120,12 +120,12 @@ def checks_of_figures(checks: Iterable[Check]) -> dict[tuple[str, str], Check]:
 
 
 def only_measured(checks: Sequence[Check]) -> bool:
-    """Whether the checks are about measured figures alone, as those of ``envcheck bench`` are."""
+    """Whether all checks are about measured figures, as after ``envcheck bench``."""
     return bool(checks) and all(check.decided_by == "measured" or check.status == "skipped" for check in checks)
 
 
 def headline(checks: Sequence[Check]) -> str:
-    """``2 GPUs measured, all figures as expected``, where nothing was found to be wrong."""
+    """``2 GPUs measured, all figures as expected``, or how many figures were as expected and how many not judged."""
     judged = [check for check in checks if of_figures(check) and check.status == "pass"]
     others = sum(of_figures(check) and check.status != "pass" for check in checks)
     gpus = len({check.subject.uuid for check in judged})
@@ -136,7 +136,7 @@ def headline(checks: Sequence[Check]) -> str:
 
 
 def nothing_measured(runs: Iterable[ProbeRun]) -> str:
-    """Why there is no figure at all: the reason that most rows of the bench probes give, those of a GPU first."""
+    """Why there are no figures: the most frequent reason of the bench probes, those for a GPU first."""
     told = [run for run in runs if run.name.startswith("bench_") and run.detail]
     reasons = Counter(run.detail for run in told if run.gpu) or Counter(run.detail for run in told)
     return reasons.most_common(1)[0][0] if reasons else ""

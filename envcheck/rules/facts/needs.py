@@ -1,4 +1,4 @@
-"""Look up the facts that rules need, and say why one is missing."""
+"""Look up the facts that rules need, and explain why one is missing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from envcheck.checks import Missing
 from envcheck.rules.api import FrameworkSubject, Outcome, Subject
-from envcheck.snapshot import Environment, Gpu, ProbeRun, Snapshot
+from envcheck.snapshot import Environment, Gpu, Snapshot
 from envcheck.snapshot.names import fact_name, not_checked
 
 _OWN_SECTION = {"gpu": "gpus", "environment": "environments", "framework": "environments"}
@@ -30,7 +30,7 @@ def lookup(path: str, subject: Subject, snapshot: Snapshot) -> Any:
 
 
 def refused(path: str, subject: Subject) -> bool:
-    """Whether the GPU says that it does not have the fact: looked, and absent."""
+    """Whether the GPU reports that it does not support the fact: checked, and absent."""
     if not isinstance(subject, Gpu):
         return False
     inner = path.removeprefix("gpu.")
@@ -38,19 +38,19 @@ def refused(path: str, subject: Subject) -> bool:
 
 
 def unanswered(path: str, title: str, snapshot: Snapshot) -> Outcome:
-    """The answer of a rule that lacks the fact at ``path``."""
+    """The outcome of a rule that lacks the fact at ``path``."""
     status, missing, reason = why_missing(path, snapshot)
     return Outcome(status=status, title=title, message=reason, missing=(missing,))
 
 
 def why_missing(path: str, snapshot: Snapshot) -> tuple[Literal["unknown", "skipped"], Missing, str]:
-    """Whether a missing fact is unknown (a probe looked in vain) or skipped (none was to look), and the reason."""
+    """Whether a missing fact is unknown (a probe failed to read it) or skipped (no probe was to read it), and why."""
     root, _, rest = path.partition(".")
     section = ".".join(part for part in (_OWN_SECTION.get(root, root), rest) if part)
-    runs = [run for run in snapshot.runs if any(_covers(fill, section) for fill in run.fills)]
+    runs = [run for run in snapshot.runs if any(_overlap(fill, section) for fill in run.fills)]
     if not runs:
         return "skipped", Missing(fact=path), not_checked(path)
-    run = min(runs, key=_blame)
+    run = min(runs, key=lambda run: _WORST_FIRST.index(run.status))
     missing = Missing(fact=path, probe=run.name)
     if run.status in ("skipped", "absent"):
         return "skipped", missing, run.detail or f"probe {run.name}: {run.status}"
@@ -68,12 +68,9 @@ def _root(root: str, subject: Subject, snapshot: Snapshot) -> Any:
     return getattr(snapshot, root)
 
 
-def _covers(fill: str, path: str) -> bool:
-    return fill == path or path.startswith(f"{fill}.") or fill.startswith(f"{path}.")
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths of the Snapshot are equal, or one lies within the other."""
+    return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")
 
 
-_BLAME = ("crashed", "timed-out", "failed", "ok", "skipped", "absent")
-
-
-def _blame(run: ProbeRun) -> int:
-    return _BLAME.index(run.status)
+_WORST_FIRST = ("crashed", "timed-out", "failed", "ok", "skipped", "absent")

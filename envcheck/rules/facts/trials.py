@@ -1,4 +1,4 @@
-"""What rules ask of a trial: how far the framework came, and what that proves."""
+"""Results of trials (``--deep``), and what they prove."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed
 from envcheck.rules.facts.frameworks import frameworks_in, named
 from envcheck.snapshot import Environment, Framework, Gpu, Loaded
 
-# What rules ask of a trial: how far a framework came when it was imported and put to work on the GPU.
+# How far a framework got when it was imported and used on the GPU.
 
 TRIAL_RULES = ("framework-import-fails", "framework-cannot-use-gpu")
-"""Names of the rules about what came of a trial; what stops a framework explains their findings."""
+"""The rules about the results of trials. Whatever stops a framework explains their findings."""
 SAID_HERE = "said here by"
-"""How the evidence begins that quotes a framework's own error."""
+"""The beginning of evidence that quotes a framework's own error."""
 SHOWN = 200
 """Characters of a printed line that are quoted."""
 
 
 def ran_on_gpu(framework: Framework) -> bool | None:
-    """Whether it computed on a GPU, by proof; None when that was not tried, or no end of it was seen.
+    """Whether it provably computed on a GPU; None when that was not tried or the trial did not finish.
 
     For a rule that infers whether a framework can use the GPU, True settles the question.
     """
@@ -28,37 +28,34 @@ def ran_on_gpu(framework: Framework) -> bool | None:
 
 
 def ran_on(framework: Framework, gpu: Gpu) -> bool:
-    """Whether it computed on this very GPU; of another model's GPU that says nothing."""
+    """Whether it computed on this GPU; that proves nothing about GPUs of other models."""
     trial = framework.trial
     return trial is not None and trial.ran_on_gpu is True and trial.gpu in gpu.identities()
 
 
 def gpus_it_ran_on(framework: Framework, facts: Facts) -> tuple[Gpu, ...]:
-    """The usable GPUs of the model that it computed on; all of one compute capability run the same code."""
+    """The usable GPUs with the compute capability of a GPU that it computed on; they run the same code."""
     tried = [gpu.compute_capability for gpu in facts.usable_gpus if ran_on(framework, gpu)]
     return tuple(gpu for gpu in facts.usable_gpus if gpu.compute_capability in tried)
 
 
 def imported(framework: Framework) -> bool | None:
-    """Whether importing it worked; None when that was not tried, or no end of it was seen."""
+    """Whether importing it worked; None when that was not tried or the trial did not finish."""
     return framework.trial.imported if framework.trial else None
 
 
 def loaded(framework: Framework, family: str) -> tuple[Loaded, ...]:
-    """The copies of a library that its process had in its memory map; none when it was not tried."""
+    """The copies of a library in the memory map of its process; none when it was not tried."""
     libraries = framework.trial.libraries if framework.trial else None
     return tuple(library for library in libraries or () if library.family == family)
 
 
 def failed(framework: Framework) -> bool:
-    """Whether something went wrong in its trial that was not ended from outside."""
+    """Whether its trial failed; a trial that was ended from outside did not."""
     trial = framework.trial
-    return trial is not None and (trial.imported is False or trial.ran_on_gpu is False or _failed_later(framework))
-
-
-def _failed_later(framework: Framework) -> bool:
-    trial = framework.trial
-    return trial is not None and trial.ran_on_gpu is True and trial.error is not None
+    if trial is None or trial.imported is False or trial.ran_on_gpu is False:
+        return trial is not None
+    return trial.ran_on_gpu is True and trial.error is not None
 
 
 def tried(environment: Environment | None) -> tuple[Framework, ...]:
@@ -82,7 +79,7 @@ def said_here(framework: Framework, text: str) -> tuple[Evidence]:
 
 
 def what_it_printed(framework: Framework, most: int = 4) -> Iterator[Evidence]:
-    """The first lines that its process printed and that name a problem, without the error itself."""
+    """The first printed lines of its process that name a problem, without the error itself."""
     trial = framework.trial
     if trial is None:
         return
@@ -93,11 +90,11 @@ def what_it_printed(framework: Framework, most: int = 4) -> Iterator[Evidence]:
         yield Evidence(what="printed", value=line[:SHOWN], source=place)
 
 
-# What a framework that ran on the GPU proves, whatever its files and the driver's numbers let one infer.
+# What a framework proves that ran on the GPU, whatever its files and the driver's version suggest.
 
 
 def ran_with_this_driver(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """The driver runs what it was built with, since it ran."""
+    """Pass where the framework ran: the driver runs its CUDA version."""
     framework = subject.framework
     if not ran_on_gpu(framework):
         return None
@@ -105,7 +102,7 @@ def ran_with_this_driver(subject: FrameworkSubject, _facts: Facts) -> Outcome | 
 
 
 def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
-    """It has code for the GPUs here, since it ran on one of their kind; on a mixed machine that proves one kind."""
+    """Pass where the framework ran on every kind of GPU here: it has code for them."""
     framework, proven = subject.framework, gpus_it_ran_on(subject.framework, facts)
     if not proven or len(proven) < len(facts.usable_gpus):
         return None
@@ -114,7 +111,7 @@ def ran_on_every_kind_of_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
 
 
 def ran_on_a_gpu(subject: FrameworkSubject, _facts: Facts) -> Outcome | None:
-    """It is no build for the CPU alone, since it ran on a GPU."""
+    """Pass where the framework ran on a GPU: it is no CPU build."""
     framework = subject.framework
     if not ran_on_gpu(framework):
         return None

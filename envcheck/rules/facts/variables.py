@@ -1,4 +1,4 @@
-"""What rules ask of the environment variables that the matrix knows: which are set, and to what."""
+"""The environment variables that the matrix knows: which are set, to what, and what is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from envcheck.rules.facts.machine import and_more, driver_of
 from envcheck.snapshot import Framework, Measurement
 
 EVERYTHING = ("cuda", "nccl", "loader", "python")
-"""Readers that are no frameworks."""
+"""Readers of variables that are not frameworks."""
 _WORDS = {"file": "a file", "folder": "a folder", "program": "a program"}
 _SERVES: dict[str, tuple[str, ...]] = {"file": ("file", "program"), "folder": ("folder",), "program": ("program",)}
 _MASK = "***"
@@ -23,7 +23,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,80}")
 
 
 class SetVariable(NamedTuple):
-    """A variable that is set, and a row about it."""
+    """A variable that is set, with a row about it."""
 
     row: VariableRow
     value: str
@@ -34,16 +34,16 @@ class SetVariable(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What is wrong with a variable's value."""
+    """A problem of a variable's value."""
 
     variable: SetVariable
     text: str
     stops: bool = True
-    """Whether the reader fails by it; else the value is valid, and keeps the reader from the GPU."""
+    """Whether the reader fails because of it; otherwise the value is valid and keeps the reader from the GPU."""
 
 
 def set_variables(facts: Facts) -> Iterator[SetVariable]:
-    """The variables that are set and that the matrix knows, once for each row about them."""
+    """The variables that are set and that the matrix knows, each once for every row about it."""
     found = facts.snapshot.variables
     values = found.values if found else {}
     for row in facts.matrix.variables:
@@ -53,31 +53,27 @@ def set_variables(facts: Facts) -> Iterator[SetVariable]:
 
 
 def of_framework(framework: Framework, facts: Facts) -> Iterator[SetVariable]:
-    """Those that this framework reads."""
+    """The set variables that this framework reads."""
     for variable in set_variables(facts):
         if reads(variable.row, framework.name) and holds_for(variable.row.versions, framework.version):
             yield variable
 
 
 def of_everything(facts: Facts) -> Iterator[SetVariable]:
-    """Those that any program reads, and those of frameworks that the judged environment has."""
+    """The set variables that any program reads, or a framework of the judged environment."""
     frameworks = frameworks_in(facts.environment)
+    counted = driver_of(facts).cuda_devices
+    gpus = max(1, len(facts.own_gpus) if counted is None else counted)
     for variable in set_variables(facts):
         row = variable.row
         general = any(reads(row, name) for name in EVERYTHING)
         mine = any(reads(row, each.name) and holds_for(row.versions, each.version) for each in frameworks)
-        if (general or mine) and _gpus(facts) >= row.gpus:
+        if (general or mine) and gpus >= row.gpus:
             yield variable
 
 
-def _gpus(facts: Facts) -> int:
-    """How many GPUs a program here may use; one where nobody knows."""
-    seen = driver_of(facts).cuda_devices
-    return max(1, seen if seen is not None else len(facts.own_gpus))
-
-
 def fault(variable: SetVariable, facts: Facts, version: str | None = None) -> Fault | None:
-    """What is wrong with the value, or with what it leads to."""
+    """What is wrong with the value, or with the file or folder that it names."""
     text = wrong(variable.row, variable.value, version) or _leads_nowhere(variable, facts)
     return Fault(variable, text) if text else None
 
@@ -100,7 +96,7 @@ def as_set(variable: SetVariable) -> Evidence:
 
 
 def titled(before: str, names: Sequence[str], after: str, longest: int = 80) -> str:
-    """A title with as many of the names as fit, and how many more there are; a name that is too long is shortened."""
+    """A title with as many names as fit, and the number of the rest; a name that is too long is shortened."""
     once = list(dict.fromkeys(names))
     for number in range(len(once), 0, -1):
         rest = and_more(once, number)
@@ -117,7 +113,7 @@ def titled(before: str, names: Sequence[str], after: str, longest: int = 80) -> 
 
 
 def unset(variables: Sequence[SetVariable]) -> tuple[Fix, ...]:
-    """What to do about each, and a command that starts a program without them."""
+    """How to change each, and a command that starts a program without them."""
     names = list(dict.fromkeys(each.name for each in variables if _NAME.fullmatch(each.name)))
     changes = dict.fromkeys(each.row.change for each in variables if each.row.change)
     words = [word for name in names for word in ("-u", name)]

@@ -1,1 +1,1 @@
-"""Fixes: commands in the words of the machine's own installer, printed and never run."""
+"""Fixes: commands for the installer that the machine uses. They are printed and never run."""

@@ -1,4 +1,4 @@
-"""Commands for packages, in the words of the tool that fills an environment: the one place that writes them."""
+"""Package commands of pip, uv, conda and pixi; no other module writes them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ CHANNEL = "conda-forge"
 
 
 def uvs_prefix(environment: Environment | None) -> str | None:
-    """The prefix of an environment that uv made, or installs into where there is no pip."""
+    """The prefix of an environment that uv created, or that has no pip and packages installed by uv; None for any
+    other.
+    """
     if environment is None:
         return None
     filled = environment.distributions_complete and not installed(environment, "pip")
@@ -20,12 +22,12 @@ def uvs_prefix(environment: Environment | None) -> str | None:
 
 
 def python_of(environment: Environment | None) -> str:
-    """The interpreter, by its path where that is known."""
+    """The path of the interpreter, or ``python`` where it is unknown."""
     return (environment.executable if environment else None) or "python"
 
 
 def in_user_site(environment: Environment | None, distribution: Distribution | None) -> bool:
-    """Whether ``pip install --user`` put it there: beside the environment, in a folder for packages of its Python."""
+    """Whether ``pip install --user`` installed it, into the user's folder for this Python version."""
     folder = ((distribution.path if distribution else None) or "").rpartition("/")[0]
     if environment is None or not environment.prefix or folder not in environment.site_packages:
         return False
@@ -33,17 +35,22 @@ def in_user_site(environment: Environment | None, distribution: Distribution | N
     return folder.endswith(f"/lib/python{_minor(environment)}/site-packages") and not folder.startswith(own)
 
 
+def is_virtual(environment: Environment) -> bool:
+    """Whether it is a virtual environment, with a Python that is not its own."""
+    return bool(environment.base_prefix) and environment.base_prefix != environment.prefix
+
+
 def _minor(environment: Environment) -> str:
     return ".".join((environment.python or "").split(".")[:2])
 
 
 def pip_command(environment: Environment | None, verb: str, *words: str, user: bool = False) -> tuple[str, ...]:
-    """``pip VERB``, or ``uv pip VERB`` where uv fills the environment; for packages of the user site, by its Python:
-    from a virtual environment pip removes none of them.
+    """``pip VERB``, or ``uv pip VERB`` where uv manages the environment. For packages of the user site, the base Python
+    runs pip: pip in a virtual environment cannot remove them.
     """
     if environment is not None and user:
-        virtual = environment.base_prefix and environment.base_prefix != environment.prefix
-        python = f"{environment.base_prefix}/bin/python{_minor(environment)}" if virtual else python_of(environment)
+        base = f"{environment.base_prefix}/bin/python{_minor(environment)}"
+        python = base if is_virtual(environment) else python_of(environment)
         allow = ("--break-system-packages",) if environment.externally_managed else ()
         return (python, "-m", "pip", verb, "--user" if verb == "install" else "--yes", *allow, *words)
     prefix = uvs_prefix(environment)
@@ -56,7 +63,7 @@ def pip_command(environment: Environment | None, verb: str, *words: str, user: b
 def create_command(
     place: str, *, uv: bool, python: str = "", interpreter: str = "python3", clear: bool = False
 ) -> tuple[str, ...]:
-    """Create a virtual environment; ``clear`` empties one that is there."""
+    """Create a virtual environment; ``clear`` empties an existing one."""
     emptied = ("--clear",) if clear else ()
     if uv:
         return ("uv", "venv", *emptied, *(("--python", python) if python else ()), place)
@@ -73,9 +80,10 @@ def fill_command(place: str, *words: str, uv: bool) -> tuple[str, ...]:
 def conda_command(
     environment: Environment, specs: Sequence[str], *, again: bool = False, alone: bool = False
 ) -> tuple[str, ...]:
-    """The command of conda; of pixi, where the prefix lies in a project of pixi.
+    """The conda command, or the pixi command where the prefix belongs to a pixi project.
 
-    ``again`` installs the same once more, ``alone`` without what it requires, from the channels it came from.
+    ``again`` reinstalls the same packages; ``alone`` leaves out their requirements and uses the channels they came
+    from.
     """
     prefix = environment.prefix or ""
     project, pixi, name = prefix.rpartition("/.pixi/envs/")

@@ -1,4 +1,4 @@
-"""Commands for packages that conda installed: its solver keeps together what belongs together, pip writes over it."""
+"""Commands for packages that conda installed. Its solver keeps them consistent; pip would overwrite them."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ _MINOR = re.compile(r"==\s*(\d+(?:\.\d+)?)")
 
 
 def is_condas(environment: Environment, requirements: Iterable[str], owner: str = "") -> bool:
-    """Whether conda installed what these would replace, or that for whose sake they are installed."""
+    """Whether conda installed the packages that these requirements replace, or the ``owner`` that needs them."""
     names = {normalised(asked.name) for line in requirements if (asked := read_requirement(line))}
     found = [each for each in environment.distributions or () if each.name in {owner, *names}]
     return bool(found) and all(by_conda(each) for each in found)
 
 
 def by_conda(distribution: Distribution) -> bool:
-    """Whether conda installed it: of a Python package it leaves a ``dist-info`` too, whose INSTALLER says so."""
+    """Whether conda installed it. conda also writes a ``dist-info`` for Python packages, and its INSTALLER file names
+    conda.
+    """
     return distribution.channel == "conda" or distribution.installer == "conda"
 
 
 def conda_installs(
     facts: Facts, environment: Environment, requirements: Sequence[str], text: str, *, again: bool, risk: str
 ) -> tuple[Fix, ...]:
-    """Install these by conda; nothing where conda-forge's name of one is not known."""
+    """Install these with conda; nothing where the conda-forge name of one is unknown."""
     specs = list(dict.fromkeys(spec for line in requirements for spec in _specs(line, facts.matrix)))
     if not specs:
         return ()
     there = {each.name for each in environment.distributions or () if each.channel == "conda"}
-    force = again and any(_name(spec) in there for spec in specs)
+    force = again and any(re.split(r"[=<>!~]", spec, maxsplit=1)[0] in there for spec in specs)
     command = conda_command(environment, specs, again=force)
     words = f"{text}, from {CHANNEL}" + ("" if command[0] == "pixi" else " (or with mamba or micromamba)")
     changes = Changes(installs=tuple(requirements), again=again)
@@ -46,7 +48,7 @@ def conda_installs(
 
 
 def _specs(line: str, matrix: Matrix) -> list[str]:
-    """A requirement of PyPI as conda's specifications."""
+    """A PyPI requirement as conda specifications."""
     asked = read_requirement(line)
     if asked is None:
         return []
@@ -58,17 +60,13 @@ def _specs(line: str, matrix: Matrix) -> list[str]:
         return [*filter(None, bases), *([f"cuda-version={minor[1]}"] if minor else [])]
     base = _SUFFIX.sub("", name)
     if base.startswith("nvidia-"):
-        # The framework's own recipe bounds the rest; releases of wheels and of conda's packages are not the same.
+        # The framework's own recipe sets the other bounds: wheels and conda packages have different releases.
         major = _MINOR.match(bounds)
         return [f"{names[base]}={major[1].partition('.')[0]}" if major else names[base]] if base in names else []
     return [f"{names.get(name, name)}{bounds}"]
 
 
 def _of_extra(extra: str, names: dict[str, str]) -> str | None:
-    """conda-forge's package for an extra of the distribution ``cuda-toolkit``."""
+    """The conda-forge package for an extra of the distribution ``cuda-toolkit``."""
     base = "runtime" if extra == "cudart" else extra
     return names.get(f"nvidia-{base}") or names.get(f"nvidia-cuda-{base}")
-
-
-def _name(spec: str) -> str:
-    return re.split(r"[=<>!~]", spec, maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""What mends a driver, a GPU or a container: printed, never run. Commands fit the distribution that was found."""
+"""Fixes for drivers, GPUs and containers, with the commands of the distribution that was found."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BUS_ID = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def family(facts: Facts) -> Family:
-    """The family of the distribution, by its package tools."""
+    """The distribution's family, named after its package tools."""
     platform = facts.snapshot.platform
     if platform is None:
         return "other"
@@ -45,7 +45,7 @@ _INSTALLERS: dict[Family, tuple[str, ...]] = {
 
 
 def installer(facts: Facts) -> tuple[str, ...] | None:
-    """The command of the distribution that installs packages; None where it is not known."""
+    """The distribution's command for installing packages; None where it is unknown."""
     return _INSTALLERS.get(family(facts))
 
 
@@ -55,7 +55,7 @@ def install_driver(facts: Facts) -> tuple[Fix, ...]:
 
 
 def update_driver(facts: Facts, wanted: str = "") -> tuple[Fix, ...]:
-    """Update the driver; ``wanted`` is the bound to meet, as a relation words it."""
+    """Update the driver; ``wanted`` is the required bound as a relation writes it."""
     bound = f" ({wanted})" if wanted else ""
     return _driver(facts, f"Update the NVIDIA driver{bound}", new=False)
 
@@ -80,7 +80,7 @@ def reboot(_facts: Facts) -> tuple[Fix, ...]:
 
 
 def reset(gpu: Gpu | None) -> Fix:
-    """Reset one GPU, by its PCI bus id where it is known."""
+    """Reset one GPU, by its PCI bus id where that is known."""
     return Fix(
         text=f"Stop what uses the GPU, then reset it: {' '.join(('nvidia-smi', '--gpu-reset', *smi_choice(gpu)))}",
         who="root",
@@ -89,13 +89,13 @@ def reset(gpu: Gpu | None) -> Fix:
 
 
 def smi_choice(gpu: Gpu | None) -> tuple[str, ...]:
-    """nvidia-smi's option that chooses this GPU; none where it is not known by a PCI bus id."""
+    """The nvidia-smi option that selects this GPU; none where its PCI bus id is unknown."""
     bus_id = gpu.pci_bus_id if gpu else None
     return ("-i", bus_id) if bus_id and _BUS_ID.fullmatch(bus_id) else ()
 
 
 def read_kernel_log() -> Fix:
-    """The kernel log often has the reason of what the driver does not explain."""
+    """Read the kernel log, which often has the reason for an error that the driver does not explain."""
     command = ("sudo", "dmesg", "--level=err,warn")
     return Fix(text="Look for the reason in the kernel log", command=command, who="root")
 
@@ -110,7 +110,7 @@ def replace(gpu: Gpu) -> Fix:
 
 
 def load_module(facts: Facts) -> tuple[Fix, ...]:
-    """Load the kernel module, or say what forbids it."""
+    """Load the kernel module, or remove what blocks it."""
     if in_container(facts):
         return (Fix(text="Load the NVIDIA kernel module on the host of this container", who="cluster-admin"),)
     module = facts.snapshot.kernel.nvidia if facts.snapshot.kernel else None
@@ -163,7 +163,7 @@ def free_from_nouveau(facts: Facts) -> tuple[Fix, ...]:
 
 
 def trust_module(facts: Facts) -> tuple[Fix, ...]:
-    """Make Secure Boot accept the kernel module."""
+    """Enroll the key that signs the kernel module, so that Secure Boot accepts it."""
     enrol = Fix(
         text="Enrol the key that signs the module, then restart and confirm it on the console",
         command=("sudo", "mokutil", "--import", "/var/lib/shim-signed/mok/MOK.der"),
@@ -179,7 +179,7 @@ def trust_module(facts: Facts) -> tuple[Fix, ...]:
 
 
 def give_gpu_to_container(facts: Facts) -> tuple[Fix, ...]:
-    """Start the container with its GPUs, in the words of the runtime that was found."""
+    """Start the container with GPUs, with the options of the runtime that was found."""
     platform = facts.snapshot.platform
     runtime = (platform.container if platform else None) or ""
     texts = {
@@ -206,7 +206,7 @@ def restart_container(_facts: Facts) -> tuple[Fix, ...]:
 
 
 def start_fabric_manager(facts: Facts) -> tuple[Fix, ...]:
-    """Start the fabric manager, where this system is the one that runs it."""
+    """Start the fabric manager, on the system that must run it."""
     platform, fabric = facts.snapshot.platform, facts.snapshot.fabric
     switches = bool(fabric and fabric.nvswitches)
     guest = bool(platform and platform.virtualization and platform.virtualization != "none") and not switches

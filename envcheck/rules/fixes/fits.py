@@ -1,4 +1,4 @@
-"""What rules say of a Fit, the answer of a relation."""
+"""Turn a Fit, the answer of a relation, into an outcome."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _SHOWN = 8
 
 
 def sentence(reason: str) -> str:
-    """A Fit's reason as a sentence of its own."""
+    """A Fit's reason as a full sentence."""
     return f"{reason[:1].upper()}{reason[1:]}."
 
 
 def not_known(title: str, fit: Fit) -> Outcome:
-    """The matrix does not say whether the components fit."""
+    """The outcome where the matrix does not say whether the components fit."""
     return Outcome(status="unknown", title=title, message=fit.reason)
 
 
 def by_confidence(worst: Status, fit: Fit) -> Status:
-    """``worst``, of which a weak row leaves no more than a warning; it never makes anything worse."""
+    """``worst``, lowered from a failure to a warning where the deciding row is weak."""
     return "warn" if worst == "fail" and fit.confidence == "weak" else worst
 
 
 class Misfit(NamedTuple):
-    """A package that does not go with another one that is installed."""
+    """A package that does not work with another installed package."""
 
     name: str
     reason: str
@@ -36,7 +36,7 @@ class Misfit(NamedTuple):
     status: Status
     sources: tuple[Source, ...] = ()
     wanted: str = ""
-    """The bounds of releases of the other one that it goes with."""
+    """The versions of the other package that it works with."""
 
 
 def worst_first(found: Iterable[Misfit]) -> list[Misfit]:
@@ -51,7 +51,7 @@ def do_not_go_together(
     status: Status | None = None,
     frameworks: tuple[str, ...] = (),
 ) -> Outcome:
-    """Packages that do not go together, the worst first; of the status of the worst."""
+    """The outcome for packages that do not work together, worst first; it has the status of the worst."""
     shown = found[:_SHOWN]
     return Outcome(
         status=status or found[0].status,
@@ -75,7 +75,7 @@ def does_not_fit(
     more: str = "",
     decided_by: DecidedBy = "inferred",
 ) -> Outcome:
-    """The components do not fit: ``worst``, or at most a warning where the rows that say so are weak."""
+    """The outcome for components that do not fit: ``worst``, or a warning at most where the deciding rows are weak."""
     return Outcome(
         status=by_confidence(worst, fit),
         title=title,

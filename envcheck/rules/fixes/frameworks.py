@@ -1,17 +1,15 @@
-"""What gives a framework the GPU: per framework the right package, in the words of the environment's own manager."""
+"""Install commands for the GPU build of each framework."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from envcheck.checks import Fix
-from envcheck.compat.question.package_needs import release_rows
-from envcheck.compat.tables import ReleaseRow
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.driver import runs
-from envcheck.rules.facts.frameworks import distributions_in, framework_named, machine, named, shown
+from envcheck.rules.facts.frameworks import distributions_in, framework_named, named, shown
 from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.releases import installed_release, newest_extra, newest_release, same_version
 from envcheck.rules.fixes.torch import INDEX, install_fitting_build
 from envcheck.snapshot import Framework
 from envcheck.versions import CudaVersion
@@ -29,17 +27,15 @@ _PAGES = {
     "numba-cuda": "https://nvidia.github.io/numba-cuda/user/installation.html",
     "ctranslate2": "https://opennmt.net/CTranslate2/installation.html",
 }
-"""Where the builds of a framework are listed, by the start of its name."""
+"""Pages that list the builds of a framework, by the beginning of its name."""
 
 _ORT_GPU = "onnxruntime-gpu"
-_LABEL = re.compile(r"\+.*")
 _EXTRA_OF_JAX = re.compile(r"jax-cuda(\d{2})-plugin\b.*\bextra\s*==\s*.cuda\1.")
 _EXTRA_OF_CUDA = re.compile(r"\bextra\s*==\s*.cu(\d{2})\b")
-_PLAIN = re.compile(r"[0-9][0-9A-Za-z.]{0,40}")
 
 
 def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
-    """Commands that put a build for CUDA in place of one without."""
+    """Replace a build without CUDA by one for CUDA."""
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     maker = next((make for pattern, make in _MAKERS.items() if re.fullmatch(pattern, framework.name)), None)
@@ -48,7 +44,7 @@ def install_gpu_build(facts: Facts, framework: Framework | None = None) -> tuple
 
 
 def install_other_release(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
-    """What mends a build that the driver, or the GPU, is too old or too new for."""
+    """Replace a build that does not match the driver's or the GPU's generation."""
     if framework is None or framework.name == "torch":
         return install_fitting_build(facts, framework)
     gpus = " and ".join(dict.fromkeys(gpu.compute_capability for gpu in facts.usable_gpus if gpu.compute_capability))
@@ -61,13 +57,8 @@ def _look(framework: Framework, task: str) -> Fix:
     return Fix(text=f"{task}: {page}" if page else task)
 
 
-def same_version(framework: Framework) -> str:
-    version = _LABEL.sub("", framework.version or "")
-    return f"=={version}" if _PLAIN.fullmatch(version) else ""
-
-
 def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """From the index for the CUDA of the PyTorch that is there."""
+    """From the index for the CUDA version of the installed PyTorch."""
     torch = framework_named("torch", facts.environment)
     cuda = CudaVersion.parse(torch.cuda) if torch else None
     if cuda is None:
@@ -80,41 +71,35 @@ def _torch_family(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
 
 
 def _onnxruntime(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The GPU package in place of all others: they fill one folder, and the one installed last wins."""
+    """The GPU package instead of all others: they share one folder, and the one installed last overwrites the rest."""
     there = tuple(dist.name for dist in distributions_in(facts.environment) if dist.name.startswith("onnxruntime"))
-    wanted = _listed_that_runs(facts, _ORT_GPU) or _newest_that_runs(facts, _ORT_GPU, "cuda,cudnn")
+    wanted = installed_release(facts, _ORT_GPU) or newest_release(facts, _ORT_GPU, "cuda,cudnn")
     text = f"Install {wanted} in place of {framework.name}"
-    if wanted.endswith("]"):  # the newest release; older ones may not have the call
+    if wanted.endswith("]"):  # the newest release; older ones may lack the call
         text += "; where CUDA's libraries come from wheels, call onnxruntime.preload_dlls() before the first session"
     return install(facts, (wanted,), text, How(again=True), remove=there)
 
 
 def _jax(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The newest CUDA plug-in that this release knows and the driver runs."""
-    fitting = _newest_extra(_EXTRA_OF_JAX, framework.requires, facts)
+    """The newest CUDA plug-in that this release supports and the driver runs."""
+    fitting = newest_extra(_EXTRA_OF_JAX, framework.requires, facts)
     if fitting is None:
         return ()
     wanted = f"jax[cuda{fitting}]{same_version(framework)}"
     return install(facts, (wanted,), f"Install JAX's plug-in for CUDA {fitting}")
 
 
-def _newest_extra(extra: re.Pattern[str], lines: Iterable[str], facts: Facts) -> str | None:
-    """The newest CUDA major that has an extra in these lines and that the driver runs."""
-    majors = sorted({match[1] for line in lines if (match := extra.search(line))}, reverse=True)
-    return next((major for major in majors if runs(facts, CudaVersion(int(major), 0))), None)
-
-
 def _tensorflow(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """TensorFlow's own package, whose extra brings CUDA's libraries."""
+    """TensorFlow's own package with the extra that installs the CUDA libraries."""
     there = tuple(dist.name for dist in distributions_in(facts.environment) if re.fullmatch(_TENSORFLOW, dist.name))
     wanted = f"tensorflow[and-cuda]{same_version(framework)}"
     return install(facts, (wanted,), f"Install {wanted} in place of {framework.name}", How(again=True), remove=there)
 
 
 def _numba_cuda(facts: Facts, framework: Framework) -> tuple[Fix, ...]:
-    """The newest of its extras whose CUDA the driver runs: each brings the compilers."""
+    """The newest extra whose CUDA version the driver runs; each extra installs the compilers."""
     own = (each for each in distributions_in(facts.environment) if each.name == framework.name)
-    fitting = _newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
+    fitting = newest_extra(_EXTRA_OF_CUDA, (line for each in own for line in each.requires or ()), facts)
     if fitting is None:
         return ()
     wanted = f"{framework.name}[cu{fitting}]{same_version(framework)}"
@@ -138,26 +123,3 @@ _MAKERS: dict[str, Maker] = {
     r"numba-cuda": _numba_cuda,
     r"llama-cpp-python": _llama_cpp,
 }
-
-
-def _newest_that_runs(facts: Facts, name: str, extras: str) -> str:
-    """The requirement of the newest releases whose CUDA the driver runs; without bounds where those are the newest."""
-    rows = [row for row in facts.matrix.releases if row.name == name and not row.build]
-    fitting = [row for row in rows if (cuda := CudaVersion.parse(row.cuda)) and runs(facts, cuda)]
-    if not fitting or fitting[-1] is rows[-1] or not _is_plain(fitting[-1]):
-        return f"{name}[{extras}]"
-    return f"{name}[{extras}]{fitting[-1].versions}"
-
-
-def _listed_that_runs(facts: Facts, name: str) -> str | None:
-    """The release that is in the list, pinned, where the driver runs its CUDA or nobody knows that."""
-    for each in distributions_in(facts.environment):
-        if each.name == name and _PLAIN.fullmatch(each.version):
-            rows = release_rows(facts.matrix, name, each.version, facts.driver_os, machine(facts))
-            needed = [cuda for row in rows if (cuda := CudaVersion.parse(row.cuda))]
-            return f"{name}=={each.version}" if all(runs(facts, cuda) for cuda in needed) else None
-    return None
-
-
-def _is_plain(row: ReleaseRow) -> bool:
-    return "|" not in row.versions

@@ -23,7 +23,15 @@ from envcheck.compat.question.package_needs import (
 )
 from envcheck.rules.api import Facts
 from envcheck.rules.facts.frameworks import distributions_in, installed, machine
-from envcheck.rules.fixes.commands import create_command, fill_command, in_user_site, pip_command, python_of, uvs_prefix
+from envcheck.rules.fixes.commands import (
+    create_command,
+    fill_command,
+    in_user_site,
+    is_virtual,
+    pip_command,
+    python_of,
+    uvs_prefix,
+)
 from envcheck.rules.fixes.conda import conda_installs, is_condas
 from envcheck.snapshot import Environment
 
@@ -194,7 +202,10 @@ def _stands(line: str, environment: Environment | None, remove: Sequence[str]) -
 def _installation(environment: Environment | None, requirements: Sequence[str], text: str, way: How) -> Fix:
     options: tuple[str, ...] = ("--no-deps",) if way.alone else ()
     named = [normalised(asked.name) for line in requirements if (asked := read_requirement(line))]
-    user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
+    # A virtual environment's own folder comes before the user site: what is installed there is imported, and other
+    # environments keep what they have.
+    of_user = bool(named) and all(in_user_site(environment, installed(environment, name)) for name in named)
+    user = of_user and environment is not None and not is_virtual(environment)
     if uvs_prefix(environment) and not user:
         kept = [name for name in named if installed(environment, name)] if way.again else []
         options += tuple(word for name in named if way.newest for word in ("--upgrade-package", name))

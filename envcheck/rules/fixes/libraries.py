@@ -1,4 +1,4 @@
-"""Fixes for a missing, older or foreign CUDA library, as requirements and as commands."""
+"""Fixes for a CUDA library that is missing, too old or the wrong copy: requirements and commands."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from envcheck.rules.facts.frameworks import distributions_in, frameworks_in, imp
 from envcheck.rules.facts.libraries import VARIABLES, folder_of
 from envcheck.rules.facts.library_names import TOOLKIT, LibraryName, lines_holding, serves, toolkit_extra, wheel_holding
 from envcheck.rules.fixes.commands import pip_command, python_of
-from envcheck.rules.fixes.frameworks import install_gpu_build, same_version
+from envcheck.rules.fixes.frameworks import install_gpu_build
 from envcheck.rules.fixes.install import How, in_steps, install
+from envcheck.rules.fixes.releases import same_version
 from envcheck.snapshot import Framework, Load
 from envcheck.versions import CudaVersion
 
-# What brings a missing library of CUDA, as an installer's requirement.
+# Which requirement installs a missing CUDA library.
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
 
 
 def requirements(names: Sequence[LibraryName], framework: Framework, facts: Facts) -> tuple[str, ...]:
-    """What brings these libraries: a wheel that is installed and has lost its library, that very wheel again; else an
-    extra of the framework's own, else the wheels that its metadata asks for, else those for the CUDA of its build.
-    Wheels of the toolkit come by its distribution: their versions are not CUDA's.
+    """The requirements that install these libraries: the same wheel again, where an installed one lost its library;
+    else an extra of the framework, else the wheels that its metadata requires, else those for its CUDA version. Wheels
+    of the toolkit are requested through ``cuda-toolkit``, since their versions differ from CUDA's.
     """
     listed = {name: line for name in names if name.number and (line := _listed(name, framework, facts))}
     rest = [name for name in names if name not in listed]
     again = tuple(dict.fromkeys(listed.values()))
     own = dict.fromkeys(extra for name in rest if (extra := _own_extra(framework, name.family)))
-    if own:  # it brings what else belongs to them, as a compiler
+    if own:  # the extra also installs related parts, such as a compiler
         return (*again, f"{framework.name}[{','.join(own)}]{same_version(framework)}")
     extras: dict[str, None] = {}
     wanted: dict[str, None] = {}
@@ -51,7 +52,7 @@ def requirements(names: Sequence[LibraryName], framework: Framework, facts: Fact
 
 
 def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None:
-    """The wheel that is installed and holds this library, in the release that is there, unless another is asked for."""
+    """The installed wheel with this library, pinned to its version unless the metadata requires another."""
     line = declared(framework, name.family)
     asked = read_requirement(line) if line else None
     for each in distributions_in(facts.environment):
@@ -62,7 +63,7 @@ def _listed(name: LibraryName, framework: Framework, facts: Facts) -> str | None
 
 
 def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
-    """The release of the toolkit's distribution: as the metadata asks for it, else for the CUDA of the build."""
+    """The version of ``cuda-toolkit``: as the metadata requires it, else for the CUDA version of the build."""
     for line in framework.requires:
         asked = read_requirement(line)
         if asked is not None and normalised(asked.name) == TOOLKIT and str(asked.specifier) and not of_an_extra(line):
@@ -72,7 +73,7 @@ def _toolkit_release(framework: Framework, facts: Facts) -> str | None:
 
 
 def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
-    """The wheel of a library that is released apart from the toolkit, of the major in its soname."""
+    """The wheel of a library that is released separately from the toolkit, with the major version in its soname."""
     base, cuda = wheel_holding(name.family), CudaVersion.parse(framework.cuda)
     if base is None or cuda is None:
         return None
@@ -80,7 +81,7 @@ def _of_its_own(name: LibraryName, framework: Framework) -> str | None:
 
 
 def declared(framework: Framework, family: str) -> str | None:
-    """The wheel of a family, as the metadata asks for it."""
+    """The wheel of a family, as the metadata requires it."""
     for line in lines_holding(framework, family):
         asked = read_requirement(line)
         if asked is not None and normalised(asked.name) != TOOLKIT:
@@ -89,21 +90,23 @@ def declared(framework: Framework, family: str) -> str | None:
 
 
 def _own_extra(framework: Framework, family: str) -> str | None:
-    """The extra, if just one, under which the metadata asks for a family: ``and-cuda``, ``ctk``."""
+    """The one extra under which the metadata requires a family: ``and-cuda``, ``ctk``; None where there are several or
+    none.
+    """
     marks = [_EXTRA.search(line) for line in lines_holding(framework, family)]
     extras = {mark[1] for mark in marks if mark}
     return extras.pop() if len(extras) == 1 and all(marks) and PLAIN_NAME.fullmatch(framework.name) else None
 
 
-# What mends a missing, older or foreign library of CUDA, in the words of the environment's own manager.
+# Commands that fix a missing, outdated or wrong CUDA library.
 
 
 _BETWEEN = {"LD_PRELOAD": "[ :]+", "LD_LIBRARY_PATH": "[:;]"}
-"""What separates the entries of a variable, where that is not the colon alone."""
+"""The separators between a variable's entries, where it accepts more than the colon."""
 
 
 def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
-    """Install the wheels that hold these libraries, in the versions that the framework's metadata asks for."""
+    """Install the wheels with these libraries, in the versions that the framework's metadata requires."""
     framework = subject.framework
     names = tuple(names)
     wanted = requirements(names, framework, facts)
@@ -119,7 +122,7 @@ def install_libraries(names: Iterable[LibraryName], subject: FrameworkSubject, f
 
 
 def lead_into_wheels(framework: Framework) -> tuple[Fix, ...]:
-    """The step after installing, for a framework whose loader must be led to NVIDIA's wheels."""
+    """The step after installing for a framework whose loader does not search NVIDIA's wheels."""
     if framework.looks_in_wheels is not False:
         return ()
     there = f"Lead the loader there, since {framework.name} does not look into wheels by itself"
@@ -127,7 +130,7 @@ def lead_into_wheels(framework: Framework) -> tuple[Fix, ...]:
 
 
 def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[Fix, ...]:
-    """Install the version of one library's wheel that the framework's metadata asks for."""
+    """Install one library's wheel in the version that the framework's metadata requires."""
     wanted = declared(framework, family)
     if wanted is None:
         return ()
@@ -135,8 +138,8 @@ def install_declared(framework: Framework, family: str, facts: Facts) -> tuple[F
     return install(facts, (wanted,), f"Install the release that {named(framework)} asks for: {wanted}", how)
 
 
-def off_the_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
-    """Take the copies that LD_LIBRARY_PATH or LD_PRELOAD puts first out of it; nothing where neither does."""
+def drop_from_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
+    """Remove the copies that LD_LIBRARY_PATH or LD_PRELOAD puts first from that variable, if one does."""
     found = [load for load in loads if load.path and load.found_by in VARIABLES]
     name = (found[0].found_by if found else None) or ""
     folders = [folder_of(load.path) for load in found if load.found_by == name]
@@ -144,12 +147,12 @@ def off_the_variable(loads: Iterable[Load], facts: Facts) -> tuple[Fix, ...]:
 
 
 def install_library_again(family: str, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
-    """The release of a library that the framework's metadata asks for, else the framework with all that it pins."""
+    """Install the library version that the framework's metadata requires, else the framework and its pins."""
     return install_declared(subject.framework, family, facts) or install_framework_again(subject, facts)
 
 
 def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
-    """Install the framework's own release anew, with the libraries that it pins."""
+    """Reinstall the framework in its present version, with the libraries that it pins."""
     framework = subject.framework
     version = same_version(framework)
     if framework.name == "torch" or not PLAIN_NAME.fullmatch(framework.name) or not version:
@@ -159,8 +162,8 @@ def install_framework_again(subject: FrameworkSubject, facts: Facts) -> tuple[Fi
 
 
 def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fix, ...]:
-    """Start a program with a variable's value less these folders (and files in them), or without the variable where
-    nothing else is in it, or an entry leads there by another name (a link).
+    """Start a program without these folders (and files in them) in a variable's value. The variable is unset where
+    nothing else remains, or where an entry may reach them through a link.
     """
     gone = tuple(dict.fromkeys(places))
     parts = [part for part in re.split(_BETWEEN.get(name, ":"), facts.variable(name) or "") if part]
@@ -171,7 +174,7 @@ def without_variable(name: str, places: Iterable[str], facts: Facts) -> tuple[Fi
 
 
 def _is_at(part: str, place: str) -> bool:
-    """Whether an entry of a search path, which may be a relative one, is the place or a file in it."""
+    """Whether an entry of a search path, possibly relative, is this folder or a file in it."""
     plain = PurePosixPath(part)
     if not plain.is_absolute():
         return PurePosixPath(place).match(part)
@@ -179,7 +182,7 @@ def _is_at(part: str, place: str) -> bool:
 
 
 def add_folders(folders: Sequence[str]) -> Fix:
-    """Let the loader look in these folders."""
+    """Add these folders to the loader's search path."""
     text = (
         f"Let the loader look in {', '.join(folders)}. LD_LIBRARY_PATH holds for the process that is started with it: "
         "set it for each program and for envcheck, or as root name the folders in /etc/ld.so.conf.d and run ldconfig"
@@ -188,7 +191,7 @@ def add_folders(folders: Sequence[str]) -> Fix:
 
 
 def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
-    """Names without a number are links for those who link programs; wheels have none."""
+    """Library names without a version number are links for linking programs; only development packages have them."""
     cuda = f"CUDA {framework.cuda}" if framework.cuda else "CUDA"
     listed = " and ".join(files)
     text = f"Put a toolkit of {cuda} with cuDNN, as developers install it, on the loader's path: it has {listed}"
@@ -196,7 +199,7 @@ def _toolkit_of_developers(files: Sequence[str], framework: Framework) -> Fix:
 
 
 def see_loader(facts: Facts) -> tuple[Fix, ...]:
-    """How to see what the loader looks for and takes, where only an error line is known."""
+    """Commands that show what the loader searches and takes, where only an error line is known."""
     environment = facts.environment
     found = sorted(frameworks_in(environment), key=lambda each: importance(each, facts.matrix))
     framework = next((each for each in found if each.name in facts.about), next(iter(found), None))
@@ -211,8 +214,10 @@ def see_loader(facts: Facts) -> tuple[Fix, ...]:
     )
 
 
-def bring_library(facts: Facts) -> tuple[Fix, ...]:
-    """Where only an error line is known: install what holds the library, or show the loader where it is."""
+def install_or_locate_library(facts: Facts) -> tuple[Fix, ...]:
+    """Install the package with the library, or show the loader where it is; for cases where only an error line is
+    known.
+    """
     text = (
         "Install the package that holds the library, for the CUDA major in its name: one of NVIDIA's wheels, or the "
         "framework's own extra"
@@ -220,35 +225,37 @@ def bring_library(facts: Facts) -> tuple[Fix, ...]:
     return (Fix(text=text), *see_loader(facts))
 
 
-def bring_cudnn(facts: Facts) -> tuple[Fix, ...]:
+def install_cudnn(facts: Facts) -> tuple[Fix, ...]:
     """Install cuDNN as a wheel."""
     return (*_wheel(facts, "nvidia-cudnn", "cuDNN, of the major that is asked for,"), *see_loader(facts))
 
 
-def bring_nccl(facts: Facts) -> tuple[Fix, ...]:
+def install_nccl(facts: Facts) -> tuple[Fix, ...]:
     """Install NCCL as a wheel."""
     return (*_wheel(facts, "nvidia-nccl", "the NCCL that the framework pins"), *see_loader(facts))
 
 
-def bring_tensorrt(facts: Facts) -> tuple[Fix, ...]:
+def install_tensorrt(facts: Facts) -> tuple[Fix, ...]:
     """Install TensorRT as a wheel."""
     return (*_wheel(facts, "tensorrt", "TensorRT, of the major that is asked for,"), *see_loader(facts))
 
 
 def list_wheels(facts: Facts) -> tuple[Fix, ...]:
-    """Where only an error line is known: see which of NVIDIA's wheels there are, and leave one CUDA major."""
+    """List NVIDIA's wheels and keep one CUDA major version; for cases where only an error line is known."""
     text = "List NVIDIA's wheels; remove those of the other CUDA major, and install the rest again"
     return (Fix(text=text, command=pip_command(facts.environment, "list")),)
 
 
 def other_compiler(_facts: Facts) -> tuple[Fix, ...]:
-    """Where only an error line is known: a newer release that brings a newer compiler, or one first on PATH."""
+    """Install a release with a newer compiler, or check PATH; for cases where only an error line is known."""
     text = "Install a newer release of what compiles (Triton, XLA's nvidia-cuda-nvcc), which brings a newer compiler"
     return (Fix(text=text), Fix(text="See which ptxas comes first on PATH", command=("ptxas", "--version")))
 
 
 def _wheel(facts: Facts, base: str, what: str) -> tuple[Fix, ...]:
-    """The wheel for the CUDA major of the environment's framework; without a command where that is not known."""
+    """Install a wheel for the CUDA major version of the environment's framework; without a command where that is
+    unknown.
+    """
     cuda = next(
         (version for each in frameworks_in(facts.environment) if (version := CudaVersion.parse(each.cuda))), None
     )

@@ -1,4 +1,4 @@
-"""Commands that give a virtual environment its Python back, or build it again with the same packages."""
+"""Commands that restore a virtual environment's Python, or rebuild it with the same packages."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MINOR = re.compile(r"\d+\.\d+")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}==[A-Za-z0-9][A-Za-z0-9.!+_-]{0,80}")
 _LABEL = re.compile(r"\+(cu\d+|cpu)$")
 _LONGEST = 900
-"""Columns of a command that still can be read; a longer one names the frameworks alone."""
+"""Longest command, in characters, that is still readable; a longer one names only the frameworks."""
 _TOOLS = frozenset({"pip", "setuptools", "wheel"})
 _VIRTUAL = ("venv", "virtualenv", "uv")
 
 
 def rebuild(environment: Environment) -> tuple[Fix, ...]:
-    """Two ways: link it to a Python of the same minor version, which keeps the packages; else create it again."""
+    """Two alternatives: link it to a Python of the same minor version, which keeps the packages, or create it again."""
     prefix = environment.prefix
     minor = _MINOR.match(environment.python or "")
     if prefix is None or environment.manager not in _VIRTUAL:
@@ -34,7 +34,7 @@ def _relinked(environment: Environment, prefix: str, minor: str) -> tuple[Fix, .
     text = f"Link the environment to a Python {minor} of this system; its packages stay"
     if environment.manager == "uv":
         return (Fix(text=text, command=("uv", "venv", "--allow-existing", "--python", minor, prefix)),)
-    # venv leaves links that lead nowhere as they are.
+    # venv does not replace broken links.
     links = tuple(f"{prefix}/bin/{name}" for name in ("python", "python3", f"python{minor}"))
     return in_steps(
         (
@@ -45,7 +45,7 @@ def _relinked(environment: Environment, prefix: str, minor: str) -> tuple[Fix, .
 
 
 def _created_again(environment: Environment, prefix: str, minor: str | None) -> tuple[Fix, ...]:
-    """Create it empty, and install what was in it: everything, or where that is too long, the frameworks."""
+    """Create it empty and reinstall its packages, or only the frameworks where the command would be too long."""
     text = "Or create it again" + (f" with Python {minor}" if minor else "")
     risk = "deletes what is installed in it; the next step installs it again"
     uv = environment.manager == "uv"
@@ -77,6 +77,6 @@ def _pinned(wheels: list[Distribution]) -> tuple[str, ...]:
 
 
 def _indexes(pins: tuple[str, ...]) -> tuple[str, ...]:
-    """PyTorch's own index, which has the builds with a label."""
+    """The options for PyTorch's index, which has the builds with a local version label."""
     labels = dict.fromkeys(match[1] for pin in pins if (match := _LABEL.search(pin)))
     return tuple(word for label in labels for word in ("--extra-index-url", f"{INDEX}{label}"))

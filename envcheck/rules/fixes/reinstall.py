@@ -1,4 +1,4 @@
-"""Commands that install a damaged package again as it was: the same version and build, and nothing besides."""
+"""Commands that reinstall a damaged package in the same version and build, and nothing else."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from envcheck.snapshot import Distribution, Environment
 
 _OF_PYTORCH = re.compile(r"(?:torch|torchvision|torchaudio|torchtext|torchdata)$")
 _BUILD = re.compile(r"(?:cu\d{2,3}|cpu|rocm[\d.]+|xpu)$")
-"""Labels of versions that are names of folders of PyTorch's own index."""
+"""Local version labels that are also folder names of PyTorch's index."""
 _RISK = "downloads the package; no other package changes"
 
 
 def reinstall(environment: Environment, distributions: Sequence[Distribution], text: str = "") -> tuple[Fix, ...]:
-    """Install these packages again with the tool that installed them; one command for all that one command can do."""
+    """Reinstall these packages with the tool that installed them, in as few commands as possible."""
     fixes = [_by_conda(environment, [each for each in distributions if each.channel == "conda"], text)]
     of_user = [each for each in distributions if in_user_site(environment, each)]
     wheels = [each for each in distributions if each.channel != "conda" and each not in of_user]
@@ -33,7 +33,7 @@ def reinstall(environment: Environment, distributions: Sequence[Distribution], t
 
 
 def _by_index(wheels: Iterable[Distribution]) -> dict[str | None, list[Distribution]]:
-    """The packages by the index that has their builds; the empty text is the usual one, None: it is not known which."""
+    """The packages by the index that has their builds: the empty string is the default index, None an unknown one."""
     groups: dict[str | None, list[Distribution]] = {}
     for each in wheels:
         label = each.version.partition("+")[2]
@@ -50,7 +50,7 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
     options = ("--index-url", index) if index else ()
     user = in_user_site(environment, wheels[0])
     if uvs_prefix(environment) and not user:
-        # Without its cache: files there may be the same files as the damaged ones (hard links).
+        # Without uv's cache: its files may be hard links to the damaged ones.
         again: tuple[str, ...] = ("--reinstall", "--no-deps", "--no-cache")
     else:
         listed = all(each.record is not False for each in wheels)
@@ -61,7 +61,7 @@ def _by_pip(environment: Environment, wheels: Sequence[Distribution], index: str
 
 
 def _by_conda(environment: Environment, packages: Sequence[Distribution], text: str) -> list[Fix]:
-    """The command of conda, or pixi's where the prefix lies in a project of pixi."""
+    """The conda command, or the pixi command where the prefix belongs to a pixi project."""
     if not packages:
         return []
     task = text or f"Install {_listed(packages)} again"

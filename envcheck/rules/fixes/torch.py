@@ -1,25 +1,22 @@
-"""Install commands for a PyTorch build that fits the machine, in the words of the environment's own manager."""
+"""Install commands for a PyTorch build that fits the machine."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-import msgspec
-
 from envcheck.checks import Fix
 from envcheck.compat.question.package_needs import release_for, requirement_name
-from envcheck.compat.relations.torch import builds_that_fit
-from envcheck.compat.tables import TorchBuild, TorchRow
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.driver import runs, speaks, speaks_natively
+from envcheck.rules.facts.driver import speaks
 from envcheck.rules.facts.frameworks import frameworks_in, installed, machine
 from envcheck.rules.facts.library_names import cuda_of_wheel, shares_its_folder
 from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.conda import by_conda
 from envcheck.rules.fixes.install import How, install
+from envcheck.rules.fixes.releases import TorchChoice, torch_build
 from envcheck.snapshot import Environment, Framework
-from envcheck.versions import ComputeCapability, CudaVersion
+from envcheck.versions import CudaVersion
 
 INDEX = "https://download.pytorch.org/whl/"
 SELECTOR = "https://pytorch.org/get-started/locally/"
@@ -29,57 +26,15 @@ _COMPANIONS = ("torchvision", "torchaudio")
 """Packages that are built for one build of torch and must be installed with it."""
 
 
-class Choice(msgspec.Struct, frozen=True):
-    """A build to install."""
-
-    version: str
-    tag: str
-    """Name of PyTorch's index for the build's CUDA: ``cuNNN``."""
-
-
 def install_fitting_build(facts: Facts, framework: Framework | None = None) -> tuple[Fix, ...]:
-    """Commands that install a build which the present driver runs and which has code for the GPUs; often none.
-
-    The release that is installed is kept where it has such a build, else the newest one that has.
-    """
-    choice = fitting_build(facts, framework)
+    """Commands that install a build for this driver and these GPUs; a pointer to PyTorch's page where none is known."""
+    choice = torch_build(facts, framework)
     if choice is None:
         return (Fix(text=f"Choose a CUDA build of PyTorch for this driver and GPU: {SELECTOR}"),)
     return _install(choice, facts)
 
 
-def fitting_build(facts: Facts, framework: Framework | None = None) -> Choice | None:
-    """The build to install, or None when the matrix knows none that fits."""
-    if framework is not None and framework.name != "torch":
-        return None
-    for version in dict.fromkeys((framework.version if framework else None, None)):
-        fitting = [(row, cuda) for row, build in _builds(facts, version) if (cuda := CudaVersion.parse(build.cuda))]
-        runnable = [(row, cuda) for row, cuda in fitting if runs(facts, cuda)]
-        of_newest = [(row, cuda) for row, cuda in runnable if row is runnable[0][0]]
-        best = next((pair for pair in of_newest if speaks_natively(facts, pair[1])), None) or next(
-            iter(of_newest), None
-        )
-        if best is not None:
-            return Choice(best[0].version, f"cu{best[1].major}{best[1].minor}")
-    return None
-
-
-def _builds(facts: Facts, version: str | None) -> list[tuple[TorchRow, TorchBuild]]:
-    """The builds for this system and Python with code for all GPUs; what the driver runs is asked for apart."""
-    environment = facts.environment
-    capabilities = [ComputeCapability.parse(gpu.compute_capability) for gpu in facts.usable_gpus]
-    return builds_that_fit(
-        facts.matrix,
-        version,
-        list(dict.fromkeys(capability for capability in capabilities if capability)),
-        None,
-        facts.driver_os,
-        environment.python if environment else None,
-        machine(facts),
-    )
-
-
-def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
+def _install(choice: TorchChoice, facts: Facts) -> tuple[Fix, ...]:
     environment = facts.environment
     task = f"Install torch {choice.version} built for {choice.tag}{_to_what_it_fits(choice, facts)}"
     if environment is not None and _is_conda_package(environment):
@@ -87,7 +42,7 @@ def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
         command = conda_command(environment, ("pytorch-gpu", f"cuda-version={cuda}"))
         return (Fix(text=f"{task} (newest on conda-forge)", command=command),)
     managed = environment is not None and environment.externally_managed
-    packages = ("torch",) if managed else ("torch", *_installed_companions(environment))
+    companions = () if managed else tuple(name for name in _COMPANIONS if installed(environment, name))
     labelled = machine(facts) == "x86_64"
     how = How(
         index=f"{INDEX}{choice.tag}",
@@ -95,12 +50,14 @@ def _install(choice: Choice, facts: Facts) -> tuple[Fix, ...]:
         again=not labelled,
         risk="replaces the installed torch and what it pins",
     )
-    wanted = _pinned(packages, choice, facts, label=f"+{choice.tag}" if labelled else "")
+    wanted = _pinned(companions, choice, facts, label=f"+{choice.tag}" if labelled else "")
     return install(facts, wanted, task, how, remove=() if managed else _in_the_way(environment, choice))
 
 
-def _in_the_way(environment: Environment | None, choice: Choice) -> tuple[str, ...]:
-    """NVIDIA's wheels for another CUDA major that only torch asked for, where both would write into one folder."""
+def _in_the_way(environment: Environment | None, choice: TorchChoice) -> tuple[str, ...]:
+    """NVIDIA's wheels for another CUDA major version that only torch required and that share a folder with the new
+    ones.
+    """
     if environment is None:
         return ()
     major = str(CudaVersion.from_tag(choice.tag)).partition(".")[0]
@@ -117,31 +74,27 @@ def _in_the_way(environment: Environment | None, choice: Choice) -> tuple[str, .
     )
 
 
-def _to_what_it_fits(choice: Choice, facts: Facts) -> str:
-    """What the choice was made for, and what it leaves open."""
+def _to_what_it_fits(choice: TorchChoice, facts: Facts) -> str:
+    """What the build was chosen for, and what remains unknown."""
     driver = speaks(facts) is not None
     known = [name for name, there in (("driver", driver), ("GPU", bool(facts.usable_gpus))) if there]
     fits = f", which fits this {' and '.join(known)}" if known else ""
     return fits if driver else f"{fits}; the driver must run CUDA {CudaVersion.from_tag(choice.tag)}"
 
 
-def _pinned(packages: Sequence[str], choice: Choice, facts: Facts, *, label: str) -> tuple[str, ...]:
-    """Torch in the chosen build, and its companions in the releases that belong to it.
+def _pinned(companions: Sequence[str], choice: TorchChoice, facts: Facts, *, label: str) -> tuple[str, ...]:
+    """Torch in the chosen build, and its companion packages in the matching releases.
 
-    The label makes it that very build: without one, an installer takes the build that is there for the one asked for.
+    The label selects the exact build: without it, an installer accepts any installed build of that version.
     """
     found = [f"torch=={choice.version}{label}"]
-    for name in packages[1:]:
+    for name in companions:
         bounds = release_for(facts.matrix, name, "torch", choice.version, facts.driver_os, machine(facts)) or ""
         found.append(f"{name}{bounds}{label if _EXACT.fullmatch(bounds) else ''}")
     return tuple(found)
 
 
 def _is_conda_package(environment: Environment) -> bool:
-    """Whether conda, not pip, installed PyTorch here (or would: a conda environment without it)."""
+    """Whether conda installed PyTorch, or would install it into this conda environment."""
     found = [dist for dist in environment.distributions or () if dist.name in ("torch", "pytorch")]
     return all(map(by_conda, found)) if found else environment.manager == "conda"
-
-
-def _installed_companions(environment: Environment | None) -> tuple[str, ...]:
-    return tuple(name for name in _COMPANIONS if installed(environment, name))

@@ -158,7 +158,7 @@ def _place(subject: FrameworkSubject) -> tuple[Evidence, ...]:
 def _cuda_build_on_gpus(subject: FrameworkSubject, facts: Facts) -> bool:
     """Of what brings only a part of its GPU code, or extends another, only where its files tell what that is."""
     framework = subject.framework
-    whole = leads(framework, facts.matrix) and not compiles_its_code(framework)
+    whole = leads(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
     return built_for_cuda(subject, facts) and bool(facts.usable_gpus) and (whole or bool(framework.gpu_code))
 
 
@@ -254,7 +254,7 @@ def _lacking(
 ) -> Outcome:
     """A failure when no GPU is left that the build has code for; with some left, a warning that names the others."""
     framework = subject.framework
-    whole = leads(framework, facts.matrix) and not compiles_its_code(framework)
+    whole = leads(framework, facts.matrix) and not compiles_its_code(framework, facts.matrix)
     fit = min((each for _, each in lacking), key=lambda each: WEAKEST_FIRST.index(each.confidence))
     names = ", ".join(called(gpu) for gpu, _ in lacking)
     capabilities = tuple(dict.fromkeys(seen(called(gpu), gpu, "compute_capability") for gpu, _ in lacking))

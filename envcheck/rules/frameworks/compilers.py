@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from envcheck.checks import Evidence, Fix
+from envcheck.compat.question.package_needs import active_requirements, normalised, requirement_name
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.gpu_cuda import cuda_targets
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
@@ -19,6 +20,11 @@ from envcheck.versions import ComputeCapability, CudaVersion
 
 _ASSEMBLER = "ptxas"
 _PATH = "TRITON_PTXAS_PATH"
+_OF_XLA = ("with-cuda", "and-cuda")
+"""Extras by which JAX's plug-ins and TensorFlow ask for CUDA's wheels."""
+_COMPILERS = ("nvidia-cuda-nvcc", "nvidia-nvvm")
+"""How the names of the wheels begin that hold ptxas, nvlink and libdevice."""
+_DATA_DIR = "xla_gpu_cuda_data_dir"
 _HOSTS = {
     "C compiler": "C compiler (CC, gcc or clang)",
     "CC": "compiler by the name in CC",
@@ -101,13 +107,14 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     What it checks
         That Triton has a ptxas, or finds one by TRITON_PTXAS_PATH or in a toolkit, and that it can
         compile the C code that launches a kernel: with the compiler in CC, or gcc or clang on PATH,
-        and the headers of the environment's Python. Errors of XLA, Numba and others about a missing
-        ptxas, libdevice or libNVVM are read from error lines.
+        and the headers of the environment's Python. That the wheels with ptxas and libdevice are there
+        if JAX or TensorFlow got CUDA by an extra, and no toolkit has them. Errors of XLA, Numba and
+        others about a missing ptxas, libdevice or libNVVM are read from error lines.
 
     Why it matters
         Triton and `torch.compile` stop with "Cannot find ptxas", "Failed to find C compiler" or
         "Python.h: No such file or directory", as slim images have neither; XLA with "libdevice not
-        found".
+        found" or "No PTX compilation provider is available".
 
     How to fix
         Install Triton's own wheel; gcc and Python's headers (python3-dev) by the distribution's
@@ -118,10 +125,14 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     Sources
         Triton, how it compiles in C:
             https://github.com/triton-lang/triton/blob/main/python/triton/runtime/build.py
+        XLA, what it compiles with (assemble_compilation_provider.cc):
+            https://github.com/openxla/xla/tree/main/xla/stream_executor/cuda
         XLA, flags: https://openxla.org/xla/flags_guidance
         Numba for CUDA, installation: https://nvidia.github.io/numba-cuda/user/installation.html
     """
     framework = subject.framework
+    if framework.name in ("jax", "tensorflow"):
+        return _without_xlas_compilers(subject, facts)
     if not _is_triton(subject) or framework.binaries is None:
         return None
     lacking = [name for name, place in framework.compiles_with.items() if not place]
@@ -140,6 +151,40 @@ def jit_compiler_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         message="The package contains none, TRITON_PTXAS_PATH names none, and there is no CUDA toolkit.",
         evidence=(Evidence(what="package", value=framework.path or framework.name, source=framework.source),),
         fixes=again,
+    )
+
+
+def _without_xlas_compilers(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
+    """A warning for JAX, which compiles all that it runs; a note for TensorFlow, of which only XLA compiles."""
+    framework, environment = subject.framework, subject.environment
+    there = {each.name for each in environment.distributions or ()}
+    by_conda = any(each.channel == "conda" for each in environment.distributions or ())
+    toolkits = facts.snapshot.toolkits
+    if not environment.distributions_complete or by_conda or toolkits is None or not toolkits.complete:
+        return None
+    parts = [each for each in frameworks_in(environment) if framework.name in (each.name, each.extends)]
+    required = (each for part in parts for each in active_requirements(part.requires, facts.marks, _OF_XLA))
+    asked = {normalised(each.name): each for each in required}
+    lacking = {name: each for name, each in asked.items() if name.startswith(_COMPILERS) and name not in there}
+    elsewhere = any(each.nvcc for each in toolkits.items) or _DATA_DIR in (facts.variable("XLA_FLAGS") or "")
+    if not lacking or elsewhere or there.isdisjoint(asked) or any(map(ran_on_gpu, parts)):
+        return None
+    names = " and ".join(lacking)
+    lines = tuple(
+        Evidence(what=f"{part.name} requires", value=line, source=part.source_of("requires"))
+        for part in parts
+        for line in part.requires
+        if requirement_name(line) in lacking
+    )
+    wanted = [f"{name}{each.specifier}" for name, each in lacking.items()]
+    return Outcome(
+        status="warn" if framework.name == "jax" else "note",
+        title=f"{named(framework)} lacks {names}",
+        message="XLA compiles for the GPU with the ptxas and libdevice of these wheels. The other CUDA wheels of the "
+        "same extra are installed, and there is no CUDA toolkit in their place.",
+        evidence=lines,
+        decided_by="declared",
+        fixes=install(facts, wanted, f"Install what {named(framework)} compiles with", How(owner=framework.name)),
     )
 
 

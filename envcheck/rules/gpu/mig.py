@@ -154,7 +154,9 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
             evidence=(as_set(VISIBLE, value or ""), count, *shown_count),
             decided_by="driver-answered",
         )
-    if enumerated == 0 and any(_names_parent(entry, facts) for entry in entries):
+    in_mig_mode = [gpu.uuid for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled and gpu.uuid]
+    parents = [entry for entry in entries if entry.startswith("GPU-")]
+    if enumerated == 0 and any(uuid.startswith(entry) for uuid in in_mig_mode for entry in parents):
         return Outcome(
             status="fail",
             title=f"{VISIBLE} names a GPU in MIG mode instead of its MIG device",
@@ -172,11 +174,6 @@ def mig_enumeration(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 def _all_instances(facts: Facts) -> tuple[MigInstance, ...]:
     return tuple(instance for gpu in facts.own_gpus if gpu.mig for instance in gpu.mig.instances or ())
-
-
-def _names_parent(entry: str, facts: Facts) -> bool:
-    in_mig_mode = [gpu for gpu in facts.own_gpus if gpu.mig and gpu.mig.enabled]
-    return entry.startswith("GPU-") and any((gpu.uuid or "").startswith(entry) for gpu in in_mig_mode)
 
 
 def _by_design(count: int, enumerated: int, beside: list[Gpu], evidence: tuple[Evidence, ...]) -> Outcome:

@@ -12,19 +12,19 @@ from envcheck.rules.api import Facts, FrameworkSubject, Outcome, rule
 from envcheck.rules.facts.frameworks import named
 from envcheck.rules.facts.libraries import (
     VARIABLES,
-    asked,
     copies,
     copy_at,
+    copy_evidence,
     folder_of,
-    followed,
-    held,
+    load_evidence,
+    loads_are_known,
     name_in,
     own_loads,
     version_at,
 )
 from envcheck.rules.facts.library_names import family_of_wheel
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
-from envcheck.rules.fixes.libraries import bring_library, off_the_variable, see_loader
+from envcheck.rules.fixes.libraries import drop_from_variable, install_or_locate_library, see_loader
 from envcheck.rules.libraries.symbols import jitlink_fits, take_away
 from envcheck.snapshot import Framework, Library, Load
 
@@ -44,7 +44,7 @@ class _Taken(NamedTuple):
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=(
         *TRIAL_RULES,
         "library-lacks-symbols",
@@ -94,8 +94,8 @@ def library_shadowed(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
         title=f"{variable} gives {framework.name} {kind} {first.name}",
         message=f"{variable} leads to {first.path} ({worst.version}), before {worst.bundled.path} "
         f"({worst.bundled_version}) of {worst.bundled.owner or 'the environment'}.",
-        evidence=(*asked(each.load for each in found), *held(each.bundled for each in found)),
-        fixes=off_the_variable(others, facts),
+        evidence=(*load_evidence(each.load for each in found), *copy_evidence(each.bundled for each in found)),
+        fixes=drop_from_variable(others, facts),
     )
 
 
@@ -143,9 +143,9 @@ def _is_refused(taken: _Taken, framework: Framework, facts: Facts) -> bool:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=(*TRIAL_RULES, "library-lacks-symbols"),
-    remedy=bring_library,
+    remedy=install_or_locate_library,
 )
 def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library of CUDA is older than what the framework was built with.
@@ -177,7 +177,7 @@ def cuda_library_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | N
         status="note" if ran_on_gpu(framework) else "warn",
         title=f"{named(framework)} loads a {first.name} that is too old",
         message=f"It requires {least} or newer, but would load {first.version}: {first.path}.",
-        evidence=(*asked(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
+        evidence=(*load_evidence(old), Evidence(what="asked for", value=least, source=framework.source_of("requires"))),
         fixes=take_away(first, subject, facts),
     )
 
@@ -211,7 +211,7 @@ def _least(subject: FrameworkSubject) -> dict[str, str]:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=(*TRIAL_RULES, "gpu-init-failed", "driver-not-installed"),
     remedy=see_loader,
 )
@@ -236,7 +236,9 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
             https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html
         NVIDIA/nvidia-docker, stubs in images: https://github.com/NVIDIA/nvidia-docker/issues/775
     """
-    found = [load for load in own_loads(subject) if load.path and _is_stub(load.path, facts)]
+    stubs = {library.path for library in copies(facts) if library.stub}
+    paths = ((load, load.path) for load in own_loads(subject))
+    found = [load for load, path in paths if path and (path in stubs or "stubs" in path.split("/"))]
     if not found:
         return None
     first = found[0]
@@ -245,11 +247,6 @@ def stub_library_loaded(subject: FrameworkSubject, facts: Facts) -> Outcome | No
         status="fail",
         title=f"{named(subject.framework)} would load a link-time stub: {first.name}",
         message=f"{first.path} is for linking only: none of its functions works.",
-        evidence=asked(found),
-        fixes=off_the_variable([first], facts) or (Fix(text=text, who="root"),),
+        evidence=load_evidence(found),
+        fixes=drop_from_variable([first], facts) or (Fix(text=text, who="root"),),
     )
-
-
-def _is_stub(path: str, facts: Facts) -> bool:
-    library = copy_at(path, facts)
-    return bool(library and library.stub) or "stubs" in path.split("/")

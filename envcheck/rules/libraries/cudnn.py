@@ -14,10 +14,19 @@ from envcheck.compat.relations.libraries import (
 )
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import asked, followed, held, loads_of, missing_because, name_in, others_of, weight
+from envcheck.rules.facts.libraries import (
+    copies_of_other_majors,
+    copy_evidence,
+    load_evidence,
+    loads_are_known,
+    loads_of,
+    missing_because,
+    name_in,
+    weight,
+)
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit, sentence
-from envcheck.rules.fixes.libraries import bring_cudnn, install_libraries, install_library_again, off_the_variable
+from envcheck.rules.fixes.libraries import drop_from_variable, install_cudnn, install_libraries, install_library_again
 from envcheck.rules.libraries.missing import not_installed, of_damaged
 from envcheck.snapshot import Framework, Load
 
@@ -27,9 +36,9 @@ _NUMBERS = 3
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=(*TRIAL_RULES, "cuda-library-missing"),
-    remedy=bring_cudnn,
+    remedy=install_cudnn,
     told_by=("damaged-distribution",),
 )
 def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -60,9 +69,9 @@ def cudnn_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=(*TRIAL_RULES, "cudnn-missing"),
-    remedy=bring_cudnn,
+    remedy=install_cudnn,
     told_by=("damaged-distribution",),
 )
 def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -90,19 +99,19 @@ def cudnn_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | N
     if not found:
         return None
     first, framework = found[0], subject.framework
-    others, name = others_of(first, facts), name_in(first)
+    others, name = copies_of_other_majors(first, facts), name_in(first)
     versions = sorted({each.on_disk or each.declared or "" for each in others} - {""})
     here = f", found {' and '.join(versions)}" if versions else ""
     return Outcome(
         status=weight(subject, facts),
         title=f"{named(framework)} needs cuDNN {name.number if name else ''}{here}",
         message=f"{first.needed_by} needs {first.name}; this system has other major versions of cuDNN only.",
-        evidence=(*asked(found), *held(others), *of_damaged(found, subject, facts)),
+        evidence=(*load_evidence(found), *copy_evidence(others), *of_damaged(found, subject, facts)),
         fixes=install_libraries([name] if name else [], subject, facts),
     )
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_cudnn)
 def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The installed cuDNN is older than the one that the framework was built with.
 
@@ -127,7 +136,7 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     framework = subject.framework
     load = next((load for load in loads_of(framework, "cudnn") if load.version), None)
     known = framework.cudnn or needed_spec(facts.matrix, framework.name, framework.version, "cudnn")
-    if load is None or not known or not followed(subject, facts):
+    if load is None or not known or not loads_are_known(subject, facts):
         return None
     fit = _fit(framework, load.version or "", facts)
     if ran_on_gpu(framework) or fit.ok:
@@ -139,8 +148,8 @@ def cudnn_too_old(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return does_not_fit(
         f"{framework.name} loads cuDNN {load.version}, which is too old or too new for it",
         fit,
-        evidence=(*asked([load]), *((built,) if framework.cudnn else ())),
-        fixes=(*off_the_variable([load], facts), *install_library_again("cudnn", subject, facts)),
+        evidence=(*load_evidence([load]), *((built,) if framework.cudnn else ())),
+        fixes=(*drop_from_variable([load], facts), *install_library_again("cudnn", subject, facts)),
     )
 
 
@@ -160,7 +169,7 @@ def _parts(framework: Framework) -> tuple[Load, ...]:
     return tuple(found.values())
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_cudnn)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_cudnn)
 def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """The parts of cuDNN that would be loaded have different versions.
 
@@ -186,7 +195,7 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     """
     framework = subject.framework
     parts = sorted(_parts(framework), key=lambda load: _family(load) != "cudnn")
-    if len(parts) < 2 or not followed(subject, facts):
+    if len(parts) < 2 or not loads_are_known(subject, facts):
         return None
     first = parts[0]
     others = [load for load in parts if same_version(load.version, first.version, _NUMBERS) is False]
@@ -198,8 +207,8 @@ def cudnn_mixed_copies(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         status="warn" if ran_on_gpu(framework) else "fail",
         title=f"{named(framework)} would load parts of cuDNN {versions}",
         message=sentence(f"{others[0].name} is version {others[0].version}, {first.name} is version {first.version}"),
-        evidence=asked([first, *others]),
-        fixes=(*off_the_variable(others, facts), *install_library_again("cudnn", subject, facts)),
+        evidence=load_evidence([first, *others]),
+        fixes=(*drop_from_variable(others, facts), *install_library_again("cudnn", subject, facts)),
     )
 
 

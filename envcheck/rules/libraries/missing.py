@@ -11,23 +11,28 @@ from envcheck.rules.facts.frameworks import extended, named
 from envcheck.rules.facts.libraries import (
     VARIABLES,
     are_opened_late,
-    asked,
+    copies_of_other_majors,
     copy_at,
+    copy_evidence,
     folder_of,
-    followed,
-    held,
+    load_evidence,
+    loads_are_known,
     loads_of,
     missing,
     missing_because,
     name_in,
-    others_of,
     weight,
 )
 from envcheck.rules.facts.library_names import LibraryName, serves
 from envcheck.rules.facts.machine import and_more, on_tegra, plural
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.install import How, in_steps, install
-from envcheck.rules.fixes.libraries import add_folders, bring_library, install_framework_again, install_libraries
+from envcheck.rules.fixes.libraries import (
+    add_folders,
+    install_framework_again,
+    install_libraries,
+    install_or_locate_library,
+)
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.libraries.symbols import take_away
 from envcheck.rules.packages.shipped import is_damaged, owner_of
@@ -45,10 +50,10 @@ def _given_by_the_host(facts: Facts) -> Outcome | None:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     doubt=_given_by_the_host,
     explains=TRIAL_RULES,
-    remedy=bring_library,
+    remedy=install_or_locate_library,
     told_by=("damaged-distribution",),
 )
 def cuda_library_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -102,17 +107,17 @@ def not_installed(subject: FrameworkSubject, found: tuple[Load, ...], facts: Fac
     text = "This system does not have it" if len(found) == 1 else "This system does not have them"
     names = ", ".join(load.name for load in found)
     return Outcome(
-        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
+        status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
         title=f"{named(framework)} lacks {first}{and_more(found)}",
-        message=f"{named(framework)} needs {names}. {text}; {_effect(found, framework)}.",
-        evidence=(*asked(found), *of_damaged(found, subject, facts)),
+        message=f"{named(framework)} needs {names}. {text}; {_effect(found, framework, facts)}.",
+        evidence=(*load_evidence(found), *of_damaged(found, subject, facts)),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
 
 
 def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -> tuple[Evidence, ...]:
     """The damaged packages that should have brought these libraries; none unless all of them are from such."""
-    owners = [_brings(load, subject, facts) for load in found]
+    owners = [_damaged_owner(load, subject, facts) for load in found]
     if not all(owners):
         return ()
     titles = dict.fromkeys(f"{owner.name}=={owner.version}" for owner in owners if owner)
@@ -120,15 +125,15 @@ def of_damaged(found: Sequence[Load], subject: FrameworkSubject, facts: Facts) -
     return tuple(Evidence(what=title, value=f"damaged, brings {names}", source="wheel metadata") for title in titles)
 
 
-def _brings(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
+def _damaged_owner(load: Load, subject: FrameworkSubject, facts: Facts) -> Distribution | None:
     environment, name = subject.environment, name_in(load)
     owner = _installed_by(load.path, subject, facts)
     held = (each for each in environment.distributions or () if name and serves(each, name, facts.matrix))
     return next((each for each in (*((owner,) if owner else ()), *held) if is_damaged(each, environment)), None)
 
 
-def _effect(found: Sequence[Load], framework: Framework) -> str:
-    gentle = all(load.optional for load in found) and not are_opened_late(found, framework)
+def _effect(found: Sequence[Load], framework: Framework, facts: Facts) -> str:
+    gentle = all(load.optional for load in found) and not are_opened_late(found, framework, facts)
     return "without it, the framework computes on the CPU" if gentle else "what needs it cannot be loaded"
 
 
@@ -152,11 +157,11 @@ def _is_brought(load: Load, subject: FrameworkSubject, facts: Facts) -> bool:
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     doubt=_given_by_the_host,
     explains=TRIAL_RULES,
     told_by=("damaged-distribution", "driver-library-unusable"),
-    remedy=bring_library,
+    remedy=install_or_locate_library,
 )
 def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A library is installed where the loader does not look for it.
@@ -199,13 +204,15 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     names = _names_missing(subject, facts, besides=hiding)
     refused = _refused(found, subject, facts)
     does = "cannot load" if first.refused else "does not find"
-    text = f"{named(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework)}."
+    text = f"{named(framework)} needs {', '.join(load.name for load in found)}; {_effect(found, framework, facts)}."
     where = f" {elsewhere.unfound[0]} exists, but its loader does not look there." if elsewhere else ""
     brought = [load for load in found if _is_brought(load, subject, facts)]
     stays = " A wheel of this environment installed it there, and would do so again." if elsewhere in brought else ""
     folders = dict.fromkeys(folder_of(load.unfound[0]) for load in found if load.unfound)
     looking = (add_folders(tuple(folders)),) if folders else ()
     brings = install_libraries(names, subject, facts) if names else ()
+    call = framework.preload_call
+    preload = (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
     damaged = _damaged_package(found, subject, facts)
     if damaged:
         mends = reinstall(subject.environment, damaged)
@@ -219,11 +226,11 @@ def library_not_found(subject: FrameworkSubject, facts: Facts) -> Outcome | None
     else:
         mends = (*(brings or _again(subject, facts)), *looking)
     return Outcome(
-        status="warn" if are_opened_late(found, framework) else weight(subject, facts),
+        status="warn" if are_opened_late(found, framework, facts) else weight(subject, facts),
         title=f"{named(framework)} {does} {first.name}{and_more(found)}",
         message=f"{text}{where}{stays}{refused}",
-        evidence=(*asked(found), *there, *of_damaged(found, subject, facts)),
-        fixes=(*_preloading(subject), *mends),
+        evidence=(*load_evidence(found), *there, *of_damaged(found, subject, facts)),
+        fixes=(*preload, *mends),
     )
 
 
@@ -268,7 +275,7 @@ def _after_a_call(subject: FrameworkSubject, found: tuple[Load, ...]) -> Outcome
         status="note",
         title=f"{named(framework)} uses the GPU only after {call}",
         message=f"Its libraries ({', '.join(load.name for load in found)}) are in wheels, where it looks only then.",
-        evidence=asked(found),
+        evidence=load_evidence(found),
         fixes=(Fix(text=f"Call {call} before the first session, or import torch first where its CUDA is the same"),),
     )
 
@@ -284,18 +291,13 @@ def _again(subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     return install(facts, (f"{framework.name}=={distribution.version}",), text, How(alone=True, again=True))
 
 
-def _preloading(subject: FrameworkSubject) -> tuple[Fix, ...]:
-    call = subject.framework.preload_call
-    return (Fix(text=f"If the copies come from wheels, call {call} before the first session"),) if call else ()
-
-
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     doubt=_given_by_the_host,
     explains=(*TRIAL_RULES, "cuda-library-missing", "library-not-found", "cudnn-missing", "nccl-missing"),
-    remedy=bring_library,
+    remedy=install_or_locate_library,
     told_by=("damaged-distribution",),
 )
 def cuda_major_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -328,14 +330,20 @@ def _other_major_only(subject: FrameworkSubject, found: tuple[Load, ...], facts:
     framework, first = subject.framework, found[0]
     name = name_in(first)
     majors = sorted(cuda_majors(facts.matrix, name.family, name.number)) if name else []
-    there = sorted({(each.cuda or "").partition(".")[0] for load in found for each in others_of(load, facts)} - {""})
+    there = sorted(
+        {(each.cuda or "").partition(".")[0] for load in found for each in copies_of_other_majors(load, facts)} - {""}
+    )
     needs = f"CUDA {' or '.join(map(str, majors))}" if majors else "another CUDA"
     here = f" of CUDA {' and '.join(there)}" if there else ""
     return Outcome(
         status=weight(subject, facts),
         title=f"{named(framework)} needs {first.name}, but another CUDA is installed",
         message=f"{first.name} belongs to {needs}; this system only has copies{here}.",
-        evidence=(*asked(found), *held(others_of(first, facts)), *of_damaged(found, subject, facts)),
+        evidence=(
+            *load_evidence(found),
+            *copy_evidence(copies_of_other_majors(first, facts)),
+            *of_damaged(found, subject, facts),
+        ),
         fixes=install_libraries(_names_missing(subject, facts), subject, facts),
     )
 
@@ -377,7 +385,7 @@ def _given_another(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
                 status="warn",
                 title=f"{named(framework)} of CUDA {own.major} loads a {library.family} for CUDA {its.major}",
                 message=f"{library.path} is built for CUDA {its}, {named(framework)} for CUDA {own}.",
-                evidence=(*asked([load]), *held([library])),
+                evidence=(*load_evidence([load]), *copy_evidence([library])),
                 fixes=install_libraries([name] if name else [], subject, facts),
             )
     return None

@@ -6,9 +6,9 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import is_older
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import asked, followed, loads_of, missing_because
+from envcheck.rules.facts.libraries import load_evidence, loads_are_known, loads_of, missing_because
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
-from envcheck.rules.fixes.libraries import bring_nccl, install_library_again, off_the_variable
+from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, install_nccl
 from envcheck.rules.libraries.missing import not_installed
 from envcheck.snapshot import Snapshot
 
@@ -16,9 +16,9 @@ from envcheck.snapshot import Snapshot
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=TRIAL_RULES,
-    remedy=bring_nccl,
+    remedy=install_nccl,
     told_by=("damaged-distribution",),
 )
 def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -42,7 +42,7 @@ def nccl_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=bring_nccl)
+@rule(layer="library", per="framework", explains=TRIAL_RULES, remedy=install_nccl)
 def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """NCCL is older than the one that the framework was built with.
 
@@ -64,7 +64,7 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
     """
     framework = subject.framework
     load = next((load for load in loads_of(framework, "nccl") if load.version), None)
-    if load is None or not framework.nccl or not followed(subject, facts):
+    if load is None or not framework.nccl or not loads_are_known(subject, facts):
         return None
     if not is_older(load.version, framework.nccl):
         return passed(f"{framework.name} loads NCCL {load.version}, which is new enough")
@@ -73,8 +73,8 @@ def nccl_version_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         status="note" if imported(framework) else "warn",
         title=f"{framework.name} loads NCCL {load.version} but was built with {framework.nccl}",
         message=f"{load.path} is older than the NCCL that {named(framework)} was built with.",
-        evidence=(*asked([load]), built),
-        fixes=(*off_the_variable([load], facts), *install_library_again("nccl", subject, facts)),
+        evidence=(*load_evidence([load]), built),
+        fixes=(*drop_from_variable([load], facts), *install_library_again("nccl", subject, facts)),
     )
 
 

@@ -10,15 +10,23 @@ from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.libraries import nvjitlink_serves
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule
 from envcheck.rules.facts.frameworks import named
-from envcheck.rules.facts.libraries import asked, folder_of, followed, loads_of, name_in, own_loads, weight
+from envcheck.rules.facts.libraries import (
+    folder_of,
+    load_evidence,
+    loads_are_known,
+    loads_of,
+    name_in,
+    own_loads,
+    weight,
+)
 from envcheck.rules.facts.machine import and_more
 from envcheck.rules.facts.trials import TRIAL_RULES, ran_on_gpu
 from envcheck.rules.fixes.fits import does_not_fit
-from envcheck.rules.fixes.libraries import install_library_again, off_the_variable, see_loader
+from envcheck.rules.fixes.libraries import drop_from_variable, install_library_again, see_loader
 from envcheck.snapshot import Framework, Load
 
 
-@rule(layer="library", per="framework", arises=followed, explains=TRIAL_RULES, remedy=see_loader)
+@rule(layer="library", per="framework", arises=loads_are_known, explains=TRIAL_RULES, remedy=see_loader)
 def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     """A loaded library lacks functions that the framework needs.
 
@@ -55,7 +63,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
         status="note" if ran_on_gpu(subject.framework) else weight(subject, facts),
         title=f"{named(subject.framework)} loads a {first.name} that lacks functions",
         message=f"{needs}, which {first.path}{release} lacks.",
-        evidence=(*asked(found), *lacking),
+        evidence=(*load_evidence(found), *lacking),
         decided_by="declared",
         fixes=take_away(first, subject, facts),
     )
@@ -63,7 +71,7 @@ def library_lacks_symbols(subject: FrameworkSubject, facts: Facts) -> Outcome | 
 
 def take_away(load: Load, subject: FrameworkSubject, facts: Facts) -> tuple[Fix, ...]:
     """Let the loader find the right copy: take this one off a variable, move a stray one away, or install it again."""
-    if away := off_the_variable([load], facts):
+    if away := drop_from_variable([load], facts):
         return away
     if load.path and load.owner is None and load.others:
         text = f"Move {load.name} out of {folder_of(load.path)}: no package owns it, and it hides"
@@ -81,7 +89,7 @@ _LINKS = ("cusparse", "cusolver")
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=(*TRIAL_RULES, "library-lacks-symbols"),
     remedy=see_loader,
 )
@@ -119,7 +127,7 @@ def nvjitlink_mismatch(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
     return does_not_fit(
         f"{named(framework)} loads an older libnvJitLink",
         fit,
-        evidence=asked([jitlink, load]),
+        evidence=load_evidence([jitlink, load]),
         fixes=take_away(jitlink, subject, facts),
     )
 

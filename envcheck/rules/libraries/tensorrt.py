@@ -8,11 +8,11 @@ from envcheck.checks import Evidence, Fix
 from envcheck.compat.relations.libraries import same_version
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, never, passed, rule
 from envcheck.rules.facts.frameworks import frameworks_in, named
-from envcheck.rules.facts.libraries import followed, missing_because
+from envcheck.rules.facts.libraries import loads_are_known, missing_because
 from envcheck.rules.facts.library_names import name_of
 from envcheck.rules.facts.trials import imported
 from envcheck.rules.fixes.install import How, install
-from envcheck.rules.fixes.libraries import bring_tensorrt
+from envcheck.rules.fixes.libraries import install_tensorrt
 from envcheck.rules.libraries.missing import not_installed
 from envcheck.snapshot import Distribution, Environment, Load, Snapshot
 
@@ -23,9 +23,9 @@ _NUMBERS = 4
 @rule(
     layer="library",
     per="framework",
-    arises=followed,
+    arises=loads_are_known,
     explains=("framework-import-fails",),
-    remedy=bring_tensorrt,
+    remedy=install_tensorrt,
     told_by=("damaged-distribution",),
 )
 def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
@@ -53,7 +53,7 @@ def tensorrt_missing(subject: FrameworkSubject, facts: Facts) -> Outcome | None:
     return not_installed(subject, found, facts) if found else None
 
 
-@rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=bring_tensorrt)
+@rule(layer="library", per="environment", explains=("framework-import-fails",), remedy=install_tensorrt)
 def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome | None:
     """The parts of TensorRT have different versions.
 
@@ -73,7 +73,8 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
         TensorRT, installation:
             https://docs.nvidia.com/deeplearning/tensorrt/latest/installing-tensorrt/installing.html
     """
-    packages, loaded = _packages(environment), _loaded(environment)
+    packages = [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
+    loaded = _loaded(environment)
     if len(packages) < 2 and not loaded:
         return None
     wrong = [(one, other) for one in packages for other in packages if _differ(one, other)]
@@ -86,10 +87,6 @@ def tensorrt_mixed_versions(environment: Environment, facts: Facts) -> Outcome |
         if other is not None:
             return _mixed_libraries(name, loads[0], other)
     return passed("All parts of TensorRT have the same version")
-
-
-def _packages(environment: Environment) -> list[Distribution]:
-    return [each for each in environment.distributions or () if _PACKAGE.fullmatch(each.name)]
 
 
 def _differ(one: Distribution, other: Distribution) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from envcheck.checks import Evidence, Fix, Status
+from envcheck.checks import Evidence
 from envcheck.compat.question.package_needs import of_an_extra, pinned_by, requirement_name
 from envcheck.compat.relations.libraries import is_older, same_version
 from envcheck.rules.api import Facts, Outcome, passed, rule
@@ -54,7 +54,8 @@ def nvidia_wheel_conflict(environment: Environment, facts: Facts) -> Outcome | N
     """
     if not any(wheel_of(each.name) for each in environment.distributions or ()):
         return None
-    clash = _clash(environment)
+    separate = [each for each in environment.distributions or () if wheel_of(each.name) and each.channel != "conda"]
+    clash = next((pair for pair in combinations(separate, 2) if fills_the_same_folder(*pair)), None)
     if clash:
         return _clashing(clash, environment, facts)
     claimed = next((each for each in _own(environment, facts) if len(_wheels_claiming(each)) > 1), None)
@@ -74,32 +75,30 @@ def _own(environment: Environment, facts: Facts) -> tuple[Library, ...]:
     return tuple(each for each in copies(facts) if each.environment == environment.key and each.origin == "wheel")
 
 
-def _clash(environment: Environment) -> tuple[Distribution, Distribution] | None:
-    wheels = [each for each in environment.distributions or () if wheel_of(each.name) and each.channel != "conda"]
-    return next((pair for pair in combinations(wheels, 2) if fills_the_same_folder(*pair)), None)
-
-
 def _clashing(pair: tuple[Distribution, Distribution], environment: Environment, facts: Facts) -> Outcome:
     wanted = _asked_for(pair, environment)
     files = [
         each for each in _own(environment, facts) if (each.owner or "").partition("==")[0] in {_.name for _ in pair}
     ]
+    requirement = f"{wanted.name}=={wanted.version}"
+    # Where both are one release, only removing one does harm.
+    alike = same_version(pair[0].version, pair[1].version) and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1])
     here = f" The present file is {files[0].on_disk}." if files and files[0].on_disk else ""
     return Outcome(
-        status=_weight(pair),
+        status="note" if alike else "warn",
         title=f"{pair[0].name} and {pair[1].name} write the same files",
         message=f"{pair[0].name} {pair[0].version} and {pair[1].name} {pair[1].version} share a folder; "
         f"the one that was installed last overwrote the other.{here}",
         evidence=(*map(_listed, pair), *(_file(each) for each in files[:2])),
-        fixes=_one_of(pair, wanted, facts),
+        fixes=install(
+            facts,
+            (requirement,),
+            f"Install {requirement} alone",
+            How(alone=True, again=True),
+            remove=[each.name for each in pair],
+        ),
         decided_by="declared",
     )
-
-
-def _weight(pair: tuple[Distribution, Distribution]) -> Status:
-    """A remark where both are one release: then only removing one does harm."""
-    alike = same_version(pair[0].version, pair[1].version)
-    return "note" if alike and cuda_of_wheel(pair[0]) == cuda_of_wheel(pair[1]) else "warn"
 
 
 def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment) -> Distribution:
@@ -110,12 +109,6 @@ def _asked_for(pair: tuple[Distribution, Distribution], environment: Environment
     majors = {(framework.cuda or "").partition(".")[0] for framework in frameworks_in(environment)}
     fitting = [each for each in pair if cuda_of_wheel(each) in majors]
     return next(iter(asked or fitting), max(pair, key=lambda each: each.name))
-
-
-def _one_of(pair: tuple[Distribution, Distribution], wanted: Distribution, facts: Facts) -> tuple[Fix, ...]:
-    requirement = f"{wanted.name}=={wanted.version}"
-    names = [each.name for each in pair]
-    return install(facts, (requirement,), f"Install {requirement} alone", How(alone=True, again=True), remove=names)
 
 
 def _wheels_claiming(library: Library) -> tuple[str, ...]:

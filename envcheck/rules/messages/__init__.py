@@ -1,1 +1,1 @@
-"""Error lines, and the problems that they name."""
+"""Error lines and the problems that they name."""

@@ -1,10 +1,9 @@
-"""What the driver's libraries answer when they fail, and the rule that explains each answer."""
+"""Error statuses of the driver's libraries, and the rule that explains each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Literal
 
 from envcheck.checks import Evidence
 from envcheck.compat.load import load_matrix
@@ -13,15 +12,18 @@ from envcheck.rules.api import Facts
 from envcheck.snapshot import ApiResult
 
 NOT_LOADABLE = -1
-"""The code of a call that could not be made because the library could not be loaded."""
+"""The code of a call that failed because its library could not be loaded."""
 _NOT_LOADED = AnswerRow(
     source=(), api="cuda", code=NOT_LOADABLE, problem="driver-not-installed", meaning="its library cannot be loaded"
 )
 
 
 def explained(result: ApiResult) -> AnswerRow | None:
-    """What a failed call means; None for success and for a status that the matrix does not know."""
-    return _NOT_LOADED if result.code == NOT_LOADABLE else _by_status().get((_api(result), result.code))
+    """The meaning of a failed call; None for success and for a status that the matrix does not know."""
+    if result.code == NOT_LOADABLE:
+        return _NOT_LOADED
+    api = "nvml" if result.call.lower().startswith("nvml") else "cuda"
+    return _by_status().get((api, result.code))
 
 
 @cache
@@ -30,7 +32,7 @@ def _by_status() -> dict[tuple[str, int], AnswerRow]:
 
 
 def answers(facts: Facts) -> tuple[ApiResult, ...]:
-    """What the driver's libraries answered when they were started and asked for devices."""
+    """The results of initializing the driver's libraries and counting devices."""
     driver = facts.snapshot.driver
     given = (driver.cuda_init, driver.cuda_device_count, driver.nvml) if driver else ()
     return tuple(result for result in given if result is not None)
@@ -45,7 +47,3 @@ def shown(result: ApiResult) -> Evidence:
     """A call and its status, as evidence."""
     status = " ".join(part for part in (str(result.code), result.name) if part) if result.code else "0"
     return Evidence(what=result.call, value=status, source=result.library or result.source)
-
-
-def _api(result: ApiResult) -> Literal["cuda", "nvml"]:
-    return "nvml" if result.call.lower().startswith("nvml") else "cuda"

@@ -1,6 +1,6 @@
-"""Which problem a line names that a program, the kernel or a container runtime printed: the rows of ``errors.toml``.
+"""Match lines of programs, the kernel and container runtimes with the rows of ``errors.toml``.
 
-They are those that came with envcheck: a pattern of somebody else's could take as long as it likes on a hostile line.
+Only the shipped rows are used: a user's pattern could take unlimited time on a hostile line.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from envcheck.compat.families import SPOKEN_OF, files_of
 from envcheck.compat.load import load_matrix
 
 LONGEST = 2000
-"""Characters of a line that are looked at: what is pasted is not to be trusted."""
+"""Characters of a line that are matched; pasted text is untrusted."""
 _ENDED = (
     r"(?:cu(?:da|init).*\b(?:error|failure|fails with|code)\D{{0,3}}"
     r"|\bcu(?:da|init|device)\w*(?:\([^)\s]*\))? returned ){code}\b"
 )
-"""A line in which a call of CUDA's driver or runtime ends with a code."""
+"""A line that reports the status code of a CUDA driver or runtime call."""
 _FRAGMENT = re.compile(r"\{\{([a-z-]+)\}\}")
 _REMARK = re.compile(r"\s*\[\[")
-"""How NVIDIA's images begin the line that says why they run without forward compatibility, which they can."""
+"""The beginning of the harmless line in which NVIDIA's images say that they run without forward compatibility."""
 
 
 class ErrorLine(NamedTuple):
@@ -36,12 +36,12 @@ class ErrorLine(NamedTuple):
     status: Status = "fail"
 
     def is_in(self, text: str) -> bool:
-        """Whether the text says it."""
+        """Whether the text matches."""
         return _compiled(self.pattern).search(text) is not None
 
 
 def named_by(text: str) -> ErrorLine | None:
-    """The problem that a line names."""
+    """The problem that a line names; None for a line that names none."""
     shown = text[:LONGEST]
     if _REMARK.match(shown):
         return None
@@ -53,14 +53,17 @@ def named_by_event(number: int) -> str | None:
     return next((row.problem for row in load_matrix().errors if number in row.xids), None)
 
 
+def says(fragment: str, text: str) -> bool:
+    """Whether a text contains what the fragment of this name matches."""
+    return _compiled(_fragments()[fragment]).search(text) is not None
+
+
 @cache
 def error_lines() -> tuple[ErrorLine, ...]:
-    """What error lines are known by, those first that outrank others."""
-    fragments = {row.name: row.pattern for row in load_matrix().fragments}
-    fragments |= {f"{kind}-family": files_of(kind) for kind in SPOKEN_OF}
+    """All patterns of error lines, by priority."""
 
     def whole(pattern: str) -> str:
-        return _FRAGMENT.sub(lambda match: whole(fragments[match[1]]), pattern)
+        return _FRAGMENT.sub(lambda match: whole(_fragments()[match[1]]), pattern)
 
     return tuple(
         ErrorLine(row.problem, pattern, row.said_by, row.status)
@@ -70,6 +73,12 @@ def error_lines() -> tuple[ErrorLine, ...]:
 
 
 @cache
+def _fragments() -> dict[str, str]:
+    named = {row.name: row.pattern for row in load_matrix().fragments}
+    return named | {f"{kind}-family": files_of(kind) for kind in SPOKEN_OF}
+
+
+@cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    # Not with the rows: most checks meet no error line, and some three hundred patterns cost them 50 ms.
+    # Compiled on demand: most checks see no error line, and some three hundred patterns take 50 ms.
     return re.compile(pattern, re.IGNORECASE)

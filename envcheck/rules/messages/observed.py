@@ -1,4 +1,4 @@
-"""Error lines that were met: a program that says what is wrong is more certain than any inference about it."""
+"""Problems that observed error lines name. What a program reports is more certain than an inference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from envcheck.checks import STATUSES, Evidence
 from envcheck.compat.matrix import Matrix
 from envcheck.compat.relations.variables import said_by
 from envcheck.rules.messages.lines import ErrorLine, named_by, named_by_event
-from envcheck.rules.messages.told_apart import told_apart
+from envcheck.rules.messages.refine import refine
 from envcheck.snapshot import KernelMessage, ObservedError, Snapshot
 
 _SHOWN = 160
@@ -23,16 +23,16 @@ class Met(NamedTuple):
 
 
 def problems_met(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[Met, ...]:
-    """The problems that lines of pasted text name, each once, with the lines that do.
+    """The problems that lines of pasted text name, each once with its lines.
 
-    By the ``matrix``, what is missing is told apart from what is there for another CUDA.
+    With a ``matrix``, a missing library is distinguished from one for another CUDA version.
     """
     found: dict[str, tuple[ErrorLine, list[Evidence]]] = {}
     for error in snapshot.observed_errors:
         line = named_by(error.text) or (_about_a_variable(error.text, matrix) if matrix else None)
         if line is None:
             continue
-        line = told_apart(line, error.text, snapshot, matrix) if matrix else line
+        line = refine(line, error.text, snapshot, matrix) if matrix else line
         shown = quoted_error(error)
         known, evidence = found.setdefault(line.problem, (line, []))
         if STATUSES.index(line.status) < STATUSES.index(known.status):
@@ -43,7 +43,7 @@ def problems_met(snapshot: Snapshot, matrix: Matrix | None = None) -> tuple[Met,
 
 
 def _about_a_variable(text: str, matrix: Matrix) -> ErrorLine | None:
-    """The line as that of a framework which does not accept a variable's value."""
+    """The line as an error about a variable's value, where a framework rejected one."""
     for row in matrix.variables:
         if said_by(row, text, is_set=False):
             return ErrorLine("variable-stops-framework", row.name, "framework-ran")
@@ -57,7 +57,7 @@ def quoted_error(error: ObservedError, what: str = "error line") -> Evidence:
 
 
 def kernel_messages(problem: str, snapshot: Snapshot) -> tuple[KernelMessage, ...]:
-    """The lines of the kernel log that name ``problem``; they may be older than the machine's present state."""
+    """The lines of the kernel log that name ``problem``; they may predate the machine's present state."""
     log = snapshot.kernel.log if snapshot.kernel else None
     return tuple(message for message in (log.messages if log else ()) if _named(message) == problem)
 

@@ -9,15 +9,16 @@ import msgspec
 
 from envcheck.checks import Changes, Evidence, Fix
 from envcheck.rules.api import Facts, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.frameworks import framework_named, frameworks_in
 from envcheck.rules.facts.trials import TRIAL_RULES, imported
 from envcheck.rules.fixes.commands import pip_command, uvs_prefix
-from envcheck.rules.fixes.install import bring_pip, in_steps
+from envcheck.rules.fixes.install import bring_pip, in_steps, install, uninstall
 from envcheck.rules.fixes.reinstall import reinstall
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES, DamagedPackage, compared, damaged_packages
 from envcheck.snapshot import Distribution, Environment
 
 _SHOWN = 12
+_LINK = ".egg-link"
 _LEFT = ("~", "-")
 """How the names begin under which pip puts what it replaces, until the replacement is there."""
 
@@ -34,6 +35,8 @@ class _Finding(msgspec.Struct, frozen=True):
     """A framework that cannot be imported so."""
     left: str = ""
     """What is to be deleted, and nothing else."""
+    title: str = ""
+    """What it is called where it is the first; empty: damaged, or there twice."""
 
 
 @rule(
@@ -48,9 +51,10 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     What it checks
         That the records of installed packages (`*.dist-info`, `conda-meta`) can be read, that no
         package has two of them in one folder, and that no interrupted installation left anything
-        behind (`~orch`). That the frameworks and the packages they require still have their libraries,
-        programs and uppermost modules, each with the recorded size; with `--verify` or `--deep`, that
-        the hash of every file they installed matches. A framework that cannot be imported because of
+        behind (`~orch`). That the source folder of an editable installation is there. That the
+        frameworks and the packages they require still have their libraries, programs and uppermost
+        modules, each with the recorded size; with `--verify` or `--deep`, that the hash of every file
+        they installed matches. A framework that cannot be imported because of
         it, or whose machine code was overwritten, is a failure; a module that was edited and can still
         be read is a warning; data, version files and stripped libraries that differ are a note. Files
         of tests, caches and scripts do not count.
@@ -65,7 +69,8 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
         Install the damaged package again, in the same version, with the tool that installed it; no
         other package needs to change. If it is installed twice, remove it until nothing is left,
         then install it again. Leftovers of an interrupted installation can be deleted; if nothing
-        else of the package is left, install it again.
+        else of the package is left, install it again. If the source folder of an editable
+        installation is gone, restore it, or install a release in its place.
 
     Sources
         Recording installed projects, PyPA:
@@ -77,7 +82,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     packages = damaged_packages(environment, facts)
     told = {package.distribution.name for package in packages}
     lost = (finding for finding in _gone(environment) if finding.what not in told)
-    found = sorted([*_twice(environment), *lost, *_damaged(environment)], key=_last)
+    found = sorted([*_twice(environment), *lost, *_damaged(environment, facts)], key=_last)
     if packages and (found or not all(package.harmless for package in packages)):
         return _not_as_installed(environment, packages, found)
     if packages:
@@ -89,7 +94,7 @@ def damaged_distribution(environment: Environment, facts: Facts) -> Outcome | No
     names = list(dict.fromkeys(finding.what for finding in serious or found))
     return Outcome(
         status="fail" if fatal else "warn" if serious else "note",
-        title=_title(names) if serious else "An interrupted installation left files behind",
+        title=_title(serious[0], names) if serious else "An interrupted installation left files behind",
         message="; ".join(f"{finding.evidence.what}: {finding.evidence.value}" for finding in found[:_SHOWN]) + ".",
         evidence=tuple(finding.evidence for finding in found[:_SHOWN]),
         fixes=_all_of(environment, (), serious or found),
@@ -160,9 +165,9 @@ def _last(finding: _Finding) -> tuple[bool, bool]:
     return not finding.fatal, finding.what.startswith(_LEFT)
 
 
-def _title(names: list[str]) -> str:
+def _title(first: _Finding, names: list[str]) -> str:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"Damaged, or there twice: {names[0][:40]}{more}"
+    return f"{first.title}{more}" if first.title else f"Damaged, or there twice: {names[0][:40]}{more}"
 
 
 def _whole(environment: Environment) -> Outcome | None:
@@ -214,7 +219,7 @@ def _gone(environment: Environment) -> Iterable[_Finding]:
             yield _Finding(framework.name, evidence, _install_again(environment, distribution), fatal=fatal)
 
 
-def _damaged(environment: Environment) -> Iterable[_Finding]:
+def _damaged(environment: Environment, facts: Facts) -> Iterable[_Finding]:
     by_path = {distribution.path: distribution for distribution in environment.distributions or ()}
     installed = {distribution.name for distribution in environment.distributions or ()}
     for record in environment.damaged or ():
@@ -228,6 +233,11 @@ def _damaged(environment: Environment) -> Iterable[_Finding]:
                 yield _Finding(record.name, evidence, _install_again(environment, lost))
             else:
                 yield _Finding(name, evidence, _delete(record.path), harmless=harmless, left=record.path)
+        elif distribution is not None and distribution.editable:
+            yield _without_source(environment, distribution, evidence, facts)
+        elif name.endswith(_LINK):
+            text = f"Restore the source folder, or delete {record.path} and install a release in its place"
+            yield _Finding(record.name or name, evidence, Fix(text=text))
         elif distribution is not None:
             yield _Finding(distribution.name, evidence, _install_again(environment, distribution))
         elif record.name in installed:
@@ -240,6 +250,18 @@ def _damaged(environment: Environment) -> Iterable[_Finding]:
         else:
             text = f"Delete {record.path}, and install the package again if it is wanted"
             yield _Finding(name, evidence, Fix(text=text))
+
+
+def _without_source(environment: Environment, distribution: Distribution, evidence: Evidence, facts: Facts) -> _Finding:
+    """An editable installation whose source folder is gone: no index has its version, and it may be anybody's own."""
+    name, framework = distribution.name, framework_named(distribution.name, environment)
+    title = f"The source folder of {name[:40]}, installed in editable mode, is gone"
+    remove = uninstall(facts, (name,), f"Restore the source folder of {name}, or remove {name}")
+    if framework is None:
+        return _Finding(name, evidence, remove, title=title)
+    *before, last = install(facts, (name,), f"If you removed it, install a release of {name}")
+    lost = framework.incomplete and not imported(framework)
+    return _Finding(name, evidence, last, (remove, *before), fatal=lost, title=title)
 
 
 def _is_installed(left: str, installed: set[str]) -> bool:

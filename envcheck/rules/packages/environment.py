@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from envcheck.checks import Evidence, Fix
-from envcheck.compat.question.package_needs import admits, release_fits, release_rows
+from envcheck.compat.question.package_needs import admits, later_release_for_python, release_fits, release_rows
 from envcheck.compat.relations.fit import Fit
 from envcheck.compat.relations.torch import python_runs_torch
 from envcheck.rules.api import EVERYTHING, Facts, FrameworkSubject, Outcome, passed, rule, seen
@@ -14,7 +16,7 @@ from envcheck.rules.fixes.commands import conda_command
 from envcheck.rules.fixes.fits import does_not_fit
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.fixes.rebuild import rebuild
-from envcheck.snapshot import Environment
+from envcheck.snapshot import Distribution, Environment
 
 _SHOWN = 8
 
@@ -230,9 +232,7 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
     text = f"Remove packages that do not support Python {python}, and install releases that do"
     anew = Fix(text=f"Make an environment with Python {refusing[0].requires_python}, and install into it what it needs")
     again = install(facts, names, text, How(owner=names[0]), remove=names)
-    later = install(
-        facts, names, f"Install newer releases, which may admit Python {python}", How(newest=True, owner=names[0])
-    )
+    later = _later(refusing, python, facts)
     return Outcome(
         status="fail" if any(each.name in frameworks for each in newer) else "warn",
         title=f"Packages for another Python than {python}: {names[0][:30]}{and_more(names)}"[:80],
@@ -244,6 +244,20 @@ def python_not_admitted(environment: Environment, facts: Facts) -> Outcome | Non
         decided_by="declared",
         fixes=again if len(newer) == len(refusing) else (*later, anew),
     )
+
+
+def _later(refusing: Sequence[Distribution], python: str, facts: Facts) -> tuple[Fix, ...]:
+    """Install newer releases, where of every package one is known to be for this Python: else it may change nothing."""
+    known = {
+        each.name: later_release_for_python(
+            facts.matrix, each.name, each.version, python, facts.driver_os, machine(facts)
+        )
+        for each in refusing
+    }
+    lines = [f"{name}{bounds}" for name, bounds in known.items() if bounds]
+    if len(lines) < len(known):
+        return ()
+    return install(facts, lines, f"Install newer releases, which are for Python {python}", How(owner=refusing[0].name))
 
 
 def _admits_python(bounds: str, python: str) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from envcheck.checks import Evidence, Fix
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
-from envcheck.rules.facts.frameworks import frameworks_in, importance, installed, named
+from envcheck.rules.facts.frameworks import framework_named, frameworks_in, importance, installed, module_of, named
 from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, tried
 from envcheck.rules.fixes.commands import in_user_site
@@ -45,6 +45,36 @@ def _strays(environment: Environment) -> Iterator[Framework]:
         yield Framework(source=f"file {path}", name=name, path=path, led_by=_VARIABLE, instead_of=(_OWN,))
 
 
+def of_another_copy(module: str, environment: Environment | None) -> bool:
+    """Whether another copy of that package is imported than the one that an installer would replace."""
+    if environment is None:
+        return False
+    led = _led(environment)
+    elsewhere = [each for each in _redirected(environment) if each.instead_of]
+    elsewhere += [each for each in frameworks_in(environment) if each.name in led]
+    return any(module in (each.name, module_of(each)) for each in elsewhere)
+
+
+def _held_up(names: Collection[str], environment: Environment) -> tuple[str, ...]:
+    """The frameworks that these packages stop: they themselves, their extensions, and those whose failure is about a
+    module of theirs.
+    """
+    of_these = [framework_named(name, environment) for name in names]
+    modules = {*names, *(module_of(each) for each in of_these if each)}
+    return tuple(
+        each.name
+        for each in frameworks_in(environment)
+        if each.name in names or each.extends in names or _lacks_a_module_of(modules, each)
+    )
+
+
+def _lacks_a_module_of(modules: Collection[str], framework: Framework) -> bool:
+    files = (framework.trial.files if framework.trial and failed(framework) else None) or ()
+    lost = [file for file in files if file.role == "module"]
+    owners = {file.owner.partition("==")[0] if file.owner else file.path.partition("/")[0] for file in lost}
+    return not owners.isdisjoint(modules)
+
+
 @rule(
     layer="framework",
     per="environment",
@@ -74,7 +104,6 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
     if not found:
         return None
     names, frameworks = {each.name for each in found}, frameworks_in(environment)
-    concerned = [each.name for each in frameworks if each.name in names or each.extends in names]
     everybody = not names <= {each.name for each in frameworks}
     broken = any(each.incomplete or failed(each) for each in found)
     return Outcome(
@@ -84,7 +113,7 @@ def package_shadowed(environment: Environment, facts: Facts) -> Outcome | None:
         evidence=tuple(part for each in found[:_MOST] for part in _evidence(each)),
         decided_by="declared",
         fixes=tuple(dict.fromkeys(fix for each in found for fix in _way_back(each, facts))),
-        frameworks=() if everybody else tuple(concerned),
+        frameworks=() if everybody else _held_up(names, environment),
     )
 
 
@@ -182,17 +211,19 @@ def search_path_changed(environment: Environment, _facts: Facts) -> Outcome | No
         decided_by="declared",
         fixes=tuple(Fix(text=f"Remove {each.path}, unless it is intended") for each in lines[:_MOST]),
         # where it is not known of any, the file's own name: what leads nobody elsewhere accounts for nothing
-        frameworks=tuple(_led(environment)) or (file,),
+        frameworks=_held_up(_led(environment), environment) or (file,),
     )
 
 
-def _led(environment: Environment) -> Iterator[str]:
-    """The frameworks that are known to be imported from where such a line leads, or are found there first."""
+def _led(environment: Environment) -> frozenset[str]:
+    """The frameworks that are known to be imported from elsewhere, or are found first where such a line leads."""
     shadowed = {name for line in environment.startup or () for name in line.shadows}
-    for each in frameworks_in(environment):
-        as_found = each.trial.as_found if each.trial else None
-        if as_found is False or (as_found is None and _imported(each) in shadowed):
-            yield each.name
+    seen_to_be = {each.name: each.trial.as_found if each.trial else None for each in frameworks_in(environment)}
+    return frozenset(
+        each.name
+        for each in frameworks_in(environment)
+        if seen_to_be[each.name] is False or (seen_to_be[each.name] is None and _imported(each) in shadowed)
+    )
 
 
 def _told(line: Startup) -> str:
@@ -242,6 +273,7 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         return passed(f"{named(framework)} is imported from where its files lie", *where, decided_by="framework-ran")
     lines = subject.environment.startup or ()
     led = f" Code in {lines[0].path} changes the search path." if lines else ""
+    others = _held_up((framework.name,), subject.environment)
     return Outcome(
         status="fail" if failed(framework) else "warn",
         title=f"{framework.name} is imported from an unexpected place",
@@ -249,6 +281,7 @@ def imported_elsewhere(subject: FrameworkSubject, _facts: Facts) -> Outcome | No
         evidence=where,
         decided_by="framework-ran",
         fixes=(_find_out(subject.environment),),
+        frameworks=others if len(others) > 1 else (),
     )
 
 

@@ -10,11 +10,11 @@ from envcheck.checks import Evidence, Fix, Status
 from envcheck.compat.question.package_needs import admits, bounds_on, by_name, stands_for
 from envcheck.rules.api import Facts, FrameworkSubject, Outcome, passed, rule, seen
 from envcheck.rules.facts.frameworks import extended, frameworks_in, gives_the_gpu, leads, named
-from envcheck.rules.facts.trials import imported, ran_on_gpu
+from envcheck.rules.facts.trials import failed, imported, ran_on_gpu, said_here, tried
 from envcheck.rules.fixes.install import How, install
 from envcheck.rules.packages.beside_torch import FAMILY
 from envcheck.rules.packages.redirected import imported_from
-from envcheck.snapshot import Distribution
+from envcheck.snapshot import Distribution, Framework
 
 _SPOKEN_OF = FAMILY | {"torch", "numpy", "jax", "jaxlib"}
 """Packages about which another rule has more to say."""
@@ -152,14 +152,35 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
         for each in broken[:_SHOWN]
     )
     there = (seen(each.name, each.there, "version") for each in broken[:_SHOWN] if each.there)
+    said, weight = tuple(_said_of(broken, subject)), _weight(subject, gone, facts)
     return Outcome(
-        status=_weight(subject, gone, facts),
+        status="warn" if said and weight == "note" else weight,
         title=f"Requirements of {named(framework)} are not met",
         message=f"{named(framework)} requires {'; '.join(each.told for each in broken[:_SHOWN])}.",
-        evidence=(*lines, *there),
-        decided_by="declared",
+        evidence=(*said, *lines, *there),
+        decided_by="framework-ran" if said else "declared",
         fixes=_bring(subject, broken, facts),
     )
+
+
+def _said_of(broken: Iterable[_Broken], subject: FrameworkSubject) -> Iterator[Evidence]:
+    """The errors of failed trials that are about these packages: its own, and those of others that import them too."""
+    concerned = (subject.framework,) if imported(subject.framework) else tried(subject.environment)
+    for framework in concerned:
+        error = framework.trial.error if framework.trial else None
+        if error and failed(framework) and any(_is_about(each.name, error, framework) for each in broken):
+            yield from said_here(framework, error)
+
+
+def _is_about(name: str, error: str, framework: Framework) -> bool:
+    """Whether an error names a package or its files, or was raised in one of them."""
+    files = (framework.trial.files if framework.trial else None) or ()
+    raised_in = next((file for file in files if file.role == "frame"), None)
+    owners = (file.owner for file in files if file.owner and (file.role != "frame" or file is raised_in))
+    if any(owner.partition("==")[0] == name for owner in owners):
+        return True
+    spelled = re.escape(name).replace(r"\-", "[-_.]")
+    return re.search(rf"(?<![\w./-]){spelled}(?![\w-])", error, re.IGNORECASE) is not None
 
 
 def _bring(subject: FrameworkSubject, broken: Iterable[_Broken], facts: Facts) -> tuple[Fix, ...]:

@@ -45,8 +45,8 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
     What it checks
         With --deep or bench --full: that cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT can be
-        loaded from the files that the environment would use, and do their work on the GPU. Each result
-        is compared with a reference of higher precision; `wrong-result` tells of those that are wrong.
+        loaded from the files that the environment would use, and that they work on the GPU. Each result
+        is compared with a more precise reference; `wrong-result` reports those that are wrong.
 
     Why it matters
         Frameworks open these libraries at the first operation that needs them. A library that is
@@ -98,7 +98,7 @@ def library_fails(snapshot: Snapshot, facts: Facts) -> Outcome | None:
 
 
 def _owner(path: str | None, facts: Facts) -> str | None:
-    """The package that brought a library: ``nvidia-cudnn-cu12==9.1.0.70``."""
+    """The package that brought a library, with its version behind ``==``."""
     found = facts.snapshot.libraries.items if facts.snapshot.libraries else ()
     return next((library.owner for library in found if path and library.path == path), None)
 
@@ -125,10 +125,10 @@ def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
     """A CUDA library is slower than expected.
 
     What it checks
-        Checks the figures of cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT against what the chip
-        allows: operations against multiprocessors times clock times operations per clock, bytes that must
-        move at least against the bandwidth of the memory, and the share of it that healthy GPUs reach
-        with that library.
+        Checks the figures of cuDNN, cuSPARSE, cuFFT, cuSOLVER, cuRAND and TensorRT against the share of
+        the chip's ceiling that healthy GPUs reach with that library. The ceiling is multiprocessors
+        times clock times operations per clock, or the memory's bandwidth for the bytes that must move
+        at least.
 
     Why it matters
         A release without tuned code for a GPU, or a fallback to a slow algorithm, works without an
@@ -139,8 +139,8 @@ def slow_library(subject: MeasurementSubject, facts: Facts) -> Outcome | None:
         they are slow too, follow their findings: heat, power limit, clocks.
 
     Sources
-        cuDNN, support matrix:
-            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/support-matrix.html
+        cuDNN, backend API:
+            https://docs.nvidia.com/deeplearning/cudnn/backend/latest/api/overview.html
         Nsight Compute, roofline charts:
             https://docs.nvidia.com/nsight-compute/ProfilingGuide/index.html#roofline-charts
     """

@@ -70,12 +70,14 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
     if not host.toolkit and not host.cdi:
         title, text = "The NVIDIA Container Toolkit is not installed", "Containers started here get no GPU."
         return _note(title, text, evidence, _fixes(facts))
-    if _is_docker_snap(host):
+    dockers = [path for path in host.engines or () if path.endswith("/docker")]
+    if dockers and all(path.startswith("/snap/") for path in dockers):
         text = "The snap cannot see the host's toolkit or its hook: `docker run --gpus` fails."
         return _note("Docker is installed as a snap, which cannot use the host's toolkit", text, evidence, _NO_SNAP)
     if on_tegra(facts) and (host.mount_lists == () or host.mounts_missing):
         return _unmounted(host, evidence)
-    if not _is_connected(host):
+    hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
+    if not (hook or host.cdi or any("nvidia" in name for name in host.runtimes or ())):
         text = "The toolkit is installed, but no hook, Docker runtime or CDI specification uses it."
         return _note("No container engine uses the NVIDIA Container Toolkit", text, evidence, _connect(host))
     return passed("The NVIDIA Container Toolkit is installed and connected", *evidence)
@@ -83,11 +85,6 @@ def container_toolkit_missing(_snapshot: Snapshot, facts: Facts) -> Outcome | No
 
 def _note(title: str, text: str, evidence: tuple[Evidence, ...], fixes: tuple[Fix, ...]) -> Outcome:
     return Outcome(status="note", title=title, message=text, evidence=evidence, fixes=fixes)
-
-
-def _is_docker_snap(host: ContainerHost) -> bool:
-    dockers = [path for path in host.engines or () if path.endswith("/docker")]
-    return bool(dockers) and all(path.startswith("/snap/") for path in dockers)
 
 
 _NO_SNAP = (
@@ -98,11 +95,6 @@ _NO_SNAP = (
         risk="removes its containers, images and volumes (a snapshot of them is kept for a month)",
     ),
 )
-
-
-def _is_connected(host: ContainerHost) -> bool:
-    hook = any(path.endswith(("-runtime-hook", "/nvidia-container-toolkit")) for path in host.toolkit or ())
-    return hook or bool(host.cdi) or any("nvidia" in name for name in host.runtimes or ())
 
 
 def _unmounted(host: ContainerHost, evidence: tuple[Evidence, ...]) -> Outcome:

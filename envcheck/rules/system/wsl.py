@@ -50,7 +50,8 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         libcuda of WSL not found first: https://github.com/microsoft/WSL/issues/8587
     """
     driver = driver_of(facts)
-    found = _found(facts)
+    files = driver.libraries.items if driver.libraries else ()
+    found = [library for library in files if library.found_as and "libcuda.so" in library.found_as[0]]
     foreign, first = [library for library in found if _is_foreign(library)], found[0] if found else None
     if cuda_answers(facts):
         return _works(foreign, facts)
@@ -69,13 +70,6 @@ def wsl_libcuda_shadowed(snapshot: Snapshot, facts: Facts) -> Outcome | None:
         decided_by="driver-answered" if failed else "inferred",
         fixes=_fixes(first, facts),
     )
-
-
-def _found(facts: Facts) -> tuple[DriverLibrary, ...]:
-    """The files that the loader finds for libcuda, in its order."""
-    listing = driver_of(facts).libraries
-    found = listing.items if listing else ()
-    return tuple(library for library in found if library.found_as and "libcuda.so" in library.found_as[0])
 
 
 def _is_foreign(library: DriverLibrary) -> bool:

@@ -9,7 +9,7 @@ from envcheck.rules.api import Facts, FrameworkSubject
 from envcheck.rules.facts.frameworks import for_cuda, frameworks_in
 from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.messages.lines import ErrorLine, named_by
-from envcheck.rules.messages.told_apart import told_apart
+from envcheck.rules.messages.refine import refine
 from envcheck.rules.trials.files import culprit_of
 from envcheck.snapshot import Environment, Framework
 
@@ -36,7 +36,7 @@ def problems_met_in_trials(facts: Facts) -> tuple[MetInTrial, ...]:
         for line, text in _named(framework).values():
             if line.problem == "cpu-only-build" and _has_cuda(framework, environment):
                 continue  # JAX says so too where its part for CUDA is there and does not start
-            meant = told_apart(line, text, facts.snapshot, facts.matrix)
+            meant = refine(line, text, facts.snapshot, facts.matrix)
             found.append(MetInTrial(meant, FrameworkSubject(environment, framework), said_here(framework, text)))
     return tuple(found)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -15,16 +14,11 @@ from envcheck.rules.facts.machine import title_of_first
 from envcheck.rules.facts.trials import failed, said_here, tried
 from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.rules.messages.lines import named_by
+from envcheck.rules.messages.lines import named_by, says
+from envcheck.rules.packages.redirected import of_another_copy
 from envcheck.rules.packages.shipped import FOLLOWS_FROM_FILES
 from envcheck.snapshot import Distribution, Environment, Framework, TrialFile
 
-_REFUSED = re.compile(
-    r"file too short|invalid ELF header|not an ELF|wrong ELF class|ELF file's phentsize|cannot read file data"
-    r"|ELF load command|cannot map|object file has no|bad magic number|marshal data too short|null bytes",
-    re.IGNORECASE,
-)
-"""What the loader and the interpreter say of a file that is none of theirs, whoever installed it."""
 _MOST = 6
 
 
@@ -58,7 +52,8 @@ def _is_at_fault(file: TrialFile, error: str) -> bool:
         return file.role == "error" or file.owner is not None
     if file.state == "gone":
         return file.owner is not None  # of what nothing installed has, other rules know where it comes from
-    return file.role == "error" and file.state is None and file.path.startswith("/") and bool(_REFUSED.search(error))
+    unusable = says("unusable-file", error)  # whoever installed it
+    return file.role == "error" and file.state is None and file.path.startswith("/") and unusable
 
 
 @rule(layer="framework", per="environment", explains=FOLLOWS_FROM_FILES, told_by=("damaged-distribution",))
@@ -87,6 +82,8 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     """
     met = [found for framework in tried(environment) if (found := culprit_of(framework))]
     met.sort(key=lambda culprit: importance(culprit.framework, facts.matrix))
+    # What another copy lacks is told by what leads there: a fault of the installed files comes first.
+    met = [culprit for culprit in met if not _is_of_another_copy(culprit, environment)] or met
     if not met:
         return None
     first = met[0]
@@ -95,12 +92,22 @@ def file_stops_framework(environment: Environment, facts: Facts) -> Outcome | No
     return Outcome(
         status="fail",
         title=title_of_first(_title(first), distinct),
-        message=f"{_sentence(first)} It stops {_stopped(met)}.",
+        message=f"{_sentence(first)} It stops {_stopped(met)}.{_of_which_copy(first, environment)}",
         evidence=tuple(_evidence(met)),
         decided_by="framework-ran",
         fixes=tuple(dict.fromkeys(fix for each in culprits for fix in _fixes(each, facts))),
         frameworks=tuple(dict.fromkeys(culprit.framework.name for culprit in met)),
     )
+
+
+def _is_of_another_copy(culprit: Culprit, environment: Environment | None) -> bool:
+    return of_another_copy(culprit.package or _module(culprit.file).partition(".")[0], environment)
+
+
+def _of_which_copy(culprit: Culprit, environment: Environment) -> str:
+    if not _is_of_another_copy(culprit, environment):
+        return ""
+    return " The installed copy is not the one that is imported: installing it again changes nothing."
 
 
 def _title(culprit: Culprit) -> str:
@@ -151,6 +158,8 @@ def _evidence(met: list[Culprit]) -> Iterator[Evidence]:
 
 def _fixes(culprit: Culprit, facts: Facts) -> Iterator[Fix]:
     file = culprit.file
+    if _is_of_another_copy(culprit, facts.environment):
+        return  # the fix is that of what leads there: an installer would replace the copy that nobody imports
     if file.owner is not None:
         yield from _install_again(file.owner, facts)
     elif file.role == "module":

@@ -49,7 +49,8 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         return _open(f"Not known whether {named(framework)} can be imported", subject)
     if base is not None and base.trial is not None and base.trial.imported is False:
         return Outcome(status="skipped", title=title, message=f"{base.name} itself cannot be imported")
-    if _only_lacks_a_driver(trial) and not may_have_gpus(facts):
+    line = named_by(trial.error or "")
+    if line is not None and line.problem == "driver-not-installed" and not may_have_gpus(facts):
         text = f"it needs the driver's library, but this machine has no GPU: {trial.error}"
         return Outcome(status="skipped", title=title, message=text)
     message = trial.error or "no reason was given"
@@ -61,11 +62,6 @@ def framework_import_fails(subject: FrameworkSubject, facts: Facts) -> Outcome |
         decided_by="framework-ran",
         fixes=next_steps(subject),
     )
-
-
-def _only_lacks_a_driver(trial: Trial) -> bool:
-    line = named_by(trial.error or "")
-    return line is not None and line.problem == "driver-not-installed"
 
 
 @rule(layer="framework", per="framework", symptom=True)
@@ -103,8 +99,9 @@ def framework_cannot_use_gpu(subject: FrameworkSubject, facts: Facts) -> Outcome
         return _not_seen_at_work(subject, trial)
     if trial.ran_on_gpu and not trial.error:
         return _ran(framework, trial, facts)
-    if framework.cpu_only or framework.hip or _told_of_its_part(subject):
-        return None  # another finding speaks of it
+    parts = (other for other in tried(subject.environment) if other.extends == framework.name)
+    if framework.cpu_only or framework.hip or (not for_cuda(framework) and any(parts)):
+        return None  # another finding speaks of it, or of its part for CUDA, which was tried too
     return _told_of_its_base(subject) or _failed(subject, trial, facts)
 
 
@@ -114,12 +111,6 @@ def _not_seen_at_work(subject: FrameworkSubject, trial: Trial) -> Outcome:
         return _open(f"Not known whether {named(framework)} can use the GPU", subject)
     title = f"{named(framework)} was imported but not tested on the GPU"
     return Outcome(status="skipped", title=title, message=trial.skipped or "")
-
-
-def _told_of_its_part(subject: FrameworkSubject) -> bool:
-    """Whether its part for CUDA is a package of its own, which was tried too."""
-    framework = subject.framework
-    return not for_cuda(framework) and any(other.extends == framework.name for other in tried(subject.environment))
 
 
 def _told_of_its_base(subject: FrameworkSubject) -> Outcome | None:

@@ -97,8 +97,8 @@ def _met(subject: FrameworkSubject, facts: Facts) -> Iterator[tuple[Fault, tuple
         found = found or _unknown_flag(variable, framework)
         for effect in () if found else effects(row, variable.value, ("gpu",)):
             found = Fault(variable, effect.text, stops=False)
-        open_values = found is not None or not row.pattern or bool(row.options)  # else the pattern decides alone
-        line = next((line for line in lines if open_values and said_by(row, line)), None)
+        decided = found is None and bool(row.pattern) and not (row.options or row.open_values)
+        line = next((line for line in lines if not decided and said_by(row, line)), None)
         if line is not None:
             quoted = Evidence(what=f"{SAID_HERE} {framework.name}", value=line[:SHOWN], source="trial")
             yield found or Fault(variable, f"the framework does not accept {variable.value!r}"[:200]), (quoted,)

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from envcheck.checks import Report
 
 FIELDS = ("gpu", "driver", "cuda", "python", "package")
-_PLACEHOLDERS = ("H100, sm_90 …", "550.54.14", "12.4", "3.12", "torch==2.5.1+cu124 …")
+_PLACEHOLDERS = ("any, or H100 …", "any, or 550 …", "any", "any", "any, or torch==2.5.1+cu124 …")
+"""Of fields that are not stated: beside those that hold this machine's values, a bare example would look like one."""
 _BESIDE = 130
 """Least columns to show the table beside the answer."""
 

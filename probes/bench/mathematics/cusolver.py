@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import byref, c_byte, c_double, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
+from ctypes import byref, c_byte, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
 from typing import Any
 
 from ..library import Library
@@ -66,9 +66,8 @@ class Factorization:
         arguments: tuple[Any, ...],
         kind: str,
         outputs: tuple[Any, ...] = (),
-        last: tuple[Any, ...] = (),
     ) -> None:
-        """``arguments`` are those that the question for the workspace takes too; ``last`` follow the status word."""
+        """``arguments`` are those that the question for the workspace takes too."""
         self._library, self._name = library, f"cusolverDnX{name}"
         before = (library.handle, library.parameters, *arguments)
         on_device, on_host = c_size_t(), c_size_t()
@@ -76,13 +75,13 @@ class Factorization:
         library.ask(f"{self._name}_bufferSize", *before, compute, byref(on_device), byref(on_host))
         self.workspace = on_device.value
         self._host = create_string_buffer(max(on_host.value, 1))
-        self._before, self._last = (*before, *outputs, compute), last
+        self._before = (*before, *outputs, compute)
         self._host_size = on_host
 
     def run(self, workspace: int, status: int) -> None:
         """Queue it; ``status`` is the address of a 32-bit integer that becomes 0."""
         buffers = (c_void_p(workspace), c_size_t(self.workspace), self._host, self._host_size)
-        self._library.ask(self._name, *self._before, *buffers, c_void_p(status), *self._last)
+        self._library.ask(self._name, *self._before, *buffers, c_void_p(status))
 
 
 class Solver:
@@ -139,9 +138,17 @@ class Solver:
             self._library, "gesvd", (c_byte(_ALL), c_byte(_ALL), self._n, self._n, *places), self._kind
         )
 
-    def polar_svd(self, matrix: int, values: int, left: int, right: int) -> Factorization:
-        """Singular values by polar decomposition, left and right vectors as columns; overwrites the matrix."""
-        places = (*self._matrix(matrix), self._type, c_void_p(values), *self._matrix(left), *self._matrix(right))
-        self._error = c_double()
-        arguments = (_VECTORS, 0, self._n, self._n, *places)
-        return Factorization(self._library, "gesvdp", arguments, self._kind, last=(byref(self._error),))
+    @contextmanager
+    def jacobi_svd(
+        self, shop: Workshop, matrix: int, values: int, left: int, right: int
+    ) -> Iterator[Callable[[int], None]]:
+        """The same by Jacobi's method, all vectors as columns; what it yields queues it and takes a status."""
+        name, size, parameters = f"cusolverDn{_LETTERS[self._kind]}gesvdj", c_int(), c_void_p()
+        library, side = self._library, self._side
+        library.ask("cusolverDnCreateGesvdjInfo", byref(parameters))
+        places = (c_void_p(matrix), side, c_void_p(values), c_void_p(left), side, c_void_p(right), side)
+        arguments = (library.handle, _VECTORS, 0, side, side, *places)
+        library.ask(f"{name}_bufferSize", *arguments, byref(size), parameters)
+        with shop.workspace(size.value * (8 if self._kind == "fp64" else 4)) as workspace:
+            yield lambda status: library.ask(name, *arguments, c_void_p(workspace), size, c_void_p(status), parameters)
+        library.function("cusolverDnDestroyGesvdjInfo")(parameters)

@@ -6,8 +6,12 @@ import ctypes
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from probes.bench import library
 from probes.bench.arrays import ELEMENTS, Array
 from probes.bench.measurement import Bench
 from probes.bench.verify import encoded
@@ -80,7 +84,7 @@ class Function:
 
 
 class PythonLibrary:
-    """Takes the place of a ``CDLL``: functions that are not given do nothing and succeed; those in ``lacking`` do not exist."""
+    """Takes the place of a ``CDLL``: functions that are not given do nothing and succeed; ``lacking`` do not exist."""
 
     def __init__(self, lacking: tuple[str, ...] = (), **functions: Callable[..., int]) -> None:
         self._lacking, self._functions = lacking, functions
@@ -89,6 +93,21 @@ class PythonLibrary:
         if name in self._lacking:
             raise AttributeError(name)
         return Function(self._functions.get(name, lambda *_: 0))
+
+
+def load_instead(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> None:
+    """Have probes load ``found`` from any path."""
+    monkeypatch.setattr(library, "ctypes", SimpleNamespace(CDLL=lambda _: found))
+
+
+def stored(reference: Any) -> Any:
+    """What ``byref`` refers to."""
+    return reference._obj
+
+
+def floats(address: Any, count: int) -> Any:
+    """FP32 numbers at an address, to read and to write."""
+    return (ctypes.c_float * count).from_address(address.value)
 
 
 def numbers(count: int) -> list[float]:

@@ -21,6 +21,7 @@ from probes.bench.library import Library
 from probes.bench.measurement import Fields, run_all
 from probes.kit.out import Out
 from probes.kit.tree import Tree
+from tests.probes.tiny_elf import tiny_elf
 
 from .host_gpu import Function, HostDevice, bench_on
 
@@ -135,7 +136,7 @@ def _size(shape: list[int]) -> int:
 def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """A bench whose cuDNN is a stand-in; libraries named in ``unloadable`` are not to be loaded."""
 
-    def load(standin: StandIn, unloadable: str = "-", path: str = "/nowhere/libcudnn.so.9") -> Any:
+    def load(standin: StandIn, unloadable: str = "?", path: str = "/nowhere/libcudnn.so.9") -> Any:
         def opened(name: str) -> StandIn:
             if unloadable in name:
                 raise OSError(f"{name}: cannot open shared object file")
@@ -230,9 +231,9 @@ def test_a_cudnn_has_all_of_its_kernels_or_compiles_them(
     tmp_path: Path,
 ) -> None:
     main = tmp_path / "libcudnn.so.9"
-    main.touch()
+    main.write_bytes(tiny_elf())
     if others:
-        (tmp_path / "libcudnn_ops.so.9").touch()
+        (tmp_path / "libcudnn_ops.so.9").write_bytes(tiny_elf())
     bench = loaded(StandIn(), f"_{part}.", str(main))
     if others:
         with pytest.raises(IncompleteError, match=f"libcudnn_{part}"):
@@ -243,12 +244,32 @@ def test_a_cudnn_has_all_of_its_kernels_or_compiles_them(
 
 def test_parts_beside_the_library_come_first(loaded: Callable[..., Any], tmp_path: Path) -> None:
     for name in ("libcudnn.so.9.19.0", "libcudnn_graph.so.9"):
-        (tmp_path / name).touch()
+        (tmp_path / name).write_bytes(tiny_elf())
     (tmp_path / "elsewhere").mkdir()
     link = tmp_path / "elsewhere" / "libcudnn.so.9"
     link.symlink_to(tmp_path / "libcudnn.so.9.19.0")
     with pytest.raises(IncompleteError, match=str(tmp_path / "libcudnn_graph.so.9")):
         Cudnn(loaded(StandIn(), "_graph.", str(link)))
+
+
+@pytest.mark.parametrize("part", ["graph", "adv", "a_new_part"])
+def test_a_part_that_is_cut_off_is_not_loaded(part: str, loaded: Callable[..., Any], tmp_path: Path) -> None:
+    """The loader would map it, and the process die of it; some parts cuDNN loads late."""
+    for name in ("libcudnn.so.9", "libcudnn_graph.so.9"):
+        (tmp_path / name).write_bytes(tiny_elf())
+    cut = tmp_path / f"libcudnn_{part}.so.9"
+    cut.write_bytes(tiny_elf()[:-1])
+    standin = StandIn()
+    with pytest.raises(IncompleteError, match=rf"{cut}: it is cut off: \d+ of at least \d+ bytes"):
+        Cudnn(loaded(standin, path=str(tmp_path / "libcudnn.so.9")))
+    assert standin.called == []
+
+
+def test_a_library_that_is_cut_off_is_not_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "libcudnn.so.9"
+    path.write_bytes(tiny_elf()[:-1])
+    with pytest.raises(LibraryError, match=r"cuDNN cannot be loaded: .* it is cut off"):
+        Cudnn(bench_on(HostDevice(), {"cudnn": [str(path)]}))
 
 
 def test_a_part_that_only_some_calls_need_does_not_stop_the_rest(loaded: Callable[..., Any]) -> None:

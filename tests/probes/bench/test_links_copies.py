@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from probes.bench import host_copies as _links_host
-from probes.bench import peer_copies
+from probes.bench import host_copies, peer_copies
 from probes.bench.host_copies import HostCopies
 from probes.bench.pattern import POISON, SEED
 from probes.bench.peer_copies import PeerCopies
@@ -95,11 +94,11 @@ def bench(memories: Memories, name: str) -> Any:
 @pytest.fixture
 def memories(monkeypatch: pytest.MonkeyPatch) -> Memories:
     found = Memories()
-    for module in (_links_host, peer_copies):
+    for module in (host_copies, peer_copies):
         monkeypatch.setattr(module, "SIZE", SIZE)
         monkeypatch.setattr(module, "Pattern", FakePattern)
         monkeypatch.setattr(module, "call", found.call)
-    monkeypatch.setattr(_links_host, "WAKE_SECONDS", 0.01)
+    monkeypatch.setattr(host_copies, "WAKE_SECONDS", 0.01)
 
     def memset(address: int, byte: int, size: int) -> None:
         found.held[address][:] = bytes([byte]) * size
@@ -114,14 +113,14 @@ class Host(list[int]):
     awake = False
 
 
-def host_copies(memories: Memories) -> tuple[HostCopies, list[int]]:
+def copies_with_host(memories: Memories) -> tuple[HostCopies, list[int]]:
     host = Host([memories.take(), memories.take()])
     return HostCopies(bench(memories, "GPU-0"), host), host  # type: ignore[arg-type]
 
 
 def results(memories: Memories, kind: str) -> tuple[bool, int, int]:
     """Right, checked, wrong."""
-    copies, _ = host_copies(memories)
+    copies, _ = copies_with_host(memories)
     found = copies.both_ways() if kind == "both" else copies.one_way(kind)
     checked = found["verification"]
     return checked["right"], checked["checked"], checked["wrong"]

@@ -228,6 +228,14 @@ def test_an_editable_installation_whose_folder_is_unknown(tree: Tree) -> None:
     assert found.problem == "it is installed in editable mode, and no file tells where its folder is"
 
 
+def test_an_editable_installation_whose_source_folder_is_gone(tree: Tree) -> None:
+    path = tree.wheel(SITE, "torch", "2.5.0a0+gitabc")
+    tree.file(f"{path}/direct_url.json", '{"url": "file:///src/pytorch", "dir_info": {"editable": true}}')
+    found = read(tree)
+    assert found.problem == "it is installed in editable mode, and its source folder /src/pytorch is gone"
+    assert (found.path, found.incomplete) == (None, True)
+
+
 def test_the_version_falls_back_to_the_metadata(tree: Tree) -> None:
     tree.torch(SITE)
     tree.file(f"{SITE}/torch/version.py", "broken(")

@@ -12,8 +12,15 @@ import pytest
 
 from envcheck.snapshot import Kernel, KernelLog, KernelModule, Snapshot
 from probes.kit.tree import Tree
-from probes.machine import kernel_log as _kernel_log
-from probes.machine.kernel_log import kernel_log, messages, parse_log, parse_record
+from probes.machine.kernel_log import (
+    MAX_LENGTH,
+    MAX_MESSAGES,
+    _read_kmsg,
+    kernel_log,
+    messages,
+    parse_log,
+    parse_record,
+)
 
 RunProbe = Callable[..., tuple[Snapshot, dict[str, str]]]
 BuildRoot = Callable[..., str]
@@ -334,9 +341,9 @@ def test_a_repeated_line_does_not_push_the_others_out() -> None:
 
 def test_only_the_last_messages_are_kept_and_long_ones_cut() -> None:
     found = messages([(float(number), f"NVRM: {number} " + "x" * 9999) for number in range(1000)], "x")
-    assert len(found) == _kernel_log.MAX_MESSAGES
+    assert len(found) == MAX_MESSAGES
     assert found[-1]["text"].startswith("NVRM: 999 ")
-    assert max(len(message["text"]) for message in found) == _kernel_log.MAX_LENGTH
+    assert max(len(message["text"]) for message in found) == MAX_LENGTH
 
 
 @pytest.mark.parametrize("record", ["", ";", "a,b,c;", "1,2;NVRM: x", "1,2,three,-;NVRM: x", "NVRM without head"])
@@ -370,8 +377,8 @@ def refused(*_: Any) -> int:
 
 
 def test_why_the_log_may_not_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(_kernel_log, "_FILES", ())
-    monkeypatch.setattr(_kernel_log, "_KMSG", str(tmp_path / "kmsg"))
+    monkeypatch.setattr("probes.machine.kernel_log._FILES", ())
+    monkeypatch.setattr("probes.machine.kernel_log._KMSG", str(tmp_path / "kmsg"))
     assert "is not there" in kernel_log(Tree({"root": "/"}))["why_not"]
     (tmp_path / "kmsg").touch()
     assert "is not the kernel log" in kernel_log(Tree({"root": "/"}))["why_not"]
@@ -379,7 +386,7 @@ def test_why_the_log_may_not_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 @pytest.mark.skipif(not Path("/dev/kmsg").is_char_device(), reason="there is no /dev/kmsg here")
 def test_without_the_right_to_read_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_kernel_log, "_FILES", ())
+    monkeypatch.setattr("probes.machine.kernel_log._FILES", ())
     monkeypatch.setattr(os, "open", refused)
     assert kernel_log(Tree({"root": "/"})) == {
         "source": "file /dev/kmsg",
@@ -390,7 +397,7 @@ def test_without_the_right_to_read_the_log(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="/dev/kmsg may not be read here")
 def test_reading_the_real_log_takes_nothing_from_it() -> None:
-    (first, why_not), (again, _) = _kernel_log._read_kmsg(), _kernel_log._read_kmsg()
+    (first, why_not), (again, _) = _read_kmsg(), _read_kmsg()
     assert why_not == ""
     assert first
     assert again

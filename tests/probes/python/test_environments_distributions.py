@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from probes.kit import tree as kit_tree
 from probes.python import distributions
 from probes.python.distributions import Installed, conda_build, installed_by_conda, installed_in
 from tests.probes.environment_trees import Tree
@@ -53,6 +56,39 @@ def test_a_folder_name_that_is_not_plain_is_settled_by_the_metadata(tree: Tree) 
     tree.file(f"{SITE}/my-old-name-1.0.dist-info/METADATA", "Name: my-old-name\nVersion: 1.0\n\nVersion: 9\n")
     tree.file(f"{SITE}/odd-1.0_1.dist-info/METADATA", "Name: odd\nVersion: 1.0.post1\n")
     assert names(installed(tree)) == [("my-old-name", "1.0"), ("odd", "1.0.post1")]
+
+
+def test_source_folders_of_editable_installations_that_are_gone(tree: Tree) -> None:
+    for name, url in (("gone", "file:///src/my%20own"), ("there", "file:///src/there"), ("untold", "https://x")):
+        path = tree.wheel(SITE, name, "0.1")
+        tree.file(f"{path}/direct_url.json", json.dumps({"url": url, "dir_info": {"editable": True}}))
+    tree.file("/src/there/pyproject.toml")
+    tree.file(f"{SITE}/old.name.egg-link", "/src/old\n.\n")
+    tree.file(f"{SITE}/other.egg-link", "/src/there\n.\n")
+    found = installed(tree)
+    assert [(item["name"], item["problem"]) for item in found.damaged] == [
+        ("old-name", "its source folder /src/old is gone"),
+        ("gone", "its source folder /src/my own is gone"),
+    ]
+    assert all(item["editable"] for item in found.items)
+
+
+def test_a_source_folder_where_nobody_may_look_is_not_called_gone(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tree.wheel(SITE, "mine", "0.1")
+    tree.file(f"{path}/direct_url.json", json.dumps({"url": "file:///closed/src", "dir_info": {"editable": True}}))
+    monkeypatch.setattr(kit_tree, "REFUSED", {})
+    monkeypatch.setattr(distributions, "REFUSED", kit_tree.REFUSED)
+    real = os.stat
+
+    def refuse(place: str, **more: Any) -> os.stat_result:
+        if str(place).endswith("/closed/src"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return real(place, **more)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert installed(tree).damaged == []
+    monkeypatch.undo()
+    assert len(installed(tree).damaged) == 1
 
 
 def test_editable_installations(tree: Tree) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from probes.kit.tree import Tree as View
-from probes.python import search_path as _env_search_path
 from probes.python.interpreter import locate
 from probes.python.layout import read_layout
 from probes.python.search_path import SearchPath, search_path
@@ -120,7 +119,7 @@ def test_path_files_beside_python_path_are_not_read(tree: Tree) -> None:
 
 
 def test_path_files_without_end_are_cut_and_said_to_be(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_env_search_path, "FOLDERS", 3)
+    monkeypatch.setattr("probes.python.search_path.FOLDERS", 3)
     site = tree.venv("/a", tree.base("/opt/py"))
     for number in range(5):
         tree.at(f"/src/{number}").mkdir(parents=True)

@@ -11,10 +11,21 @@ from typing import Any
 import pytest
 
 from probes.kit.tree import Tree
-from probes.trials import trial as _deep
 from probes.trials.libraries import can_be_asked, decode, mapped_files, version_of_file
 from probes.trials.onnx_models import convolution_model, product_model
-from probes.trials.trial import NotTriedError, OnCpuError, Step, Subject, Where, close, equal, on_gpu, said
+from probes.trials.trial import (
+    NotTriedError,
+    OnCpuError,
+    Step,
+    Subject,
+    Where,
+    attempt,
+    close,
+    equal,
+    on_gpu,
+    said,
+    version_of,
+)
 
 WHERE = Where("toy:0", "the toy says so")
 
@@ -58,15 +69,15 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("toy_framework")
     module.__dict__["__version__"] = "1.2"
     monkeypatch.setitem(sys.modules, "toy_framework", module)
-    monkeypatch.setattr(_deep, "give_up_making_devices", lambda: True)
-    monkeypatch.setattr(_deep, "first_gpu", lambda: "0000:1b:00.0")
+    monkeypatch.setattr("probes.trials.trial.give_up_making_devices", lambda: True)
+    monkeypatch.setattr("probes.trials.trial.first_gpu", lambda: "0000:1b:00.0")
     return module
 
 
-def attempt(*steps: Step, no_gpu: str = "", **subject: Any) -> Sent:
+def try_toy(*steps: Step, no_gpu: str = "", **subject: Any) -> Sent:
     sent = Sent()
     request = {"framework": {"name": "toy"}, "environment": "/env", "no_gpu": no_gpu}
-    _deep.attempt(Tree(request), sent, Subject("toy_framework", steps, **subject))  # type: ignore[arg-type]
+    attempt(Tree(request), sent, Subject("toy_framework", steps, **subject))  # type: ignore[arg-type]
     return sent
 
 
@@ -76,10 +87,10 @@ def fails(_module: Any) -> Where:
 
 def test_stages_of_a_trial_that_goes_well(toy: ModuleType) -> None:
     subject: dict[str, Any] = {
-        "build": {"version": _deep.version_of},
+        "build": {"version": version_of},
         "answers": {"devices": lambda _: 1, "nothing": lambda _: None},
     }
-    sent = attempt(Step("a sum", lambda _: WHERE), Step("a product", lambda _: None), **subject)
+    sent = try_toy(Step("a sum", lambda _: WHERE), Step("a product", lambda _: None), **subject)
     assert sent.said == [
         "importing toy_framework",
         "asking for version",
@@ -104,7 +115,7 @@ def test_an_import_that_fails(monkeypatch: pytest.MonkeyPatch, toy: ModuleType, 
     monkeypatch.delitem(sys.modules, "toy_framework")
     (tmp_path / "toy_framework.py").write_text("raise ImportError('libfoo.so.1: cannot open shared object file')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    sent = attempt(Step("a sum", lambda _: WHERE), answers={"devices": lambda _: 1})
+    sent = try_toy(Step("a sum", lambda _: WHERE), answers={"devices": lambda _: 1})
     assert sent.trial["imported"] is False
     assert sent.trial["error"] == "ImportError: libfoo.so.1: cannot open shared object file"
     assert "ran_on_gpu" not in sent.trial
@@ -115,11 +126,11 @@ def test_an_import_that_exits(monkeypatch: pytest.MonkeyPatch, toy: ModuleType, 
     monkeypatch.delitem(sys.modules, "toy_framework")
     (tmp_path / "toy_framework.py").write_text("import sys; sys.exit('go away')\n")
     monkeypatch.syspath_prepend(tmp_path)
-    assert attempt().trial["error"] == "SystemExit: go away"
+    assert try_toy().trial["error"] == "SystemExit: go away"
 
 
 def test_an_operation_that_fails_is_told_by_its_first_line(toy: ModuleType, capfd: pytest.CaptureFixture[str]) -> None:
-    sent = attempt(Step("a sum", fails), Step("a product", lambda _: None), answers={"devices": lambda _: 1})
+    sent = try_toy(Step("a sum", fails), Step("a product", lambda _: None), answers={"devices": lambda _: 1})
     assert sent.trial["ran_on_gpu"] is False
     assert sent.trial["error"] == "RuntimeError: CUDA error: no kernel image (in a sum)"
     assert sent.trial["answers"] == {"devices": "1"}
@@ -128,7 +139,7 @@ def test_an_operation_that_fails_is_told_by_its_first_line(toy: ModuleType, capf
 
 
 def test_a_later_operation_that_fails_leaves_the_first_as_it_was(toy: ModuleType) -> None:
-    sent = attempt(Step("a sum", lambda _: WHERE), Step("a product", fails))
+    sent = try_toy(Step("a sum", lambda _: WHERE), Step("a product", fails))
     assert sent.trial["ran_on_gpu"] is True
     assert sent.trial["error"] == "RuntimeError: CUDA error: no kernel image (in a product)"
 
@@ -137,7 +148,7 @@ def test_a_fallback_to_the_cpu_is_told_in_its_own_words(toy: ModuleType) -> None
     def falls_back(_module: Any) -> Where:
         raise OnCpuError("it computes on the CPU")
 
-    sent = attempt(Step("a sum", falls_back))
+    sent = try_toy(Step("a sum", falls_back))
     assert sent.trial["ran_on_gpu"] is False
     assert sent.trial["error"] == "it computes on the CPU (in a sum)"
 
@@ -146,25 +157,25 @@ def test_what_cannot_be_tried_says_why(toy: ModuleType) -> None:
     def refuses(_module: Any) -> Where:
         raise NotTriedError("it needs a model")
 
-    assert attempt(Step("a sum", refuses)).trial["skipped"] == "it needs a model"
-    assert attempt(Step("a sum", fails), no_gpu="there is no GPU").trial["skipped"] == "there is no GPU"
-    assert attempt(why_none="importing is all").trial["skipped"] == "importing is all"
-    assert "ran_on_gpu" not in attempt(Step("a sum", refuses)).trial
-    later = attempt(Step("a sum", lambda _: WHERE), Step("a product", refuses)).trial
+    assert try_toy(Step("a sum", refuses)).trial["skipped"] == "it needs a model"
+    assert try_toy(Step("a sum", fails), no_gpu="there is no GPU").trial["skipped"] == "there is no GPU"
+    assert try_toy(why_none="importing is all").trial["skipped"] == "importing is all"
+    assert "ran_on_gpu" not in try_toy(Step("a sum", refuses)).trial
+    later = try_toy(Step("a sum", lambda _: WHERE), Step("a product", refuses)).trial
     assert "skipped" not in later
     assert "error" not in later
 
 
 def test_an_answer_that_cannot_be_had_is_left_out(toy: ModuleType) -> None:
-    sent = attempt(build={"version": fails, "cuda": lambda _: "13.0"})
+    sent = try_toy(build={"version": fails, "cuda": lambda _: "13.0"})
     assert sent.trial["answers"] == {"cuda": "13.0"}
 
 
 def test_whether_it_says_that_it_can_use_a_gpu(toy: ModuleType) -> None:
-    assert attempt(available=lambda _: True).others == [
+    assert try_toy(available=lambda _: True).others == [
         {"name": "toy", "source": "trial", "gpu_available": True, "read": {"gpu_available": "trial"}}
     ]
-    assert attempt(available=fails).others == []
+    assert try_toy(available=fails).others == []
 
 
 def test_results_are_compared() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib
+import importlib.machinery
 import itertools
 import shutil
 import subprocess
@@ -129,6 +130,23 @@ def test_a_package_of_which_only_the_metadata_is_left(site: Site) -> None:
     (found,) = site.fails()
     assert (found["role"], found["owner"], found["state"]) == ("module", "toy-part==1.2", "gone")
     assert found["path"] == str(site.folder / site.package / "__init__.py")
+
+
+@pytest.mark.parametrize("suffix", [importlib.machinery.EXTENSION_SUFFIXES[0], ".abi3.so"])
+def test_a_compiled_module_belongs_to_the_package_that_brings_it(site: Site, tmp_path: Path, suffix: str) -> None:
+    """Gone, it is the fault; where another copy of the package is imported, nothing is wrong with the installed one."""
+    compiled = site.write(f"_part{suffix}", b"not loaded here")
+    site.write("__init__.py", "")
+    site.record()
+    other = tmp_path / "other"
+    (other / site.package).mkdir(parents=True)
+    (other / site.package / "__init__.py").write_text("")
+    sys.path.insert(0, str(other))
+    found = site.fails(f"{site.package}._part")[0]
+    assert (found["path"], found["role"], found["owner"]) == (str(compiled), "module", "toy-part==1.2")
+    assert found["state"] == "as installed"
+    compiled.unlink()
+    assert site.fails(f"{site.package}._part")[0]["state"] == "gone"
 
 
 def test_a_module_that_nothing_brings(site: Site) -> None:

@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from envcheck.checks import Scope
 from envcheck.compat.load import load_matrix
 from envcheck.components import parse_components
+from envcheck.errors import UsageError
 from envcheck.pipeline.assume import assume
+from envcheck.pipeline.judging import check_request
+from envcheck.pipeline.request import Request
 from envcheck.rules.api import Facts
 from envcheck.rules.fixes.libraries import see_loader
 from envcheck.snapshot import DriverLibrary, Framework, Listing, Snapshot
@@ -22,6 +26,7 @@ from tests.rules.machines import (
     checks_of,
     container_without_gpu,
     driver,
+    judge,
     library,
     machine,
     statuses,
@@ -156,6 +161,42 @@ def test_the_place_holder_of_an_image_is_not_blamed() -> None:
 
 
 OTHER = "535.54.03"
+EMPTY = not_loaded("cuInit", CUDA, "file too short")
+MISMATCH = answered("cuInit", 803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH")
+NO_COMPAT = answered("cuInit", 804, "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE")
+IN_ENV: dict[str, tuple[DriverLibrary, dict[str, Any]]] = {
+    "driver-library-unusable": (first(refused="it is empty"), {"cuda_init": EMPTY}),
+    "driver-library-mismatch": (first(version=OTHER, kind="driver"), {"cuda_init": MISMATCH}),
+    "driver-compiler-mismatch": (first(JIT, version=OTHER, kind="driver"), {}),
+    "forward-compat-unsupported": (first(version=OTHER, kind="driver"), {"cuda_init": NO_COMPAT}),
+}
+"""What LD_LIBRARY_PATH leads the loader to, and what CUDA then answers, by the rule that tells of it."""
+
+
+@pytest.mark.parametrize("by", ["LD_LIBRARY_PATH", "LD_PRELOAD", "cache"])
+@pytest.mark.parametrize("rule", IN_ENV)
+def test_what_a_variable_leads_to_is_in_the_scope_of_the_environment(rule: str, by: str) -> None:
+    library, answers = IN_ENV[rule]
+    snapshot = with_first(but(library, found_by=by), **answers)
+
+    def told(*scopes: Scope) -> bool:
+        found = [check for check in judge(snapshot, frozenset(scopes)) if check.rule == rule]
+        return any(check.status in ("fail", "warn") for check in found)
+
+    assert told("node", "container")
+    assert told("env") == (by != "cache")
+
+
+def test_a_usable_library_raises_no_question_about_the_machine_in_that_scope() -> None:
+    found = judge(with_first(first(version=RELEASE, kind="driver")), frozenset({"env"}))
+    assert not {check.rule for check in found} & IN_ENV.keys()
+
+
+@pytest.mark.parametrize("rule", IN_ENV)
+def test_such_a_rule_alone_can_be_asked_for(rule: str) -> None:
+    check_request(Request(scopes=frozenset({"env"}), only=(rule,)))
+    with pytest.raises(UsageError):
+        check_request(Request(scopes=frozenset({"env"}), only=("driver-not-loaded",)))
 
 
 def test_another_release_on_the_path_is_named_and_taken_off() -> None:

@@ -34,7 +34,7 @@ def offered(snapshot: Snapshot) -> dict[str, Check]:
     return {check.rule: check for check in found if check.status in ("fail", "warn")}
 
 
-def followed(snapshot: Snapshot, fixes: tuple[Fix, ...]) -> Snapshot:
+def loads_are_known(snapshot: Snapshot, fixes: tuple[Fix, ...]) -> Snapshot:
     steps = [fix.changes for fix in ways(fixes)[0] if fix.changes]
     return simulate(join_loads(complete(snapshot, load_matrix())), steps, load_matrix()).snapshot
 
@@ -110,7 +110,7 @@ def test_a_newer_release_that_shares_the_cudnn_is_the_other_way() -> None:
     assert len(ways(check.fixes)) > 1
     newer = ways(check.fixes)[1][0]
     assert newer.command[-1].startswith("tensorflow[and-cuda]")
-    after = complete(followed(two_majors_of_cudnn(), (newer,)), load_matrix())
+    after = complete(loads_are_known(two_majors_of_cudnn(), (newer,)), load_matrix())
     assert not [
         each.id for each in evaluate(after, load_matrix(), all_rules(), ALL) if each.rule == "cudnn-major-mismatch"
     ]
@@ -132,7 +132,7 @@ def test_the_numpy_is_one_that_all_of_them_admit() -> None:
     check = offered(snapshot)["numpy-abi-mismatch"]
     wanted = check.fixes[0].command[-1]
     assert {"<2.1", "<2.0", ">=1.22", ">=1.24"} == set(wanted.removeprefix("numpy").split(","))
-    assert "numpy-abi-mismatch" not in offered(followed(snapshot, check.fixes))
+    assert "numpy-abi-mismatch" not in offered(loads_are_known(snapshot, check.fixes))
 
 
 def test_a_package_is_upgraded_where_no_numpy_serves_all() -> None:
@@ -140,7 +140,7 @@ def test_a_package_is_upgraded_where_no_numpy_serves_all() -> None:
     check = offered(snapshot)["numpy-abi-mismatch"]
     assert not any(word.startswith("numpy") for fix in check.fixes for word in fix.command), "no release is within both"
     assert check.fixes[0].command[-1].startswith("numba")
-    assert "numpy-abi-mismatch" not in offered(followed(snapshot, check.fixes))
+    assert "numpy-abi-mismatch" not in offered(loads_are_known(snapshot, check.fixes))
 
 
 def test_what_changes_with_it_is_the_risk() -> None:
@@ -166,7 +166,7 @@ def test_one_library_is_installed_by_its_pin_of_the_old_form_and_nothing_else_mo
     check = offered(lacking_cudnn())["cudnn-missing"]
     assert check.fixes[0].command == (f"{VENV}/bin/python", "-m", "pip", "install", "nvidia-cudnn-cu12==9.1.0.70")
     assert check.fixes[0].risk == ""
-    assert "cudnn-missing" not in offered(followed(lacking_cudnn(), check.fixes))
+    assert "cudnn-missing" not in offered(loads_are_known(lacking_cudnn(), check.fixes))
 
 
 def test_a_listed_wheel_that_lost_its_library_is_installed_again_alone() -> None:
@@ -265,7 +265,7 @@ def test_all_packages_of_cupy_are_removed_and_one_that_the_driver_runs_is_instal
     remove, install = ways(check.fixes)[0]
     assert remove.command[-2:] == ("cupy-cuda11x", "cupy-cuda12x")
     assert install.command[-1] == "cupy-cuda12x==13.3.0"
-    assert "cupy-multiple-packages" not in offered(followed(snapshot, check.fixes))
+    assert "cupy-multiple-packages" not in offered(loads_are_known(snapshot, check.fixes))
 
 
 def test_onnxruntime_keeps_its_release() -> None:
@@ -277,7 +277,7 @@ def test_onnxruntime_keeps_its_release() -> None:
     assert set(remove.command[-2:]) == {"onnxruntime", "onnxruntime-gpu"}
     assert install.command[-1] == "onnxruntime-gpu==1.20.1"
     assert install.continues
-    assert "onnxruntime-cpu-and-gpu" not in offered(followed(snapshot, check.fixes))
+    assert "onnxruntime-cpu-and-gpu" not in offered(loads_are_known(snapshot, check.fixes))
 
 
 # --- simulating ---------------------------------------------------------------------------------------------------

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
+from envcheck.compat.load import load_matrix
+from envcheck.rules.api import Facts
 from envcheck.rules.fixes.commands import conda_command, in_user_site, pip_command
+from envcheck.rules.fixes.install import install
 from envcheck.rules.fixes.reinstall import reinstall
-from envcheck.snapshot import Distribution, Environment
+from envcheck.snapshot import Distribution, Environment, Listing, Snapshot
 
 SITE = "/home/ada/.local/lib/python3.12/site-packages"
 
@@ -39,6 +43,21 @@ def test_a_package_of_the_user_site_is_installed_again_there(where: Environment,
     assert in_user_site(where, NUMPY)
     (fix,) = [each for each in reinstall(where, (NUMPY,)) if "ensurepip" not in each.command]
     assert fix.command[:5] == command
+
+
+def test_another_release_goes_into_the_virtual_environment_itself() -> None:
+    """Its own folder comes before the user site, whose copy other programs use."""
+    virtual = environment("/venv", NUMPY, manager="venv")
+    for where, command in (
+        (virtual, ("/venv/bin/python3", "-m", "pip", "install", "numpy>=2")),
+        (msgspec.structs.replace(virtual, manager="uv"), ("uv", "pip", "install", "--python", "/venv", "numpy>=2")),
+        (environment("/usr", NUMPY), ("/usr/bin/python3", "-m", "pip", "install", "--user", "numpy>=2")),
+    ):
+        judged = msgspec.structs.replace(where, judged=True)
+        facts = Facts(Snapshot(environments=Listing(items=(judged,), complete=True)), load_matrix())
+        assert [fix.command for fix in install(facts, ("numpy>=2",), "x") if "ensurepip" not in fix.command] == [
+            command
+        ]
 
 
 def test_a_system_that_forbids_pip_is_told_to_allow_the_user_site() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from envcheck.snapshot import Distribution, Framework, Library, Listing, Load, Snapshot, Toolkit
+from envcheck.snapshot import Distribution, Framework, Library, Listing, Load, Snapshot, Toolkit, Trial
 from tests.rules.machines import (
     VENV,
     but,
     machine,
     torch,
+    variables,
     venv,
     with_venv,
 )
@@ -123,6 +124,20 @@ def ptxas(version: str) -> Framework:
         built_for={"ptxas": version},
         binaries=(f"{SITE}/triton/_C/libtriton.so",),
     )
+
+
+def compiled_by_xla(
+    *installed: str, name: str = "jax", extra: str = "with-cuda", trial: Trial | None = None, **changes: Any
+) -> Snapshot:
+    """JAX with its plug-in (or TensorFlow) and these of the wheels that its extra asks for."""
+    wheels = ("nvidia-cublas>=13.0.0.19", "nvidia-cuda-nvcc>=13.0.48", "nvidia-nvvm")
+    lines = tuple(f'{line}; sys_platform == "linux" and extra == "{extra}"' for line in wheels)
+    declared = Framework(source="wheel metadata", name=name, version="0.12.0", requires=lines)
+    base = but(declared, requires=() if name == "jax" else lines, trial=trial, cpu_only=False)
+    plugin = but(declared, name="jax-cuda13-plugin", extends="jax", cuda="13")
+    there = (Distribution(source="wheel metadata", name=each, version="13.0.88", channel="pip") for each in installed)
+    parts = (base, plugin) if name == "jax" else (base,)
+    return having(*parts, distributions=tuple(there), **{"toolkits": Listing(complete=True), **changes})
 
 
 def toolkit(version: str) -> Listing[Toolkit]:
@@ -428,6 +443,34 @@ CASES: list[Case] = [
     ),
     ("toolkits not listed", "jit-compiler-missing", having(but(ptxas("12.4"), built_for={})), ()),
     ("its own ptxas", "jit-compiler-missing", having(ptxas("12.4.99")), ("pass",)),
+    ("XLA without its compilers", "jit-compiler-missing", compiled_by_xla("nvidia-cublas"), ("warn",)),
+    ("XLA without libdevice", "jit-compiler-missing", compiled_by_xla("nvidia-cublas", "nvidia-cuda-nvcc"), ("warn",)),
+    (
+        "XLA of TensorFlow",
+        "jit-compiler-missing",
+        compiled_by_xla("nvidia-cublas", name="tensorflow", extra="and-cuda"),
+        ("note",),
+    ),
+    (
+        "XLA with its compilers",
+        "jit-compiler-missing",
+        compiled_by_xla("nvidia-cublas", "nvidia-cuda-nvcc", "nvidia-nvvm"),
+        (),
+    ),
+    (
+        "XLA with a toolkit",
+        "jit-compiler-missing",
+        compiled_by_xla("nvidia-cublas", toolkits=toolkit("13.0")),
+        (),
+    ),
+    ("toolkits not listed, XLA", "jit-compiler-missing", compiled_by_xla("nvidia-cublas", toolkits=None), ()),
+    ("CUDA of the machine", "jit-compiler-missing", compiled_by_xla(), ()),
+    (
+        "XLA with a folder of CUDA",
+        "jit-compiler-missing",
+        compiled_by_xla("nvidia-cublas", variables=variables(XLA_FLAGS="--xla_gpu_cuda_data_dir=/opt/cuda")),
+        (),
+    ),
     ("no C compiler", "jit-compiler-missing", having(CANNOT_COMPILE), ("warn",)),
     ("no C compiler beside torch", "jit-compiler-missing", having(pytorch(), CANNOT_COMPILE), ("note",)),
     ("no C compiler for vLLM", "jit-compiler-missing", having(pytorch(), CANNOT_COMPILE, VLLM), ("warn",)),

@@ -14,6 +14,7 @@ from tests.rules.libraries.machines_libraries import (
     OLD,
     OLD_CUDNN,
     OLD_JITLINK,
+    compiled_by_xla,
     copy,
     having,
     load,
@@ -22,7 +23,19 @@ from tests.rules.libraries.machines_libraries import (
     toolkit,
     wheels,
 )
-from tests.rules.machines import VENV, but, check_of, checks_of, driver, geforce, judge, machine, statuses, variables
+from tests.rules.machines import (
+    VENV,
+    but,
+    cause,
+    check_of,
+    checks_of,
+    driver,
+    geforce,
+    judge,
+    machine,
+    statuses,
+    variables,
+)
 
 
 @every(CASES)
@@ -323,3 +336,26 @@ def test_the_finding_about_the_driver_library_tells_what_a_framework_cannot_load
     snapshot = but(having(pytorch(stray)), driver=driver(libraries=listing, cuda_init=None))
     cause = check_of("driver-library-unusable", snapshot)
     assert check_of("library-not-found", snapshot).explained_by == cause.id
+
+
+def test_jax_without_its_compilers_is_told_what_to_install() -> None:
+    found = compiled_by_xla("nvidia-cublas")
+    check = check_of("jit-compiler-missing", found)
+    assert check.title == "jax 0.12.0 lacks nvidia-cuda-nvcc and nvidia-nvvm"
+    assert check.fixes[0].command[-2:] == ("nvidia-cuda-nvcc>=13.0.48", "nvidia-nvvm")
+
+
+def test_what_jax_says_of_it_confirms_it() -> None:
+    error = (
+        "XlaRuntimeError: UNAVAILABLE: No PTX compilation provider is available. Neither ptxas/nvlink nor nvjtlink is"
+    )
+    failed = Trial(source="trial", imported=True, ran_on_gpu=False, error=error)
+    found = compiled_by_xla("nvidia-cublas", trial=failed)
+    check = check_of("jit-compiler-missing", found)
+    assert (cause(found), check.status, check.evidence[0].value) == ("jit-compiler-missing", "fail", error)
+    assert "nvidia-cuda-nvcc>=13.0.48" in check.fixes[0].command
+
+
+def test_what_ran_on_the_gpu_has_its_compilers() -> None:
+    ran = Trial(source="trial", imported=True, ran_on_gpu=True, proof="pointer")
+    assert checks_of("jit-compiler-missing", compiled_by_xla("nvidia-cublas", trial=ran)) == ()

@@ -78,6 +78,8 @@ EXAMPLES: dict[str, list[str]] = {
         "RuntimeError: Cannot find ptxas",
         'cuda.pathfinder.DynamicLibNotFoundError: Failure finding "libnvvm.so": No such file: libnvvm.so',
         "sh: 1: ptxas: not found",
+        "Couldn't find a suitable version of ptxas. The following locations were considered:",
+        "XlaRuntimeError: UNAVAILABLE: No PTX compilation provider is available. Neither ptxas/nvlink nor nvjtlink is",
         "RuntimeError: Failed to find C compiler. Please specify via CC environment variable.",
         "/tmp/tmpqkz3/main.c:5:10: fatal error: Python.h: No such file or directory",
     ],

@@ -40,6 +40,13 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
     assert named_by(line) is None
 
 
+NVRTC = {
+    **dict.fromkeys(("11.0", "11.1.1", "10.2", "12.4"), "cuda-major-mismatch"),
+    **dict.fromkeys(("11.2", "11.5.1", "11.8"), "cuda-library-missing"),
+}
+"""Which CUDA has ``libnvrtc.so.11.2``: that very release and all later ones of CUDA 11."""
+
+
 @every(
     [
         (f"ImportError: libcublas.so.12: {MISSING}", "cuda-library-missing"),
@@ -51,6 +58,9 @@ def test_a_harmless_line_names_nothing(line: str) -> None:
             "cuda-major-mismatch",
         ),
         (f"cuda 11.5\nImportError: libnvrtc.so.11.1: {MISSING}", "cuda-major-mismatch"),
+        *((f"cuda {there}\nImportError: libnvrtc.so.11.2: {MISSING}", said) for there, said in NVRTC.items()),
+        (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.8: {MISSING}", "cuda-library-missing"),
+        (f"cuda 11.8\nImportError: libnvrtc-builtins.so.11.2: {MISSING}", "cuda-major-mismatch"),
         (f"cuda 11.8\nImportError: libcudart.so.11.0: {MISSING}", "cuda-library-missing"),
         (f"cuda 10.2\nImportError: libcudart.so.10.1: {MISSING}", "cuda-major-mismatch"),
         (f"/opt/cuda/lib64/libcublas.so.12.1.3\nImportError: libcublas.so.12: {MISSING}", "library-not-found"),

@@ -166,6 +166,69 @@ def test_what_a_trial_of_the_other_copy_misses_follows_from_what_leads_there(fou
     assert open_fails(found) == [led]
 
 
+CODE = {"startup": (but(LINE, folders=("/x",), shadows=("torch",)),)}
+WAYS: list[tuple[str, Framework, dict[str, Any], str]] = [
+    ("PYTHONPATH", led("PYTHONPATH", trial=NO_C), {}, "package-shadowed"),
+    ("user site", led("user site", trial=NO_C), {}, "package-shadowed"),
+    ("a path in a .pth file", led(PTH, trial=NO_C), {}, "package-shadowed"),
+    ("code in a .pth file", torch(trial=NO_C), CODE, "search-path-changed"),
+    ("code that names nothing", torch(trial=NO_C), {"startup": (LINE,)}, "search-path-changed"),
+    ("sitecustomize", torch(trial=NO_C), {}, "imported-elsewhere"),
+]
+"""All that can lead to another PyTorch: the way, the framework as it is then met, and the rule that tells of it."""
+OWNED = TrialFile(
+    source="trial", path="/srv/old/torch/lib/libtorch.so", role="error", owner="torch==2.1.0", state="differs"
+)
+THERE = TrialFile(
+    source="trial",
+    path=f"{SITE}/torch/_C.cpython-312-x86_64-linux-gnu.so",
+    role="module",
+    owner="torch==2.5.1+cu124",
+    state="as installed",
+)
+FILES = {"a module that it lacks": NO_C.files, "a damaged file of its own": (OWNED,)}
+
+
+@pytest.mark.parametrize("files", FILES.values(), ids=FILES)
+@pytest.mark.parametrize(("way", "framework", "changes", "rule"), WAYS, ids=[way for way, *_ in WAYS])
+def test_no_fix_touches_the_copy_that_is_not_imported(
+    way: str, framework: Framework, changes: dict[str, Any], rule: str, files: tuple[TrialFile, ...]
+) -> None:
+    """Extensions fail with the copy that is imported, and so does a package that only imports it."""
+    failing = but(NO_C, as_found=True, files=files)
+    base = but(framework, trial__files=files)
+    vision = extension("torchvision", "0.20.1", trial=failing)
+    needs_it = Framework(source="file", name="needs-torch", version="1.0", trial=but(failing, files=NO_C.files))
+    found = on(base, vision, needs_it, **changes)
+    assert cause(found) == rule, way
+    assert open_fails(found) == [rule]
+    stopped = check_of("file-stops-framework", found)
+    assert stopped.explained_by is not None
+    for check in (stopped, next(each for each in judge(found) if each.rule == rule)):
+        assert not [fix for fix in check.fixes if "install" in fix.command], check.id
+
+
+@pytest.mark.parametrize(("way", "framework", "changes", "rule"), WAYS, ids=[way for way, *_ in WAYS])
+def test_what_the_installed_copy_has_is_not_called_missing(
+    way: str, framework: Framework, changes: dict[str, Any], rule: str
+) -> None:
+    failing = but(NO_C, as_found=True, files=(THERE,))
+    needs_it = Framework(source="file", name="needs-torch", version="1.0", trial=failing)
+    found = on(but(framework, trial__files=(THERE,)), needs_it, **changes)
+    assert checks_of("file-stops-framework", found) == ()
+    assert (cause(found), open_fails(found)) == (rule, [rule]), way
+
+
+def test_a_damaged_package_beside_another_copy_keeps_its_fix() -> None:
+    damaged = TrialFile(source="trial", path=f"{SITE}/jax/core.py", role="error", owner="jax==0.6.0", state="gone")
+    jax = Framework(source="file", name="jax", version="0.6.0", path=f"{SITE}/jax")
+    found = on(torch(trial=NO_C), but(jax, trial=but(NO_C, as_found=True, files=(damaged,))), startup=(LINE,))
+    check = check_of("file-stops-framework", found)
+    assert (check.frameworks, check.explained_by) == (("jax",), None)
+    assert "jax==0.6.0" in check.fixes[0].command
+    assert sorted(open_fails(found)) == ["file-stops-framework", "search-path-changed"]
+
+
 def test_a_line_that_leads_no_framework_elsewhere_accounts_for_nothing() -> None:
     cpu = torch("2.5.1+cpu", None, cpu_only=True, gpu_code=None)
     for trial in (but(NO_C, as_found=True, files=()), None):

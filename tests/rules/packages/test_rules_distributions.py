@@ -8,7 +8,7 @@ import pytest
 
 from envcheck.checks import Check
 from envcheck.snapshot import Damaged, Distribution, Environment
-from tests.rules.machines import VENV, but, check_of, checks_of, machine, torch, venv, with_venv
+from tests.rules.machines import VENV, but, cause, check_of, checks_of, machine, torch, venv, with_venv
 
 SITE = f"{VENV}/lib/python3.12/site-packages"
 
@@ -166,6 +166,44 @@ def test_a_framework_whose_folder_is_gone() -> None:
     assert (check.status, check.evidence[0].what) == ("warn", "torch")
     editable = but(venv(gone), distributions=(wheel("torch", "2.5.1", editable=True),), damaged=())
     assert judged(editable).status == "pass"
+
+
+GONE = "its source folder /src/pytorch is gone"
+
+
+def of_source(name: str, **changes: Any) -> tuple[Distribution, Damaged]:
+    there = wheel(name, "2.6.0a0+git1eba9b3", editable=True, **changes)
+    return there, but(damage(f"{name}-2.6.0a0+git1eba9b3.dist-info", GONE), name=name, version=there.version)
+
+
+def test_an_editable_framework_whose_source_folder_is_gone() -> None:
+    gone = torch(
+        "2.6.0a0+git1eba9b3", cuda=None, cpu_only=None, gpu_code=None, path=None, incomplete=True, problem=GONE
+    )
+    there, record = of_source("torch")
+    found = with_venv(machine(), but(venv(gone), distributions=(there,), damaged=(record,)))
+    check = check_of("damaged-distribution", found)
+    assert (check.status, check.title) == ("fail", "The source folder of torch, installed in editable mode, is gone")
+    assert "/src/pytorch" in check.message
+    remove, bring = check.fixes
+    assert (remove.command[3:], bring.command[3:]) == (("uninstall", "--yes", "torch"), ("install", "torch"))
+    assert bring.continues
+    assert remove.text.startswith("Restore the source folder of torch")
+    assert cause(found) == "damaged-distribution"
+
+
+def test_somebody_s_own_package_is_not_looked_for_on_an_index() -> None:
+    there, record = of_source("mine")
+    check = judged(environment(wheel("torch", "2.5.1"), there, damaged=(record,)))
+    assert (check.status, check.title) == ("warn", "The source folder of mine, installed in editable mode, is gone")
+    assert [fix.command[3:] for fix in check.fixes] == [("uninstall", "--yes", "mine")]
+
+
+def test_an_older_link_that_leads_nowhere() -> None:
+    record = but(damage("torch.egg-link", GONE), name="torch")
+    check = judged(environment(damaged=(record,)))
+    assert (check.status, check.title) == ("warn", "Damaged, or there twice: torch")
+    assert check.fixes[0].text.startswith(f"Restore the source folder, or delete {SITE}/torch.egg-link")
 
 
 def test_the_system_s_packages_are_for_its_package_manager() -> None:

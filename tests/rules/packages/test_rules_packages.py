@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Trial
+from envcheck.snapshot import Distribution, Environment, Framework, Snapshot, Trial, TrialFile
 from tests.rules.machines import (
     UBUNTU,
     VENV,
     bad,
     but,
+    cause,
     check_of,
     checks_of,
     geforce,
@@ -440,7 +441,17 @@ def test_what_is_for_a_newer_python_is_installed_again_and_for_an_older_one_else
         return [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes]
 
     assert fixes(">=3.10", "3.9.18") == [("uninstall", "--yes", "torch"), ("install", "torch")]
-    assert fixes("<3.14", "3.14.1") == [("install", "--upgrade", "torch"), ()]
+    assert fixes("<3.14", "3.14.1") == [("install", "torch>=2.10.0"), ()]
+    assert fixes("<3.14", "3.99.0") == [()], "no release is known to be for that Python"
+
+
+def test_an_upgrade_is_offered_only_where_it_helps_every_package() -> None:
+    """Of SymPy nobody knows which release is for which Python; JAX 0.11.1 is the first for Python 3.15."""
+    jax, sympy = dist("jax", "0.11.0", requires_python="<3.15"), dist("sympy", "1.13", requires_python="<3.15")
+    framework = Framework(source="file", name="jax", version="0.11.0", path=f"{SITE}/jax")
+    for packages, expected in (((jax,), [("install", "jax>=0.11.1"), ()]), ((jax, sympy), [()])):
+        found = but(venv(framework, python="3.15.0"), distributions=packages)
+        assert [fix.command[3:] for fix in check_of("python-not-admitted", on(found)).fixes] == expected
 
 
 # --- What is required and not there -----------------------------------------------------------------------------------
@@ -507,6 +518,74 @@ def test_the_copy_that_is_imported_counts() -> None:
 def test_what_was_seen_to_be_imported_misses_nothing_that_matters() -> None:
     ran = Trial(imported=True)
     assert status(REQUIREMENT, torch_requiring("triton", trial=ran)) == "note"
+
+
+USER = "/home/ada/.local/lib/python3.12/site-packages"
+LACKS = f"ImportError: cannot import name 'deprecated' from 'typing_extensions' ({USER}/typing_extensions.py)"
+OF_USER = TrialFile(
+    source="trial",
+    path=f"{USER}/typing_extensions.py",
+    role="error",
+    owner="typing-extensions==4.1.0",
+    state="as installed",
+)
+RAISED = but(OF_USER, role="frame", line=7)
+INNER = but(RAISED, path=f"{SITE}/mpmath/libmp.py", owner="mpmath==1.3.0")
+
+
+def of_the_user_site(*others: Framework, error: str, files: tuple[TrialFile, ...] = (), **trial: Any) -> Snapshot:
+    """An old copy of what PyTorch requires in the user site, which its virtual environment sees."""
+    failing = Trial(**{"imported": False, "error": error, "files": files, **trial})
+    old = dist("typing-extensions", "4.1.0", path=f"{USER}/typing_extensions-4.1.0.dist-info", led_by="user site")
+    found = but(torch_requiring("filelock", "triton", trial=failing), base_prefix="/usr", site_packages=(SITE, USER))
+    listing = but(found.frameworks, items=(*found.frameworks.items, *others)) if found.frameworks else None
+    return on(but(found, distributions=(*(found.distributions or ()), old), frameworks=listing))
+
+
+@pytest.mark.parametrize(
+    ("error", "files"),
+    [
+        (LACKS, (OF_USER,)),
+        ("TypeError: 'type' object is not subscriptable", (RAISED,)),
+        ("ImportError: typing_extensions>=4.10.0 is required, but found typing_extensions==4.1.0", ()),
+    ],
+)
+def test_an_error_that_names_what_is_required_makes_it_the_cause(error: str, files: tuple[TrialFile, ...]) -> None:
+    found = of_the_user_site(error=error, files=files)
+    check = check_of(REQUIREMENT, found)
+    assert (check.status, check.decided_by, check.evidence[0].value) == ("fail", "framework-ran", error)
+    assert check_of("framework-import-fails", found).explained_by == check.id
+    assert cause(found) == REQUIREMENT
+    assert check.fixes[0].command == (f"{VENV}/bin/python", "-m", "pip", "install", "typing-extensions>=4.10.0")
+
+
+@pytest.mark.parametrize(
+    ("error", "files"),
+    [
+        ("ImportError: libfoo.so.1: cannot open shared object file", ()),
+        ("ImportError: cannot import name 'x' from 'torch.typing_extensions_of_old'", ()),
+        ("TypeError: unhashable type", (INNER, RAISED)),
+    ],
+)
+def test_an_error_about_something_else_has_another_cause(error: str, files: tuple[TrialFile, ...]) -> None:
+    found = of_the_user_site(error=error, files=files)
+    check = check_of(REQUIREMENT, found)
+    assert (check.status, check.decided_by) == ("warn", "declared")
+    assert check_of("framework-import-fails", found).explained_by is None
+
+
+def test_what_stops_another_framework_too_accounts_for_that() -> None:
+    """JAX's own metadata does not ask for the package, which one of its parts imports all the same."""
+    jax = Framework(source="file", name="jax", version="0.8.0", trial=Trial(imported=False, error=LACKS))
+    found = of_the_user_site(jax, error=LACKS, files=(OF_USER,))
+    check = check_of(REQUIREMENT, found)
+    assert {each.explained_by for each in checks_of("framework-import-fails", found)} == {check.id}
+
+
+def test_a_requirement_that_only_stops_work_on_the_gpu_is_the_cause_of_that() -> None:
+    found = of_the_user_site(error=LACKS, files=(OF_USER,), imported=True, ran_on_gpu=False)
+    assert check_of(REQUIREMENT, found).status == "fail"
+    assert cause(found) == REQUIREMENT
 
 
 def test_of_an_environment_with_condas_packages_nothing_is_missed() -> None:

@@ -57,6 +57,7 @@ GOOD = {
     "XLA_PYTHON_CLIENT_ALLOCATOR": ["platform", "CUDA_ASYNC", "vmm"],
     "CUDA_DEVICE_ORDER": ["PCI_BUS_ID", "FASTEST_FIRST"],
     "VLLM_PORT": ["8000"],
+    "TORCH_LOGS": ["", "dynamo", "+dynamo,inductor", "-aot,  guards", "torch._dynamo.guards,my_package", "all"],
     "TORCH_DISTRIBUTED_DEBUG": ["OFF", "detail"],
     "CUPY_ACCELERATORS": ["", "cub", "cutensor,cub,"],
     "CUPY_GPU_MEMORY_LIMIT": ["0", "90%", "1073741824"],
@@ -83,6 +84,7 @@ BAD = {
     "CUDA_DEVICE_ORDER": ["", "pci_bus_id", " PCI_BUS_ID", "bogus"],
     "VLLM_PORT": ["tcp://10.0.0.1:80"],
     "TF_GPU_THREAD_MODE": ["fast"],
+    "TORCH_LOGS": ["help", "+help", "aot;inductor", "aot inductor", "dynamo,", " dynamo", "dynamo:DEBUG", "+", "++aot"],
 }  # fmt: skip
 
 
@@ -128,6 +130,8 @@ def holding(name: str, version: str, trial: Trial | None = None) -> Snapshot:
         ("torch", "2.11.0", "PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb=128"),
         ("torch", "2.11.0", "PYTORCH_ALLOC_CONF", "bogus:1"),
         ("torch", "2.0.1", "PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True"),
+        ("torch", "2.5.1", "TORCH_LOGS", "dynamo;inductor"),
+        ("torch", "2.11.0", "TORCH_LOGS", "help"),
         ("jax", "0.8.1", "JAX_PLATFORMS", "bogus"),
         ("jax", "0.8.1", "XLA_FLAGS", "bogus"),
         ("jax", "0.8.1", "JAX_ENABLE_X64", "maybe"),
@@ -157,6 +161,7 @@ def test_a_value_that_stops_a_framework_is_the_cause(name: str, version: str, va
             "future:1",
             "ValueError: Unrecognized key 'future' in CUDA allocator config.",
         ),
+        ("torch", "TORCH_LOGS", "+bogus,dynamo", "ValueError: Invalid log settings: +bogus,dynamo, must be a comma"),
         ("torch", "TORCH_LOGS", "bogus", 'For more info on various settings, try TORCH_LOGS="help"'),
         ("torch", "CUDA_FORCE_PTX_JIT", "1", "CUDA error: no kernel image is available for execution on the device"),
     ],

@@ -1,4 +1,4 @@
-"""What is left where two frameworks cannot share an environment: one each, or a release that fits with the other."""
+"""Fixes for two frameworks that cannot share an environment: one environment each, or another release."""
 
 from __future__ import annotations
 
@@ -6,26 +6,19 @@ import re
 from collections.abc import Iterator, Sequence
 
 from envcheck.checks import Check, Fix
-from envcheck.compat.question.package_needs import runs_on
-from envcheck.compat.specifier import parse_specifier, parse_version
 from envcheck.rules.api import Facts
-from envcheck.rules.facts.driver import runs
 from envcheck.rules.facts.frameworks import frameworks_in, leads
 from envcheck.rules.fixes.commands import create_command, fill_command, uvs_prefix
-from envcheck.rules.fixes.frameworks import same_version
 from envcheck.rules.fixes.install import How, in_steps, install, uninstall
+from envcheck.rules.fixes.releases import newer_releases, same_version
 from envcheck.snapshot import Framework
-from envcheck.versions import CudaVersion
 
-_PLAIN = re.compile(r"[=<>!~0-9.,*]+")
 _CUDA_WHEEL = re.compile(r"nvidia-(?:cudnn|cublas)\b|jax-cuda\d+-plugin")
 _EXTRA = re.compile(r"""\bextra\s*==\s*["']([a-z0-9][a-z0-9._-]{0,40})["']""")
-_NEWER = 4
-"""Newer releases that are tried."""
 
 
 def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
-    """Move one framework into an environment of its own: best the one that the finding is about."""
+    """Move one framework into a separate environment, preferably the one that the finding is about."""
     environment = facts.environment
     if environment is None or not environment.prefix or environment.externally_managed:
         return
@@ -44,23 +37,11 @@ def two_environments(facts: Facts, check: Check, why: str, others: Sequence[str]
         )
 
 
-def newer_releases(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
-    """Newer releases of either framework, which may share what the other needs."""
-    environment = facts.environment
+def install_newer(facts: Facts, check: Check, others: Sequence[str]) -> Iterator[tuple[Fix, ...]]:
+    """Install a newer release of either framework, which may have compatible requirements."""
     for framework in _concerned(facts, check, others):
-        there = parse_version(framework.version or "")
-        rows = [row for row in facts.matrix.rows_of(framework.name) if row.name == framework.name and not row.build]
-        newest = [
-            row
-            for row in reversed(rows)
-            if there and _PLAIN.fullmatch(row.versions) and _starts(row.versions) > there.numbers
-        ]
-        for row in newest[:_NEWER]:
-            cuda = CudaVersion.parse(row.cuda)
-            python = environment.python if environment else None
-            if (cuda and not runs(facts, cuda)) or not runs_on(row, python):
-                continue
-            wanted = f"{framework.name}{_gpu_extra(framework)}{_pep440(row.versions)}"
+        for bounds in newer_releases(framework, facts):
+            wanted = f"{framework.name}{_gpu_extra(framework)}{bounds}"
             yield install(facts, (wanted,), f"Install a release of {framework.name} that fits with the rest", How())
 
 
@@ -73,15 +54,7 @@ def _concerned(facts: Facts, check: Check, others: Sequence[str]) -> list[Framew
 
 
 def _gpu_extra(framework: Framework) -> str:
-    """The extra that brings CUDA's libraries: ``[and-cuda]``."""
+    """The extra that installs the CUDA libraries: ``[and-cuda]``."""
     found = (match[1] for line in framework.requires if _CUDA_WHEEL.match(line) and (match := _EXTRA.search(line)))
     extra = next(found, None)
     return f"[{extra}]" if extra else ""
-
-
-def _starts(versions: str) -> tuple[int, ...]:
-    return parse_specifier(versions).bounds[0].numbers
-
-
-def _pep440(versions: str) -> str:
-    return versions if re.match(r"[=<>!~]", versions) else f"=={versions}"

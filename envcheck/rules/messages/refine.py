@@ -1,30 +1,31 @@
-"""Which problem a line about a library really names: the line says what is missing, what else is known says why.
+"""Refine the problem that a line about a library names, by what else is known of the machine.
 
-A library that a program does not find may not be installed, may lie where the loader does not look, or only another
-major of it may be there. These are told apart by the copies, toolkits and packages that were found or pasted.
+A library that a program does not find may be missing, may lie where the loader does not look, or may exist in another
+major version only. The copies, toolkits and packages that were found or pasted decide which.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from envcheck.compat.families import row_of
 from envcheck.compat.matrix import Matrix
-from envcheck.compat.relations.driver_cuda import minor_compatible
+from envcheck.compat.question.package_needs import admits
 from envcheck.compat.relations.libraries import cuda_majors, is_older, same_major
 from envcheck.rules.facts.frameworks import frameworks_in
+from envcheck.rules.facts.libraries import problem_of_missing
 from envcheck.rules.facts.library_names import LibraryName, cuda_of_wheel, family_of_wheel, name_of, names_in
 from envcheck.rules.messages.lines import ErrorLine
 from envcheck.snapshot import Distribution, Environment, Library, Snapshot
-from envcheck.versions import CudaVersion, CudnnVersion
+from envcheck.versions import CudnnVersion
 
 _MISSING = frozenset({"cuda-library-missing", "cudnn-missing", "tensorrt-missing", "nccl-missing", "library-not-found"})
-_MISSING_KIND = {kind: f"{kind}-missing" for kind in ("cudnn", "tensorrt", "nccl")} | {"cuda": "cuda-library-missing"}
 _OLD = frozenset({"cuda-library-too-old", "cudnn-too-old"})
 _STATED = ", as stated"
 
 
-def told_apart(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
-    """The line as what it names on a machine like this."""
+def refine(line: ErrorLine, text: str, snapshot: Snapshot, matrix: Matrix) -> ErrorLine:
+    """The line with the problem that it names on this machine."""
     if line.problem in _MISSING:
         return line._replace(problem=_why_missing(line.problem, text, snapshot, matrix))
     if line.problem in _OLD and _newer_copy_is_there(text, snapshot):
@@ -38,25 +39,24 @@ def _why_missing(problem: str, text: str, snapshot: Snapshot, matrix: Matrix) ->
     wanted = _wanted(text)
     if wanted is None:
         return "nvjitlink-mismatch" if "SPARSE" in text and _foreign_jitlink(snapshot) else problem
-    problem = problem if problem == "library-not-found" else _MISSING_KIND[wanted.kind]
-    if any(_is_copy(library, wanted) for library in _libraries(snapshot)):
-        return "library-not-found"
-    if wanted.kind == "cudnn":
-        return "cudnn-major-mismatch" if _other_cudnn(wanted, snapshot) else problem
-    if wanted.kind == "cuda":
-        return "cuda-major-mismatch" if _other_cuda(wanted, snapshot, matrix) else problem
-    return problem
+    installed = any(_is_copy(library, wanted) for library in _libraries(snapshot))
+    other_major = (wanted.kind == "cudnn" and _other_cudnn(wanted, snapshot)) or (
+        wanted.kind == "cuda" and _other_cuda(wanted, snapshot, matrix)
+    )
+    found = problem_of_missing(wanted, installed=installed, other_major=other_major)
+    # "Not found by the loader" proves no more than that, unless another major version is there.
+    return problem if problem == "library-not-found" and not other_major else found
 
 
 def _wanted(text: str) -> LibraryName | None:
-    """The library that is missing: of several that a line names, the one of which it is said."""
+    """The missing library; of several in a line, the one that the message is about."""
     head, said, _ = text.partition(": cannot open")
     names = names_in(head)
     return next(iter(reversed(names) if said else names), None)
 
 
 def _is_copy(library: Library, wanted: LibraryName) -> bool:
-    """Whether it is a copy of that very name, as far as the numbers go."""
+    """Whether a copy has this name, as far as both have version numbers."""
     name = name_of(library.path)
     if library.stub or name is None or name.family != wanted.family or _STATED in library.path:
         return False
@@ -66,32 +66,32 @@ def _is_copy(library: Library, wanted: LibraryName) -> bool:
 
 
 def _other_cudnn(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Whether cuDNN is there, and only of other majors."""
+    """Whether cuDNN is there, but only in other major versions."""
     found = [version for version in _versions("cudnn", snapshot) if version]
     return bool(found) and not any(same_major(version, wanted.number) for version in found)
 
 
 def _other_cuda(wanted: LibraryName, snapshot: Snapshot, matrix: Matrix) -> bool:
-    """Whether CUDA is there, and none of a major that has this library."""
+    """Whether CUDA is there, but no major version with this library."""
     majors = cuda_majors(matrix, wanted.family, wanted.number)
     there = frozenset(_majors(snapshot, matrix))
     if there and majors & there and wanted.number.count(".") == 1:
-        # The runtime's name is one for all minors that are compatible: ``libcudart.so.11.0`` of any of one major.
-        of_every = wanted.family == "cudart" and all(minor_compatible(CudaVersion(major, 0)) for major in majors)
-        return not of_every and _other_minor(wanted, snapshot)
+        return _other_minor(wanted, snapshot)
     return bool(majors and there) and not majors & there
 
 
 def _other_minor(wanted: LibraryName, snapshot: Snapshot) -> bool:
-    """Where a name carries the minor version too, as those of old releases do, each minor has files of its own."""
+    """Whether the CUDA on this machine has the library under another name, usually that of its own minor version."""
     stated = [library.cuda for library in _libraries(snapshot) if library.cuda and _STATED in library.path]
     toolkits = [item.version for item in (snapshot.toolkits.items if snapshot.toolkits else ()) if item.version]
     known = [version for version in (*stated, *toolkits) if "." in version]
-    return bool(known) and not any(f"{version}.".startswith(f"{wanted.number}.") for version in known)
+    row = row_of(wanted.family)
+    having = (row.shared.get(wanted.file) if row else None) or f"=={wanted.number}.*"
+    return bool(known) and not any(admits(having, version) for version in known)
 
 
 def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:
-    """The CUDA majors of toolkits, of copies of its libraries, and of the packages that hold them."""
+    """The CUDA major versions of toolkits, library copies, wheels and frameworks."""
     for toolkit in snapshot.toolkits.items if snapshot.toolkits else ():
         yield from _major(toolkit.version)
     for library in _libraries(snapshot):
@@ -109,7 +109,7 @@ def _majors(snapshot: Snapshot, matrix: Matrix) -> Iterator[int]:
 
 
 _LONGEST = 9
-"""Digits of a number; Python reads none of thousands."""
+"""Most digits of a number; Python refuses to parse thousands."""
 
 
 def _major(version: str | None) -> Iterator[int]:
@@ -119,7 +119,7 @@ def _major(version: str | None) -> Iterator[int]:
 
 
 def _newer_copy_is_there(text: str, snapshot: Snapshot) -> bool:
-    """Whether a copy is there that would do, so that an older one was taken in its place."""
+    """Whether a sufficient copy is there, so that an older one was loaded instead."""
     lowered = text.lower()
     family = next((each for each in ("cudnn", "cusolver", "cusparse", "cublas", "cufft") if each in lowered), None)
     if family is None:
@@ -131,7 +131,7 @@ def _newer_copy_is_there(text: str, snapshot: Snapshot) -> bool:
 
 
 def _wanted_version(text: str, family: str) -> str | None:
-    """What the framework was built with, as its line says it: ``8.6``, or ``120304``, which is 12.3."""
+    """The version that the framework was built with, from its error line: ``8.6``, or ``120304`` for 12.3."""
     words = [word.strip(".,;:()") for word in text.replace("version", "version ").split()]
     numbers = [word for word in words if word[:1].isdigit() and word.replace(".", "").isdigit()]
     if len(numbers) < 2:
@@ -166,7 +166,7 @@ def _wheels(family: str, snapshot: Snapshot) -> Iterator[Distribution]:
 
 
 def _foreign_jitlink(snapshot: Snapshot) -> bool:
-    """Whether a libnvJitLink from outside of any environment was met."""
+    """Whether a libnvJitLink from outside any environment was found."""
     found = (library.path for library in _libraries(snapshot) if library.family == "nvJitLink" and not library.stub)
     return any("/nvidia/" not in path or ("site-packages" not in path and "hpc_sdk" in path) for path in found)
 

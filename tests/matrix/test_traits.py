@@ -1,0 +1,56 @@
+"""How frameworks behave is a row: no module lists the beginnings of their names again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from envcheck.compat.load import load_matrix
+from envcheck.compat.tables import Trait
+
+ROOT = Path(__file__).parents[2] / "envcheck"
+OF_OTHERS = {
+    "report/page/essentials.py": "the distributions that the page names",
+    "rules/engine/simulate.py": "distributions that are frameworks once they are installed",
+    "rules/facts/frameworks.py": "what frameworks are called in text",
+    "rules/fixes/frameworks.py": "where builds are listed",
+    "rules/packages/required.py": "the packages that other rules speak of",
+}
+"""Modules that name several projects' frameworks for what only they know of them."""
+
+
+@pytest.mark.parametrize(
+    ("trait", "with_it", "without"),
+    [
+        ("falls-back-to-cpu", ("tensorflow-gpu", "jax-cuda12-plugin", "onnxruntime-gpu"), ("torch", "jax")),
+        ("compiles-at-run-time", ("jax", "jax-cuda13-plugin", "cupy-cuda12x", "amd-cupy"), ("torch", "onnxruntime")),
+        ("refuses-older-cudnn", ("torch", "jaxlib", "intel-tensorflow", "tf-nightly"), ("onnxruntime-gpu", "cupy")),
+    ],
+)
+def test_the_traits_of_frameworks(trait: Trait, with_it: tuple[str, ...], without: tuple[str, ...]) -> None:
+    matrix = load_matrix()
+    assert [name for name in with_it if not matrix.has_trait(name, trait)] == []
+    assert [name for name in without if matrix.has_trait(name, trait)] == []
+
+
+def test_no_module_lists_the_names_again() -> None:
+    project_of = {name.removesuffix("*"): row.project for row in load_matrix().traits for name in row.names}
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        for texts in _collections(ast.parse(path.read_text()))
+        if len({project_of[text] for text in texts & project_of.keys()}) > 1
+    }
+    assert found == set(OF_OTHERS)
+
+
+def _collections(tree: ast.Module) -> Iterator[set[str]]:
+    """The texts that stand in each collection."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Tuple | ast.List | ast.Set):
+            yield {str(each.value) for each in node.elts if isinstance(each, ast.Constant)}
+        elif isinstance(node, ast.Dict):
+            yield {str(each.value) for each in node.keys if isinstance(each, ast.Constant)}

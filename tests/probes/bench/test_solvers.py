@@ -1,0 +1,208 @@
+"""Dense factorizations: the checks of solutions and factors, and libraries that are wrong or fail."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import random
+from collections.abc import Callable
+from operator import mul
+from typing import Any
+
+import pytest
+
+from probes import bench_cusolver
+from probes.bench.device import LibraryError
+from tests.probes.bench.host_gpu import HostDevice, PythonLibrary, bench_on, floats, load_instead, numbers
+
+SIDE = 32
+EPSILON = 2**-53
+Columns = list[list[float]]
+
+
+def dot(one: list[float], other: list[float]) -> float:
+    return math.fsum(map(mul, one, other))
+
+
+def orthonormal() -> Columns:
+    """Columns by Gram and Schmidt's method, twice."""
+    columns: Columns = []
+    while len(columns) < SIDE:
+        column = numbers(SIDE)
+        for _ in range(2):
+            for other in columns:
+                share = dot(column, other)
+                column = [a - share * b for a, b in zip(column, other, strict=True)]
+            length = math.sqrt(dot(column, column))
+            column = [a / length for a in column]
+        columns.append(column)
+    return columns
+
+
+def solved(rows: list[list[float]], right: list[float]) -> list[float]:
+    """Gaussian elimination with partial pivoting."""
+    work = [[*row, value] for row, value in zip(rows, right, strict=True)]
+    n = len(work)
+    for k in range(n):
+        pivot = max(range(k, n), key=lambda i: abs(work[i][k]))
+        work[k], work[pivot] = work[pivot], work[k]
+        for i in range(k + 1, n):
+            share = work[i][k] / work[k][k]
+            work[i] = [a - share * b for a, b in zip(work[i], work[k], strict=True)]
+    found = [0.0] * n
+    for k in reversed(range(n)):
+        found[k] = (work[k][n] - dot(work[k][k + 1 : n], found[k + 1 :])) / work[k][k]
+    return found
+
+
+# --- solutions ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("error", "right"), [(0.0, True), (1e-11, False), (math.nan, False)])
+def test_residuals_tell_a_solution_from_a_wrong_one(error: float, right: bool) -> None:  # noqa: FBT001
+    rows, target = [numbers(SIDE) for _ in range(SIDE)], numbers(SIDE)
+    solution = solved(rows, target)
+    solution[random.randrange(SIDE)] += error * max(map(abs, solution))
+    found = bench_cusolver.residuals_checked(dict(enumerate(rows)), solution, target, EPSILON)
+    assert found["right"] is right
+
+
+def test_a_row_of_a_symmetric_matrix_is_read_from_its_lower_triangle() -> None:
+    device = HostDevice()
+    whole = [[float(10 * max(i, j) + min(i, j)) for j in range(4)] for i in range(4)]
+    stored = [whole[i][j] if i >= j else math.nan for j in range(4) for i in range(4)]
+    matrix = device.array("fp64", stored)
+    assert [bench_cusolver.symmetric_row(matrix, 4, row) for row in range(4)] == whole
+
+
+def test_the_diagonal_outweighs_the_largest_eigenvalue_of_what_is_beside_it() -> None:
+    for side in (512, 4096):
+        assert bench_cusolver.diagonal(side) > 1.5 * 2 * math.sqrt(side / 3)
+
+
+# --- factors ------------------------------------------------------------------------------------------------------
+
+
+def flat(columns: Columns) -> list[float]:
+    return [value for column in columns for value in column]
+
+
+def product(left: Columns, right: Columns) -> Columns:
+    """``left . right``, both as columns."""
+    return [[dot([column[i] for column in left], other) for i in range(SIDE)] for other in right]
+
+
+def judged_qr(spoil: Callable[[Columns, Columns], object]) -> dict[str, Any]:
+    device, q = HostDevice(), orthonormal()
+    r = [[*numbers(j + 1), *[0.0] * (SIDE - j - 1)] for j in range(SIDE)]
+    matrix = device.array("fp64", flat(product(q, r)))
+    spoil(q, r)
+    upper = dict(enumerate(r))
+    return bench_cusolver.factors_checked(matrix, device.array("fp64", flat(q)), upper, SIDE, random.Random())
+
+
+def test_factors_are_checked_by_their_product() -> None:
+    def scaled(_: Columns, r: Columns) -> None:
+        r[:] = [[1.000001 * value for value in column] for column in r]
+
+    assert judged_qr(lambda *_: None)["right"]
+    assert not judged_qr(scaled)["right"]
+
+
+def test_columns_that_are_not_orthonormal_are_seen() -> None:
+    """Q twice as long and R half: their product is right."""
+
+    def moved(q: Columns, r: Columns) -> None:
+        q[:] = [[2 * value for value in column] for column in q]
+        r[:] = [[value / 2 for value in column] for column in r]
+
+    assert not judged_qr(moved)["right"]
+
+
+def judged_svd(rows: bool, spoil: Callable[[list[float]], object]) -> dict[str, Any]:  # noqa: FBT001
+    device, left, right = HostDevice(), orthonormal(), orthonormal()
+    sizes = sorted((abs(value) for value in numbers(SIDE)), reverse=True)
+    across = [[sizes[k] * right[k][j] for k in range(SIDE)] for j in range(SIDE)]
+    matrix = device.array("fp64", flat(product(left, across)))
+    spoil(sizes)
+    stored = [[right[k][j] for k in range(SIDE)] for j in range(SIDE)] if rows else right
+    values, u, v = (device.array("fp64", each) for each in (sizes, flat(left), flat(stored)))
+    return bench_cusolver.singular_checked(matrix, values, u, v, SIDE, random.Random(), rows=rows)
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_singular_values_and_vectors_are_checked(rows: bool) -> None:  # noqa: FBT001
+    def last_is_lost(sizes: list[float]) -> None:
+        sizes[0] *= 1.000001
+
+    assert judged_svd(rows, lambda _: None)["right"]
+    assert not judged_svd(rows, last_is_lost)["right"]
+    assert not judged_svd(rows, lambda sizes: sizes.reverse())["right"]
+    assert not judged_svd(rows, lambda sizes: sizes.__setitem__(3, math.nan))["right"]
+
+
+# --- a library ----------------------------------------------------------------------------------------------------
+
+
+class Dense:
+    """LU of cuSOLVER on host memory; the factors are the matrix, and each solution eliminates anew."""
+
+    def __init__(self, error: float = 0.0, info: int = 0) -> None:
+        self.error, self.info = error, info
+
+    def factor(self, *arguments: Any) -> int:
+        (ctypes.c_int).from_address(arguments[-1].value).value = self.info
+        return 0
+
+    def solve(self, *arguments: Any) -> int:
+        side = arguments[3].value
+        matrix, right = floats(arguments[6], side * side), floats(arguments[10], side)
+        rows = [[matrix[i + j * side] for j in range(side)] for i in range(side)]
+        found = solved(rows, list(right))
+        right[:] = [value * (1 + self.error) for value in found]
+        (ctypes.c_int).from_address(arguments[-1].value).value = 0
+        return 0
+
+    def library(self, **functions: Any) -> PythonLibrary:
+        return PythonLibrary(**{"cusolverDnXgetrf": self.factor, "cusolverDnXgetrs": self.solve, **functions})
+
+
+def copied(name: str, target: int, source: int, size: int, _: int) -> None:
+    assert name == "cuMemcpyDtoDAsync"
+    ctypes.memmove(target, source, size)
+
+
+def deep(monkeypatch: pytest.MonkeyPatch, found: PythonLibrary) -> dict[str, Any]:
+    load_instead(monkeypatch, found)
+    monkeypatch.setattr(bench_cusolver, "LEAST", SIDE)
+    monkeypatch.setattr(bench_cusolver, "call", copied)
+    bench = bench_on(HostDevice(), {"cusolver": ["/opt/libcusolver.so.11"]})
+    ((figure, measure),) = bench_cusolver._measures(bench).items()
+    record = measure(bench)
+    assert (record["name"], record["precision"]) == (figure.name, figure.precision)
+    return record
+
+
+def test_the_smallest_factorization_is_made_and_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = deep(monkeypatch, Dense().library())["verification"]
+    assert (found["right"], found["checked"]) == (True, SIDE)
+
+
+def test_a_solution_that_is_slightly_off_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not deep(monkeypatch, Dense(error=0.01).library())["verification"]["right"]
+
+
+def test_a_matrix_that_the_library_calls_singular_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LibraryError, match=r"^lu: info 7$"):
+        deep(monkeypatch, Dense(info=7).library())
+
+
+def test_a_call_that_fails_names_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LibraryError, match=r"^cusolverDnCreate: CUSOLVER_STATUS_ARCH_MISMATCH \(4\)$"):
+        deep(monkeypatch, Dense().library(cusolverDnCreate=lambda *_: 4))
+
+
+def test_a_library_that_does_nothing_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The status word is poisoned: it must be written."""
+    with pytest.raises(LibraryError, match=r"^lu: info -1$"):
+        deep(monkeypatch, PythonLibrary())
