@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from ctypes import c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import mul
 from typing import Any
@@ -78,6 +78,11 @@ class Layer:
     side: int
     window: int
 
+    def __str__(self) -> str:
+        """``128x256x28x28, 256 filters of 3x3``."""
+        result = f"{self.images}x{self.channels}x{self.side}x{self.side}"
+        return f"{result}, {self.filters} filters of {self.window}x{self.window}"
+
     @property
     def pad(self) -> int:
         return self.window // 2
@@ -108,7 +113,9 @@ class Layer:
 SMALL_LAYER = Layer(images=2, channels=32, filters=32, side=14, window=3)
 """What is run where nothing is timed: its numbers can be drawn on the host."""
 LAYER = Layer(images=128, channels=256, filters=256, side=28, window=3)
-"""A layer of ResNet-50 (its third stage), with a batch that fills a GPU."""
+"""A layer of ResNet-50 (its third stage), with a batch that fills an H200."""
+LARGE = 60
+"""Multiprocessors from which on a GPU gets that batch; smaller ones, which take longer, get a share of it."""
 
 
 def operation(graph: Graph, layer: Layer, direction: str, layout: str, precision: Precision) -> None:
@@ -160,7 +167,8 @@ class Convolutions:
 
     def __init__(self, bench: Bench, library: Cudnn) -> None:
         self._bench, self._library = bench, library
-        self._layer = LAYER if bench.timing else SMALL_LAYER
+        batch = LAYER.images if bench.device.sms >= LARGE else LAYER.images // 8
+        self._layer = replace(LAYER, images=batch) if bench.timing else SMALL_LAYER
         self._arrays = Arrays(bench)
 
     def measured(self, name: str, direction: str, layout: str) -> Fields:
@@ -176,7 +184,7 @@ class Convolutions:
                 poison=ready.arrays[KINDS[direction][2]].poison,
                 unit="FLOP/s",
                 method="cudnn",
-                detail=f"cuDNN {self._library.version}, engine {ready.plan.proposal.engine}",
+                detail=f"cuDNN {self._library.version}, engine {ready.plan.proposal.engine}, {self._layer}",
                 library=self._library.path,
                 precision=name,
                 variant=f"{direction}, {layout}",

@@ -171,7 +171,7 @@ def test_the_convolution_of_a_deep_check_is_made_and_verified(loaded: Callable[.
         "cudnn",
         "/nowhere/libcudnn.so.9",
     )
-    assert found["detail"] == "cuDNN 9.19.0, engine 7"
+    assert found["detail"] == "cuDNN 9.19.0, engine 7, 2x3x5x5, 4 filters of 3x3"
     assert not standin.alive
 
 
