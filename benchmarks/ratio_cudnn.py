@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from probes.bench.cudnn.attention import DIRECTIONS, SHAPE, Attention  # noqa: E402
-from probes.bench.cudnn.convolution import FINAL, KINDS, LAYER, PRECISIONS, Convolutions  # noqa: E402
+from probes.bench.cudnn.convolution import FINAL, KINDS, LAYER, Convolutions  # noqa: E402
+from probes.bench.cudnn.layer_shape import PRECISIONS  # noqa: E402
 from probes.bench.cudnn.library import Cudnn  # noqa: E402
 from probes.bench.device import Device, ordinals  # noqa: E402
 from probes.bench.kernels import Compiler  # noqa: E402

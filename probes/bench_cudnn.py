@@ -8,8 +8,9 @@ from functools import cache, partial
 from .bench.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
 from .bench.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
 from .bench.cudnn.attention import Attention
-from .bench.cudnn.convolution import KINDS, PRECISIONS, Convolutions
+from .bench.cudnn.convolution import KINDS, Convolutions
 from .bench.cudnn.handles import handles
+from .bench.cudnn.layer_shape import PRECISIONS
 from .bench.cudnn.layers import ACTIVATIONS, Layers, Task
 from .bench.cudnn.library import Cudnn
 from .bench.mathematics.common import with_full

@@ -19,7 +19,9 @@ from envcheck.collect.bench_plan import choose, request_of
 from envcheck.pipeline.session import Request, gather_here
 from probes import bench_cudnn
 from probes.bench.cudnn import attention, convolution
-from probes.bench.cudnn.convolution import KINDS, PRECISIONS, Convolutions
+from probes.bench.cudnn.convolution import KINDS, Convolutions
+from probes.bench.cudnn.convolution_checks import verified
+from probes.bench.cudnn.layer_shape import PRECISIONS
 from probes.bench.cudnn.layers import Layers
 from probes.bench.cudnn.library import Cudnn
 from probes.bench.device import Device, ordinals
@@ -83,10 +85,10 @@ def test_a_spoiled_convolution_is_seen(direction: str, layout: str, bench: Bench
         ready = convolutions.ready(held, "fp16", direction, layout)
         ready.run()
         written = ready.arrays[KINDS[direction][2]]
-        sound = convolution.verified(convolution.LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
+        sound = verified(convolution.LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
         assert sound["right"]
         bench.device.fill(written.address, written.bytes // 4, 0xFF)
-        spoiled = convolution.verified(convolution.LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
+        spoiled = verified(convolution.LAYER, direction, layout, PRECISIONS["fp16"], ready.arrays)
         assert not spoiled["right"]
 
 

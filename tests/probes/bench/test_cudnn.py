@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from probes.bench.cudnn import attention, convolution, layer_checks
-from probes.bench.cudnn.convolution import KINDS, PRECISIONS, Layer, W, X, Y
+from probes.bench.cudnn import attention, convolution, convolution_checks, layer_checks
+from probes.bench.cudnn.convolution import KINDS
 from probes.bench.cudnn.graph import Proposal
 from probes.bench.cudnn.layer_checks import BatchNorm, Window
+from probes.bench.cudnn.layer_shape import PRECISIONS, Layer, W, X, Y
 
 from .host_gpu import HostDevice
 
@@ -73,7 +74,7 @@ def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: 
     for values, right in ((result, True), (spoiled(result), False)):
         device = HostDevice()
         arrays = {tensor: device.array("fp32", {**given, written: values}[tensor]) for tensor in (X, W, Y)}
-        found = convolution.verified(layer, direction, layout, PRECISIONS["fp32"], arrays)
+        found = convolution_checks.verified(layer, direction, layout, PRECISIONS["fp32"], arrays)
         assert found["right"] is right
         assert found["checked"] > 10
         assert right or found["wrong"] == found["checked"]
@@ -82,7 +83,7 @@ def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: 
 @pytest.mark.parametrize("name", list(PRECISIONS))
 def test_a_missing_product_of_a_large_sum_is_beyond_the_tolerance(name: str) -> None:
     """One that lost 1 of 48 blocks of its 2304 products is off by a seventh of its size."""
-    assert convolution.tolerance(PRECISIONS[name], 2304) < math.sqrt(1 / 48) / 2
+    assert convolution_checks.tolerance(PRECISIONS[name], 2304) < math.sqrt(1 / 48) / 2
 
 
 def test_fp32_takes_no_engine_with_tensor_cores() -> None:

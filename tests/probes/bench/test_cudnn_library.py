@@ -13,8 +13,8 @@ import pytest
 
 from probes import bench_cudnn
 from probes.bench.cudnn import convolution
-from probes.bench.cudnn.convolution import Layer, W, X, Y
 from probes.bench.cudnn.graph import MODE_A, Graph
+from probes.bench.cudnn.layer_shape import Layer, W, X, Y
 from probes.bench.cudnn.library import Cudnn, IncompleteError, NotSupported
 from probes.bench.device import LibraryError, Unavailable
 from probes.bench.library import Library
