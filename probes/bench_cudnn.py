@@ -8,11 +8,13 @@ from functools import cache, partial
 from .bench.cudnn.attention import DIRECTIONS as ATTENTION_DIRECTIONS
 from .bench.cudnn.attention import PRECISIONS as ATTENTION_PRECISIONS
 from .bench.cudnn.attention import Attention
-from .bench.cudnn.convolution import KINDS, PRECISIONS, Convolutions
+from .bench.cudnn.convolution import KINDS, Convolutions
 from .bench.cudnn.handles import handles
+from .bench.cudnn.layer_shape import PRECISIONS
 from .bench.cudnn.layers import ACTIVATIONS, Layers, Task
 from .bench.cudnn.library import Cudnn
-from .bench.measurement import Bench, Fields, Figure, Measure, on_gpu
+from .bench.mathematics.common import with_full
+from .bench.measurement import Bench, Fields, Figure, Measure
 from .kit.out import Out
 from .kit.tree import Tree
 
@@ -33,11 +35,7 @@ SMALLEST = Figure("cudnn-convolution", "fp32", variant="forward, NCHW")
 
 def collect(tree: Tree, out: Out) -> None:
     """Measure what ``--full`` comprises; a deep check runs one convolution."""
-    asked = tree.request["bench"]
-    if asked.get("timing", True) and not asked.get("full") and not asked.get("only"):
-        out.absent("measured with --full")
-        return
-    on_gpu(tree, out, _measures)
+    with_full(tree, out, _measures)
 
 
 def _measures(bench: Bench) -> dict[Figure, Measure]:

@@ -13,17 +13,19 @@ import os
 import random
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from operator import mul
 from typing import Any
 
 from ..arrays import ELEMENTS, Array, Arrays, compared
-from ..measurement import Bench, Fields
+from ..device import LibraryError
+from ..measurement import Bench, Fields, Work
 from ..measurement import Plan as Timing
 from . import graph as api
+from .convolution import LARGE
 from .graph import Graph, Plan, Tensor, packed, scratch
-from .library import TYPES, Cudnn
+from .library import TYPES, Cudnn, IncompleteError, NotSupported
 
 PRECISIONS = {"bf16": (8, 0)}
 """First compute capability that has it; FP16 is possible too, and takes as long to compile again."""
@@ -31,12 +33,15 @@ DIRECTIONS = ("forward", "backward")
 FINAL = Timing(samples=5, sample_seconds=0.01, warmup_seconds=0.01, pause=0.03)
 Q, K, V, O, STATS, SCALE, DO, DQ, DK, DV, SUM, DQ_SUM, ONE = range(1, 14)  # noqa: E741  names of the literature
 """Unique IDs. ``STATS`` is the logarithm of the sum of a row's exponentials, ``SUM`` that of ``DO * O``."""
+WRITTEN = {"forward": (O, STATS), "backward": (DQ, DK, DV)}
 _VIRTUAL = 100
 """First unique ID of tensors that exist only between operations."""
 _ADD, _MUL, _SUB, _DIV, _EXP, _LOG, _IDENTITY = 0, 1, 9, 6, 13, 15, 21
 """Members of ``cudnnPointwiseMode_t``."""
 _SUM, _MAX = 0, 3
 """Members of ``cudnnReduceTensorOp_t``."""
+_LEAST = 8903
+"""First release whose fused attention takes FP32 scalars (cudnn-frontend 1.0 gives older ones FP16)."""
 _ZEROES_ITSELF = 90600
 """From 9.6.0 on cuDNN sets the sum of the gradient of q to zero itself (release notes)."""
 LINES = 2
@@ -54,6 +59,10 @@ class Shape:
     depth: int
     scale: float
     """Factor of the scores: larger than the usual 1 / sqrt(depth), so that the softmax of random numbers has peaks."""
+
+    def __str__(self) -> str:
+        """``8x16x2048x128``: batch, heads, length, depth."""
+        return "x".join(map(str, self.dimensions))
 
     @property
     def dimensions(self) -> tuple[int, int, int, int]:
@@ -173,33 +182,21 @@ class _Drawing:
 class Attention:
     """Attention on one GPU."""
 
-    def __init__(self, bench: Bench, library: Cudnn, shape: Shape = SHAPE) -> None:
-        self._bench, self._library, self._shape = bench, library, shape
+    def __init__(self, bench: Bench, library: Cudnn) -> None:
+        self._bench, self._library = bench, library
+        self._shape = SHAPE if bench.device.sms >= LARGE else replace(SHAPE, batch=1)
         self._arrays = Arrays(bench)
         self._plans: dict[tuple[str, str], tuple[Graph, Plan]] = {}
-        self._scale, self._one = ctypes.c_float(shape.scale), ctypes.c_float(1.0)
+        self._scale, self._one = ctypes.c_float(SHAPE.scale), ctypes.c_float(1.0)
 
     def measured(self, name: str, direction: str) -> Fields:
         """Run, time and verify one direction."""
         bench, shape = self._bench, self._shape
         with ExitStack() as held:
-            arrays = {number: held.enter_context(self._arrays.random(name, shape.count)) for number in (Q, K, V)}
-            arrays[O] = held.enter_context(self._arrays.empty(name, shape.count))
-            arrays[STATS] = held.enter_context(self._arrays.empty("fp32", shape.rows))
-            run = self._ready(held, name, "forward", arrays)
-            written: tuple[int, ...] = (O, STATS)
-            if direction == "backward":
-                run()
-                arrays[DO] = held.enter_context(self._arrays.random(name, shape.count))
-                for number in (DQ, DK, DV):
-                    arrays[number] = held.enter_context(self._arrays.empty(name, shape.count))
-                arrays[SUM] = held.enter_context(self._arrays.empty("fp32", shape.rows))
-                arrays[DQ_SUM] = held.enter_context(self._arrays.empty("fp32", shape.count))
-                run = self._ready(held, name, "backward", arrays)
-                written = (DQ, DK, DV)
+            run, arrays = self.ready(held, name, direction)
 
             def poison() -> None:
-                for number in written:
+                for number in WRITTEN[direction]:
                     arrays[number].poison()
 
             found = bench.rate(
@@ -210,7 +207,7 @@ class Attention:
                 poison=poison,
                 unit="FLOP/s",
                 method="cudnn",
-                detail=f"cuDNN {self._library.version}",
+                detail=f"cuDNN {self._library.version}, {shape}",
                 library=self._library.path,
                 precision=name,
                 variant=direction,
@@ -218,7 +215,24 @@ class Attention:
             found["verification"] = verified(shape, name, direction, arrays)
         return found
 
-    def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Any:
+    def ready(self, held: ExitStack, name: str, direction: str) -> tuple[Work, dict[int, Array]]:
+        """What runs a direction, and its tensors; backward, what it needs of the forward pass is there."""
+        shape = self._shape
+        arrays = {number: held.enter_context(self._arrays.random(name, shape.count)) for number in (Q, K, V)}
+        arrays[O] = held.enter_context(self._arrays.empty(name, shape.count))
+        arrays[STATS] = held.enter_context(self._arrays.empty("fp32", shape.rows))
+        forward = self._ready(held, name, "forward", arrays)
+        if direction == "forward":
+            return forward, arrays
+        forward()
+        arrays[DO] = held.enter_context(self._arrays.random(name, shape.count))
+        for number in WRITTEN["backward"]:
+            arrays[number] = held.enter_context(self._arrays.empty(name, shape.count))
+        arrays[SUM] = held.enter_context(self._arrays.empty("fp32", shape.rows))
+        arrays[DQ_SUM] = held.enter_context(self._arrays.empty("fp32", shape.count))
+        return self._ready(held, name, "backward", arrays), arrays
+
+    def _ready(self, held: ExitStack, kind: str, direction: str, arrays: Mapping[int, Array]) -> Work:
         """What runs a direction."""
         graph, plan = self._planned(kind, direction)
         workspace = held.enter_context(self._arrays.empty("int8", scratch(plan.workspace)))
@@ -237,13 +251,24 @@ class Attention:
         return run
 
     def _planned(self, kind: str, direction: str) -> tuple[Graph, Plan]:
-        """The first plan that cuDNN has; it is kept, as a kernel was compiled for it."""
-        key = (kind, direction)
+        """The first plan that cuDNN has; it is kept, as a kernel was compiled for it.
+
+        A release that takes no such graph, however it says so, has no fault: raise NotSupported.
+        """
+        library, key = self._library, (kind, direction)
         if key not in self._plans:
-            graph = Graph(self._library)
-            drawing = _Drawing(graph, self._shape, kind)
-            drawing.forward() if direction == "forward" else drawing.backward()
-            self._plans[key] = graph, next(graph.plans(graph.proposals(api.MODE_A, api.FALLBACK), 1))
+            if library.number < _LEAST:
+                raise NotSupported(f"cuDNN {library.version} has no attention of this form: 8.9.3 and later have")
+            graph = Graph(library)
+            try:
+                drawing = _Drawing(graph, self._shape, kind)
+                drawing.forward() if direction == "forward" else drawing.backward()
+                plan = next(graph.plans(graph.proposals(api.MODE_A, api.FALLBACK), 1))
+            except IncompleteError:
+                raise
+            except LibraryError as error:
+                raise NotSupported(f"cuDNN {library.version} takes no graph of attention: {error}") from error
+            self._plans[key] = graph, plan
         return self._plans[key]
 
 

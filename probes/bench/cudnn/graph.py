@@ -198,11 +198,8 @@ class Graph:
             if found == most:
                 return
         if not found:
-            raise (
-                said
-                or next(iter(self._refusals), None)
-                or NotSupported(f"cuDNN {self._library.version} has no engine for this on this GPU")
-            )
+            nothing = NotSupported(f"cuDNN {self._library.version} has no engine for this on this GPU")
+            raise said or next(iter(self._refusals), nothing)
 
     def pack(self, pointers: Mapping[int, int], workspace: int) -> c_void_p:
         """Where the tensors lie, by their unique IDs."""

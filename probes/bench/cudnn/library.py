@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from ctypes import byref, c_char_p, c_int, c_size_t, c_void_p
 
 from ..device import LibraryError, Unavailable
-from ..library import Library
+from ..library import Library, check, opened
 from ..measurement import Bench
 
 TYPES = {"fp32": 0, "fp64": 1, "fp16": 2, "bf16": 9}
@@ -43,7 +45,8 @@ class Cudnn(Library):
         self.function("cudnnGetErrorString").restype = c_char_p
         self.number = int(self.function("cudnnGetVersion")())
         self._compare_parts()
-        self.handle = self.new_handle(int(bench.device.stream))
+        with self.required():
+            self.handle = self.new_handle(int(bench.device.stream))
 
     @property
     def version(self) -> str:
@@ -72,6 +75,14 @@ class Cudnn(Library):
             raise NotSupported(f"cuDNN {self.version} does not support this: {text}")
         raise IncompleteError(text, self.path) if status in _INCOMPLETE[self.major] else LibraryError(text, self.path)
 
+    @contextmanager
+    def required(self) -> Iterator[None]:
+        """For what every cuDNN can do: one that does not support it has failed (no code for this GPU, for instance)."""
+        try:
+            yield
+        except NotSupported as error:
+            raise LibraryError(str(error), self.path) from error
+
     def new_handle(self, stream: int = 0) -> c_void_p:
         """A handle for the current context, whose work goes to ``stream``."""
         handle = c_void_p()
@@ -90,25 +101,33 @@ class Cudnn(Library):
     def _load_parts(self) -> None:
         """Load sub-libraries as cuDNN does: from beside itself, or else by name."""
         folder = os.path.dirname(os.path.realpath(self.path))
-
-        def beside(part: str) -> str:
-            return os.path.join(folder, f"libcudnn_{part}.so.{self.major}")
-
-        more = _WHOLE[self.major] if any(map(os.path.lexists, map(beside, _WHOLE[self.major]))) else ()
-        for part in (*_PARTS[self.major], *more):
-            path = beside(part)
+        beside = _beside(folder, self.major)
+        whole = any(part in beside for part in _WHOLE[self.major])
+        needed = _PARTS[self.major] + (_WHOLE[self.major] if whole else ())
+        for part in dict.fromkeys((*needed, *beside)):
+            name = f"libcudnn_{part}.so.{self.major}"
             try:
-                ctypes.CDLL(path if os.path.exists(path) else os.path.basename(path))
+                if part in needed:
+                    opened(os.path.join(folder, name) if part in beside else name)
+                else:
+                    check(os.path.join(folder, name))
             except OSError as error:
                 raise IncompleteError(f"cuDNN {self.major} cannot load a sub-library: {error}", self.path) from error
 
     def _compare_parts(self) -> None:
         """Let each sub-library compare releases; of one that is missing the function that needs it will tell."""
-        for check in _CHECKS[self.major]:
-            status = int(self.function(f"cudnn{check}VersionCheck")())
+        for part in _CHECKS[self.major]:
+            status = int(self.function(f"cudnn{part}VersionCheck")())
             if status not in (0, _UNAVAILABLE):
-                raise IncompleteError(f"cudnn{check}VersionCheck: {self.describe(status)}", self.path)
+                raise IncompleteError(f"cudnn{part}VersionCheck: {self.describe(status)}", self.path)
 
 
 class IncompleteError(LibraryError):
     """A sub-library is missing or of another release."""
+
+
+def _beside(folder: str, major: int) -> tuple[str, ...]:
+    """The sub-libraries of a major release in a folder: ``cnn`` for ``libcudnn_cnn.so.9``."""
+    before, after = "libcudnn_", f".so.{major}"
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else ()
+    return tuple(name[len(before) : -len(after)] for name in names if name.startswith(before) and name.endswith(after))

@@ -14,37 +14,19 @@ from typing import Any
 
 import pytest
 
-from probes.bench.arrays import ELEMENTS, Array
-from probes.bench.cudnn import attention, convolution, layer_checks
-from probes.bench.cudnn.convolution import KINDS, PRECISIONS, Layer, W, X, Y
+from probes.bench.cudnn import attention, convolution, convolution_checks, layer_checks
+from probes.bench.cudnn.convolution import KINDS
 from probes.bench.cudnn.graph import Proposal
 from probes.bench.cudnn.layer_checks import BatchNorm, Window
-from probes.bench.verify import encoded
+from probes.bench.cudnn.layer_shape import PRECISIONS, Layer, W, X, Y
 
-
-class Memory:
-    """What ``Device`` offers to a verification."""
-
-    def __init__(self) -> None:
-        self.bytes = bytearray()
-
-    def array(self, kind: str, values: Sequence[float]) -> Array:
-        address = len(self.bytes)
-        self.bytes += encoded(values, ELEMENTS[kind].code)
-        device: Any = self
-        return Array(device, kind, len(values), address)
-
-    def read(self, address: int, size: int) -> bytearray:
-        return self.bytes[address : address + size]
-
-    def read_strided(self, address: int, size: int, stride: int, count: int) -> bytearray:
-        return bytearray(b"".join(self.read(address + each * stride, size) for each in range(count)))
+from .host_gpu import HostDevice
 
 
 def numbers(count: int, kind: str = "fp32") -> list[float]:
     """Random numbers as the type has them."""
     given = [random.uniform(-1, 1) for _ in range(count)]
-    return Memory().array(kind, given).values()
+    return HostDevice().array(kind, given).values()
 
 
 def spoiled(values: Sequence[float]) -> list[float]:
@@ -90,9 +72,9 @@ def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: 
     written = KINDS[direction][2]
     result = convolved(layer, direction, layout, given[X], given[W], given[Y])
     for values, right in ((result, True), (spoiled(result), False)):
-        memory = Memory()
-        arrays = {tensor: memory.array("fp32", {**given, written: values}[tensor]) for tensor in (X, W, Y)}
-        found = convolution.verified(layer, direction, layout, PRECISIONS["fp32"], arrays)
+        device = HostDevice()
+        arrays = {tensor: device.array("fp32", {**given, written: values}[tensor]) for tensor in (X, W, Y)}
+        found = convolution_checks.verified(layer, direction, layout, PRECISIONS["fp32"], arrays)
         assert found["right"] is right
         assert found["checked"] > 10
         assert right or found["wrong"] == found["checked"]
@@ -101,7 +83,7 @@ def test_a_convolution_is_right_and_a_wrong_one_is_seen(direction: str, layout: 
 @pytest.mark.parametrize("name", list(PRECISIONS))
 def test_a_missing_product_of_a_large_sum_is_beyond_the_tolerance(name: str) -> None:
     """One that lost 1 of 48 blocks of its 2304 products is off by a seventh of its size."""
-    assert convolution.tolerance(PRECISIONS[name], 2304) < math.sqrt(1 / 48) / 2
+    assert convolution_checks.tolerance(PRECISIONS[name], 2304) < math.sqrt(1 / 48) / 2
 
 
 def test_fp32_takes_no_engine_with_tensor_cores() -> None:
@@ -195,19 +177,15 @@ FUNCTIONS: dict[str, tuple[Shape, Callable[[list[float]], list[float]]]] = {
 
 def checked(name: str, *, backward: bool, x: list[float], dy: list[float], result: list[float]) -> dict[str, Any]:
     """The verdict on a result."""
-    memory, draw = Memory(), random.Random()
-    shape = FUNCTIONS[name][0]
-    inputs = (memory.array("fp32", x), memory.array("fp32", dy)) if backward else (memory.array("fp32", x),)
-    arrays = (*inputs, memory.array("fp32", result))
-    way = "backward" if backward else "forward"
-    windows = {"lrn": LRN, "divisive": DIVISIVE}
-    found: dict[str, Any]
-    if name in ("relu", "sigmoid", "tanh"):
-        found = getattr(layer_checks, f"activation_{way}")(draw, name, *arrays)
-        return found
-    more = (windows[name],) if name in windows else ()
-    found = getattr(layer_checks, f"{name}_{way}")(draw, shape, *more, *arrays)
-    return found
+    device, shape = HostDevice(), FUNCTIONS[name][0]
+    inputs = (x, dy) if backward else (x,)
+    arrays = [device.array("fp32", values) for values in (*inputs, result)]
+    windows = {"lrn": (LRN,), "divisive": (DIVISIVE,)}
+    elementwise = name in ("relu", "sigmoid", "tanh")
+    check = getattr(layer_checks, f"{'activation' if elementwise else name}_{'backward' if backward else 'forward'}")
+    about = (name,) if elementwise else (shape, *windows.get(name, ()))
+    verdict: dict[str, Any] = check(random.Random(), *about, *arrays)
+    return verdict
 
 
 @pytest.mark.parametrize("backward", [False, True])
@@ -252,12 +230,12 @@ def test_a_batch_norm_is_right_and_a_wrong_one_is_seen(backward: bool) -> None: 
     }
 
     def verdict(y: list[float], results: dict[str, list[float]]) -> dict[str, Any]:
-        memory = Memory()
-        arrays = [memory.array("fp32", values) for values in (x, scale, bias, y)]
+        device = HostDevice()
+        arrays = [device.array("fp32", values) for values in (x, scale, bias, y)]
         norm = BatchNorm(shape, epsilon, *arrays)
         if not backward:
             return norm.forward(random.Random())
-        given, dx, first, second = (memory.array("fp32", values) for values in (dy, *results.values()))
+        given, dx, first, second = (device.array("fp32", values) for values in (dy, *results.values()))
         return norm.backward(random.Random(), given, dx, (first, second))
 
     assert verdict(y, results)["right"]
@@ -273,8 +251,8 @@ def test_a_transposed_copy_is_compared_bit_by_bit() -> None:
     at = dict(zip(indices(SMALL), x, strict=True))
     y = [at[a, b, row, column] for a, row, column, b in product(range(n), range(h), range(w), range(c))]
     for values, right in ((y, True), ([math.nextafter(value, 2) + 2**-23 for value in y], False), (x, False)):
-        memory = Memory()
-        found = layer_checks.transform(random.Random(), SMALL, memory.array("fp32", x), memory.array("fp32", values))
+        device = HostDevice()
+        found = layer_checks.transform(random.Random(), SMALL, device.array("fp32", x), device.array("fp32", values))
         assert found["right"] is right
 
 
@@ -319,9 +297,9 @@ def test_attention_is_right_and_a_wrong_one_is_seen(wrong: str | None) -> None:
     }
     if wrong:
         values[wrong] = spoiled(values[wrong])
-    memory = Memory()
+    device = HostDevice()
     arrays = {
-        getattr(attention, name): memory.array("fp32" if name == "STATS" else "fp16", each)
+        getattr(attention, name): device.array("fp32" if name == "STATS" else "fp16", each)
         for name, each in values.items()
     }
     direction = "forward" if wrong in ("O", "STATS") else "backward"

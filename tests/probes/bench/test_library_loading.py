@@ -36,7 +36,7 @@ def test_a_truncated_library_is_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "libcufft.so.11"
     whole = tiny_elf(["libm.so.6"], soname="libcufft.so.11")
     path.write_bytes(whole[:-5])
-    with pytest.raises(LibraryError, match=f"is truncated: {len(whole) - 5} of {len(whole)} bytes"):
+    with pytest.raises(LibraryError, match=f"it is cut off: {len(whole) - 5} of at least {len(whole)} bytes"):
         opened(cufft=str(path))
 
 
@@ -44,7 +44,7 @@ def test_a_truncated_library_that_it_needs_is_named(tmp_path: Path, monkeypatch:
     load_instead(monkeypatch, PythonLibrary())
     needed = tmp_path / "libnvJitLink.so.12"
     needed.write_bytes(tiny_elf(soname="libnvJitLink.so.12")[:-1])
-    with pytest.raises(LibraryError, match=r"libnvJitLink\.so\.12 is truncated") as error:
+    with pytest.raises(LibraryError, match=r"libnvJitLink\.so\.12: it is cut off") as error:
         opened("nvJitLink", cufft="/opt/libcufft.so.11", nvJitLink=str(needed))
     assert error.value.path == str(needed)
 
