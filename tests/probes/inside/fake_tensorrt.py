@@ -404,6 +404,7 @@ def make(version: str, wrong: str = "", refuses: str = "", layers: list[Any] | N
         own = type(each.__name__, (each,), {"release": release})
         module.__dict__[each.__name__] = own
     module.__dict__["ILogger"].Severity = release.severity
+    module.__dict__["IExecutionContext"] = Context
     module.__dict__.update(__version__=version, float32=release.types["FLOAT"], **release.enums)
     return module
 

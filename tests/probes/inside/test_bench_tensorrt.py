@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from probes import bench_tensorrt
-from probes.bench_tensorrt import Convolver
+from probes import bench_tensorrt, deep_tensorrt
+from probes.inside import convolver
 from probes.inside.convolution import KINDS, Shape
 from probes.inside.engine import Way, computing, layers_of
-from probes.inside.figures import Absent, Figure, Refused
+from probes.inside.figures import Absent, Fields, Figure, Refused
+from probes.trials import trial
+from probes.trials.trial import NotTriedError
 from tests.probes.inside import fake_tensorrt
 from tests.probes.inside.fake_tensorrt import BINDINGS
 
 SHAPE = Shape(1, 32, 4, 5, 32)
 
 
+class Played:
+    """Measures with a release that is played."""
+
+    def __init__(self, tensorrt: ModuleType) -> None:
+        self._convolver = convolver.Convolver(tensorrt, SHAPE)
+
+    def measured(self, way: Way) -> Fields:
+        return bench_tensorrt.measured(self._convolver, way)
+
+
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Let a release of TensorRT be imported; returns what builds its engines."""
 
-    def with_release(version: str, **faults: Any) -> Convolver:
-        monkeypatch.setitem(sys.modules, "tensorrt", fake_tensorrt.make(version, **faults))
+    def with_release(version: str, **faults: Any) -> Played:
         monkeypatch.setitem(sys.modules, "numpy", fake_tensorrt.numpy())
-        monkeypatch.setattr(bench_tensorrt, "Gpu", fake_tensorrt.Gpu)
-        return Convolver(SHAPE)
+        monkeypatch.setattr(convolver, "Gpu", fake_tensorrt.Gpu)
+        return Played(fake_tensorrt.make(version, **faults))
 
     return with_release
 
@@ -34,9 +46,9 @@ def play(monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.mark.parametrize("precision", KINDS)
 @pytest.mark.parametrize("version", BINDINGS)
 def test_every_release_and_precision_is_verified_fused_and_not(version: str, precision: str, play: Any) -> None:
-    convolver = play(version)
+    played = play(version)
     for fused in (True, False):
-        found = convolver.measured(Way(precision, fused=fused))
+        found = played.measured(Way(precision, fused=fused))
         assert found["verification"]["right"], found["verification"]
         assert found["verification"]["checked"] == 64
         assert found["samples"] == [2 * SHAPE.operations, 4 * SHAPE.operations, SHAPE.operations]
@@ -92,13 +104,19 @@ def test_what_returns_nothing_is_refused_in_the_words_of_the_log(call: str, word
 
 
 def test_before_10_weights_come_from_numpy_only(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    convolver = play("8.6.0")
+    played = play("8.6.0")
     monkeypatch.setitem(sys.modules, "numpy", None)
     with pytest.raises(Absent, match=r"TensorRT 8\.6\.0 takes weights from NumPy only"):
-        convolver.measured(Way("fp32"))
-    convolver = play("10.0.1")
+        played.measured(Way("fp32"))
+    played = play("10.0.1")
     monkeypatch.setitem(sys.modules, "numpy", None)
-    assert convolver.measured(Way("fp32"))["verification"]["right"]
+    assert played.measured(Way("fp32"))["verification"]["right"]
+
+
+def test_a_release_whose_engines_are_run_otherwise_is_not_measured(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(fake_tensorrt.Context, "execute_async_v3")
+    with pytest.raises(Absent, match="too old for this"):
+        play("8.5.3.1").measured(Way("fp32"))
 
 
 def test_memory_that_others_hold_is_left_alone(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,3 +146,29 @@ def test_what_is_measured_and_in_which_order() -> None:
     assert figures[:3] == [Figure("tensorrt-convolution", kind, variant="fused") for kind in ("fp32", "fp16", "int8")]
     assert [figure.variant for figure in figures[3:]] == ["unfused"] * 3 + ["fused, portable"]
     assert bench_tensorrt.SHAPE.channels % 32 == bench_tensorrt.SHAPE.filters % 32 == 0
+
+
+# --- the deep probe -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(convolver, "Gpu", fake_tensorrt.Gpu)
+    monkeypatch.setattr(deep_tensorrt, "_IMAGE", SHAPE)
+    monkeypatch.setattr(trial, "is_device_memory", lambda pointer: pointer in fake_tensorrt.Memory.at)
+
+
+@pytest.mark.usefixtures("on_device")
+def test_a_trial_computes_a_verified_convolution() -> None:
+    assert deep_tensorrt.convolution(fake_tensorrt.make("10.0.1")).device == "cuda:0"
+    with pytest.raises(ArithmeticError, match="of 64 elements are wrong"):
+        deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", wrong="bias"))
+    with pytest.raises(Refused, match="the network could not be built: no implementation of the layer"):
+        deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", refuses="build_serialized_network"))
+
+
+@pytest.mark.usefixtures("on_device")
+def test_a_trial_that_finds_no_memory_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_tensorrt.Gpu, "free", 0)
+    with pytest.raises(NotTriedError, match="0 MiB are free"):
+        deep_tensorrt.convolution(fake_tensorrt.make("10.0.1"))
