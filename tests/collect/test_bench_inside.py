@@ -178,3 +178,12 @@ def test_the_main_figures_start_nothing_of_the_environment(machine: Machine) -> 
     for name in ("bench_cpu", "bench_trt"):
         (run,) = runs(found, name).values()
         assert (run.status, run.detail) == ("absent", "measured with --full")
+
+
+def test_its_deadline_is_its_own_even_where_only_a_few_figures_were_asked_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("envcheck.collect.bench._QUICK_SECONDS", 0.2)
+    machine.add("bench_trt", "time.sleep(1)")
+    found = machine.run(Bench(only=("tensorrt-convolution",)))
+    assert {run.status for run in runs(found, "bench_trt").values()} == {"ok"}
