@@ -10,7 +10,7 @@ import pytest
 
 from probes import bench_tensorrt, deep_tensorrt
 from probes.inside import convolver
-from probes.inside.convolution import KINDS, Shape
+from probes.inside.convolution import DRAWN, KINDS, Shape
 from probes.inside.engine import Way, computing, layers_of
 from probes.inside.figures import Absent, Fields, Figure, Refused
 from probes.trials import trial
@@ -50,7 +50,7 @@ def test_every_release_and_precision_is_verified_fused_and_not(version: str, pre
     for fused in (True, False):
         found = played.measured(Way(precision, fused=fused))
         assert found["verification"]["right"], found["verification"]
-        assert found["verification"]["checked"] == 64
+        assert found["verification"]["checked"] == DRAWN
         assert found["samples"] == [2 * SHAPE.operations, 4 * SHAPE.operations, SHAPE.operations]
         assert found["unit"] == ("OP/s" if precision == "int8" else "FLOP/s")
         words = "convolution, bias and ReLU are one layer" if fused else "2 layers compute"
@@ -70,7 +70,7 @@ def test_a_wrong_result_is_seen(version: str, precision: str, wrong: str, play: 
 def test_a_result_that_was_not_written_is_wrong(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_tensorrt.Memory, "write", lambda self, data: None)
     found = play("10.14.1.48.post1").measured(Way("fp32"))
-    assert found["verification"]["wrong"] == 64
+    assert found["verification"]["wrong"] == DRAWN
 
 
 @pytest.mark.parametrize("version", ["8.6.0", "10.0.1", "11.4.0.106"])
@@ -161,7 +161,7 @@ def on_device(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("on_device")
 def test_a_trial_computes_a_verified_convolution() -> None:
     assert deep_tensorrt.convolution(fake_tensorrt.make("10.0.1")).device == "cuda:0"
-    with pytest.raises(ArithmeticError, match="of 64 elements are wrong"):
+    with pytest.raises(ArithmeticError, match=f"of {DRAWN} elements are wrong"):
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", wrong="bias"))
     with pytest.raises(Refused, match="the network could not be built: no implementation of the layer"):
         deep_tensorrt.convolution(fake_tensorrt.make("10.0.1", refuses="build_serialized_network"))
