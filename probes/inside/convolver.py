@@ -14,6 +14,8 @@ from .figures import Absent, Fields, compared
 _WORKSPACE = 1 << 30
 _RESERVE = 256 << 20
 """Bytes of device memory left to others."""
+_PORTABLE = (8, 0)
+"""What ``HardwareCompatibilityLevel.AMPERE_PLUS`` begins with."""
 _HOW = f"{DRAWN} random elements against FP64 in Python, by the saved and loaded engine"
 
 
@@ -39,6 +41,8 @@ class Convolver:
     def made(self, way: Way) -> Iterator[Made]:
         """An engine and its memory, for as long as the block lasts; raise Absent where there is not as much memory."""
         self._log.forget()
+        if way.portable and self.gpu.capability() < _PORTABLE:
+            raise Absent("engines for more than one kind of GPU are for compute capability 8.0 and newer")
         size = KINDS[way.precision].size
         sizes = {GIVEN: self.shape.inputs * size, RESULT: self.shape.results * size}
         if not way.fused:

@@ -48,6 +48,13 @@ def gpu() -> Gpu:
     return Gpu()
 
 
+def test_its_compute_capability_is_what_the_driver_probe_says(gpu: Gpu) -> None:
+    found = measured("cuda", sys.executable)
+    assert found.gpus
+    first = min(found.gpus.items, key=lambda each: 0 if each.cuda_ordinal == 0 else 1)
+    assert "{}.{}".format(*gpu.capability()) == first.compute_capability
+
+
 def test_memory_holds_what_was_written_and_poison_elsewhere(gpu: Gpu) -> None:
     memory, data = gpu.memory(1000), os.urandom(600)
     assert memory.read(0, 1000) == b"\xff" * 1000

@@ -49,6 +49,10 @@ class Gpu:
 
     free = 1 << 33
     stream = 7
+    capable = (9, 0)
+
+    def capability(self) -> tuple[int, int]:
+        return self.capable
 
     def memory(self, size: int) -> Memory:
         return Memory(size)
@@ -310,6 +314,8 @@ class Builder(Guarded, kind="Builder"):
             logger.log(self.release.severity.WARNING, "CUDA initialization failure with error: 35")
             raise TypeError("factory function returned nullptr")
         self._logger = logger
+        if not self.release.strongly_typed:
+            self.platform_has_fast_fp16 = self.platform_has_fast_int8 = self.release.wrong != "slow"
 
     def create_network(self, flags: int = 0) -> Network:
         name = "STRONGLY_TYPED" if self.release.strongly_typed else "EXPLICIT_BATCH"
@@ -395,8 +401,8 @@ class Context(Guarded, kind="IExecutionContext"):
 def make(version: str, wrong: str = "", refuses: str = "", layers: list[Any] | None = None) -> ModuleType:
     """The module ``tensorrt`` of a release.
 
-    ``wrong`` names what an engine gets wrong (``bias``, ``relu``), ``refuses`` the call that returns nothing, and
-    ``layers`` is what the inspector shows instead of one fused layer.
+    ``wrong`` names what an engine gets wrong (``bias``, ``relu``) or that the GPU is ``slow``, ``refuses`` the call
+    that returns nothing, and ``layers`` is what the inspector shows instead of one fused layer.
     """
     release = Release(version, wrong, refuses, layers)
     module = ModuleType("tensorrt")

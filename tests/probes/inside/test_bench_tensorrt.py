@@ -85,6 +85,19 @@ def test_before_8_6_there_are_no_portable_engines(play: Any) -> None:
         play("8.5.3.1").measured(Way("fp16", portable=True))
 
 
+def test_before_ampere_there_are_no_portable_engines(play: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_tensorrt.Gpu, "capable", (7, 5))
+    with pytest.raises(Absent, match=r"compute capability 8\.0 and newer"):
+        play("8.6.0").measured(Way("fp16", portable=True))
+    assert play("8.6.0").measured(Way("fp16"))["verification"]["right"]
+
+
+def test_a_gpu_that_is_not_fast_in_a_precision_is_not_measured_in_it(play: Any) -> None:
+    with pytest.raises(Absent, match="this GPU is not fast in INT8"):
+        play("8.6.0", wrong="slow").measured(Way("int8"))
+    assert play("8.6.0", wrong="slow").measured(Way("fp32"))["verification"]["right"]
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
