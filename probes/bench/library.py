@@ -6,6 +6,8 @@ import ctypes
 from contextlib import suppress
 from typing import Any
 
+from ..elf.library import Elf, ElfError
+from ..elf.tables import PT_LOAD
 from .device import LibraryError, Unavailable
 from .measurement import Bench
 
@@ -23,9 +25,11 @@ class Library:
         if not paths:
             raise Unavailable(f"no {title} was found: neither the examined environment nor a toolkit holds one")
         self.title, self.path = title, paths[0]
-        for other in first:
+        for other in (found[0] for each in first if (found := bench.libraries.get(each))):
+            _refuse_truncated(title, other)
             with suppress(OSError):  # what the library cannot do without it, its own calls say
-                ctypes.CDLL(next(iter(bench.libraries.get(other, [])), ""))
+                ctypes.CDLL(other)
+        _refuse_truncated(title, self.path)
         try:
             self._library = ctypes.CDLL(self.path)
         except OSError as error:
@@ -51,3 +55,18 @@ class Library:
     def describe(self, status: int) -> str:
         """A status in the library's own words, with its number."""
         return f"status {status}"
+
+
+def _refuse_truncated(title: str, path: str) -> None:
+    """Raise LibraryError for a file that ends before what it says is to be loaded.
+
+    The loader maps such a file without complaint, and the process dies of a bus error on the first access to the rest.
+    """
+    try:
+        with Elf(path) as elf:
+            size, loaded = elf.size, [part.offset + part.size for part in elf.segments if part.type == PT_LOAD]
+    except ElfError:
+        return  # the loader has its own words for it
+    end = max(loaded, default=0)
+    if end > size:
+        raise LibraryError(f"{title} cannot be loaded: {path} is truncated: {size:,} of {end:,} bytes", path)

@@ -165,8 +165,9 @@ def requirement_broken(subject: FrameworkSubject, facts: Facts) -> Outcome | Non
 
 def _said_of(broken: Iterable[_Broken], subject: FrameworkSubject) -> Iterator[Evidence]:
     """Errors of failed trials about these packages: of this framework, and of others that import them."""
-    concerned = (subject.framework,) if imported(subject.framework) else tried(subject.environment)
-    for framework in concerned:
+    own = subject.framework
+    others = () if imported(own) else (each for each in tried(subject.environment) if each.name != own.name)
+    for framework in (own, *others):
         error = framework.trial.error if framework.trial else None
         if error and failed(framework) and any(_is_about(each.name, error, framework) for each in broken):
             yield from said_here(framework, error)
