@@ -129,7 +129,7 @@ __all__ = [
 ]
 
 
-class Snapshot(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """A machine. Every section is ``None`` until somebody looked."""
 
     platform: Platform | None = None

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A group of facts read together."""
 
     source: str = ""
@@ -22,7 +22,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.read.get(field, self.source)
 
 
-class Identified(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Identified(Record, frozen=True, kw_only=True):
     """A record that several sources may describe; two with a common identity are the same thing."""
 
     def identities(self) -> tuple[str, ...]:
@@ -42,7 +42,7 @@ class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
     """Whether there are no others."""
 
 
-class ApiResult(Record, frozen=True, kw_only=True, omit_defaults=True):
+class ApiResult(Record, frozen=True, kw_only=True):
     """What a call into a driver library returned: ``nvmlInit`` 9 DRIVER_NOT_LOADED."""
 
     call: str

@@ -5,7 +5,7 @@ from typing import Literal
 from envcheck.snapshot.base import ApiResult, Identified, Record
 
 
-class Memory(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Memory(Record, frozen=True, kw_only=True):
     """Device memory, in bytes."""
 
     total: int | None = None
@@ -20,7 +20,7 @@ class Memory(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Bits."""
 
 
-class Ecc(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Ecc(Record, frozen=True, kw_only=True):
     """Error-correcting memory: mode, and errors counted since the driver was loaded and over the GPU's life."""
 
     enabled: bool | None = None
@@ -41,7 +41,7 @@ class Ecc(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a page waits for the next reboot to be retired."""
 
 
-class RowRemap(Record, frozen=True, kw_only=True, omit_defaults=True):
+class RowRemap(Record, frozen=True, kw_only=True):
     """Row remapping of device memory (Ampere and later)."""
 
     corrected: int | None = None
@@ -54,7 +54,7 @@ class RowRemap(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Whether a remapping has failed."""
 
 
-class MigInstance(Record, frozen=True, kw_only=True, omit_defaults=True):
+class MigInstance(Record, frozen=True, kw_only=True):
     """A MIG device (a compute instance that CUDA can use)."""
 
     uuid: str | None = None
@@ -67,7 +67,7 @@ class MigInstance(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Number of multiprocessors."""
 
 
-class Mig(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Mig(Record, frozen=True, kw_only=True):
     """Multi-Instance GPU mode."""
 
     enabled: bool | None = None
@@ -78,7 +78,7 @@ class Mig(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The MIG devices; null: not known."""
 
 
-class Clocks(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Clocks(Record, frozen=True, kw_only=True):
     """Clocks, in hertz."""
 
     sm: float | None = None
@@ -95,7 +95,7 @@ class Clocks(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Default application clock of the multiprocessors, in Hz."""
 
 
-class Power(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Power(Record, frozen=True, kw_only=True):
     """Power, in watts."""
 
     draw: float | None = None
@@ -110,7 +110,7 @@ class Power(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The highest limit that can be set, in watts."""
 
 
-class Temperature(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Temperature(Record, frozen=True, kw_only=True):
     """Temperatures, in degrees Celsius."""
 
     gpu: float | None = None
@@ -125,7 +125,7 @@ class Temperature(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Highest operating temperature, in degrees Celsius."""
 
 
-class Throttle(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Throttle(Record, frozen=True, kw_only=True):
     """Why the clocks are held below their maximum (NVML's clocks event reasons)."""
 
     reasons: tuple[str, ...] | None = None
@@ -135,7 +135,7 @@ class Throttle(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Time spent under a reason since the driver was loaded."""
 
 
-class Pcie(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Pcie(Record, frozen=True, kw_only=True):
     """The PCI Express link. The current generation falls when the GPU is idle; the width does not."""
 
     generation: int | None = None
@@ -162,7 +162,7 @@ class Pcie(Record, frozen=True, kw_only=True, omit_defaults=True):
     empty: none."""
 
 
-class NvLink(Record, frozen=True, kw_only=True, omit_defaults=True):
+class NvLink(Record, frozen=True, kw_only=True):
     """One NVLink of a GPU."""
 
     link: int
@@ -179,7 +179,7 @@ class NvLink(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes per second, one direction."""
 
 
-class GpuFabric(Record, frozen=True, kw_only=True, omit_defaults=True):
+class GpuFabric(Record, frozen=True, kw_only=True):
     """State of the GPU on an NVSwitch fabric, as NVML reports it."""
 
     state: Literal["not_supported", "not_started", "in_progress", "completed"] | None = None
@@ -192,7 +192,7 @@ class GpuFabric(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Conditions that the health mask reports, such as ``degraded_bandwidth``."""
 
 
-class Process(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Process(Record, frozen=True, kw_only=True):
     """A process that has a context on the GPU."""
 
     pid: int
@@ -203,7 +203,7 @@ class Process(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Device memory that it uses, in bytes."""
 
 
-class Gpu(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Gpu(Identified, frozen=True, kw_only=True):
     """One NVIDIA GPU: what PCI, the kernel, NVML and CUDA say of it, joined by PCI bus id or UUID."""
 
     pci_bus_id: str | None = None
@@ -305,7 +305,7 @@ class Gpu(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return next(iter(self.identities()), "?")
 
 
-class GpuLink(Record, frozen=True, kw_only=True, omit_defaults=True):
+class GpuLink(Record, frozen=True, kw_only=True):
     """How two GPUs are joined."""
 
     first: str
@@ -321,7 +321,7 @@ class GpuLink(Record, frozen=True, kw_only=True, omit_defaults=True):
     ``ioh_topology_not_supported``, ``disabled_by_regkey``, ``not_supported``, ``unknown``."""
 
 
-class PeerAccess(Record, frozen=True, kw_only=True, omit_defaults=True):
+class PeerAccess(Record, frozen=True, kw_only=True):
     """Whether CUDA lets one GPU reach another's memory (``cuDeviceCanAccessPeer``)."""
 
     first: str
@@ -332,7 +332,7 @@ class PeerAccess(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Whether CUDA allows it."""
 
 
-class Fabric(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Fabric(Record, frozen=True, kw_only=True):
     """What joins the GPUs."""
 
     nvswitches: int | None = None

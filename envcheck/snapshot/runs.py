@@ -7,7 +7,7 @@ import msgspec
 from envcheck.snapshot.base import Record
 
 
-class Span(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Span(Record, frozen=True, kw_only=True):
     """The samples of a reading that changes, in its base unit."""
 
     low: float
@@ -18,7 +18,7 @@ class Span(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The highest sample."""
 
 
-class Conditions(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Conditions(Record, frozen=True, kw_only=True):
     """A GPU while a quantity was measured on it, sampled side by side by NVML."""
 
     samples: int = 0
@@ -55,7 +55,7 @@ class Conditions(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Of the chip after the run, in degrees Celsius."""
 
 
-class Verification(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Verification(Record, frozen=True, kw_only=True):
     """Whether what was computed is right."""
 
     right: bool
@@ -72,7 +72,7 @@ class Verification(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The greatest error that is tolerated, in the unit of ``worst``."""
 
 
-class Measurement(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Measurement(Record, frozen=True, kw_only=True):
     """A measured quantity, or why it could not be measured."""
 
     name: str
@@ -113,7 +113,7 @@ class Measurement(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the library that was to do it is here and failed, as ``missing`` says."""
 
 
-class ObservedError(Record, frozen=True, kw_only=True, omit_defaults=True):
+class ObservedError(Record, frozen=True, kw_only=True):
     """An error line found in pasted text."""
 
     text: str

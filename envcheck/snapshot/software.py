@@ -7,7 +7,7 @@ import msgspec
 from envcheck.snapshot.base import Identified, Listing, Record
 
 
-class Toolkit(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Toolkit(Identified, frozen=True, kw_only=True):
     """A CUDA toolkit on disk."""
 
     path: str
@@ -29,7 +29,7 @@ class Toolkit(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.path,)
 
 
-class Library(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Library(Identified, frozen=True, kw_only=True):
     """A copy of a CUDA library on disk."""
 
     path: str
@@ -67,7 +67,7 @@ class Library(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.path,)
 
 
-class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Load(Record, frozen=True, kw_only=True):
     """A library that a framework asks for by name, and the file that its process would be given.
 
     It is searched as the dynamic loader and the framework's own preloading search it.
@@ -104,7 +104,7 @@ class Load(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Why the loader gives up at the file in ``path``: ``it is empty``. Nothing is loaded then."""
 
 
-class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Loaded(Record, frozen=True, kw_only=True):
     """A library in the memory map of a process, after a real call."""
 
     path: str
@@ -115,7 +115,7 @@ class Loaded(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What the library answered, where it was asked."""
 
 
-class TrialFile(Record, frozen=True, kw_only=True, omit_defaults=True):
+class TrialFile(Record, frozen=True, kw_only=True):
     """A file that the failure of a trial names."""
 
     path: str
@@ -133,7 +133,7 @@ class TrialFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """How it differs: ``it is empty``."""
 
 
-class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Trial(Record, frozen=True, kw_only=True):
     """What happened when a framework was imported in a process of its own and put to work on the GPU."""
 
     imported: bool | None = None
@@ -172,7 +172,7 @@ class Trial(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Why it was not tried."""
 
 
-class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Distribution(Record, frozen=True, kw_only=True):
     """An installed Python distribution (or conda package), by its metadata; or a package without any that is imported
     in the stead of one that a framework requires.
     """
@@ -201,7 +201,7 @@ class Distribution(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Whether the list of its files (``RECORD``) is there, which pip needs to replace or remove it."""
 
 
-class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Damaged(Record, frozen=True, kw_only=True):
     """Metadata of an installed distribution that cannot be used."""
 
     path: str
@@ -214,7 +214,7 @@ class Damaged(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Its version, where what is left tells."""
 
 
-class Unreadable(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Unreadable(Record, frozen=True, kw_only=True):
     """A file or folder of an environment, or of the machine, of which nobody knows what it holds."""
 
     path: str
@@ -223,7 +223,7 @@ class Unreadable(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The system's reason: ``Permission denied``; or ``it is a link that leads nowhere`` …"""
 
 
-class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
+class DamagedFile(Record, frozen=True, kw_only=True):
     """A file of an installed package that is not the one that the package's own list says was installed."""
 
     path: str
@@ -248,7 +248,7 @@ class DamagedFile(Record, frozen=True, kw_only=True, omit_defaults=True):
     """
 
 
-class Shipped(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Shipped(Record, frozen=True, kw_only=True):
     """What the frameworks and what they require were installed with, compared with what lies there."""
 
     packages: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ class Shipped(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Whether none that was to be compared was left out."""
 
 
-class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Framework(Identified, frozen=True, kw_only=True):
     """A framework in one environment, as its files describe it (and, after a deep probe, as it behaved)."""
 
     name: str
@@ -338,7 +338,7 @@ class Framework(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.name,)
 
 
-class Startup(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Startup(Record, frozen=True, kw_only=True):
     """A line of a ``.pth`` file that changes Python's search path by code, at every start of the interpreter."""
 
     path: str
@@ -353,7 +353,7 @@ class Startup(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Packages in them that the site folders have too."""
 
 
-class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class Environment(Identified, frozen=True, kw_only=True):
     """A Python environment, examined as files: nothing of it was started."""
 
     key: str
@@ -406,7 +406,7 @@ class Environment(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.key,)
 
 
-class VariablePath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class VariablePath(msgspec.Struct, frozen=True, kw_only=True):
     """A path within the value of a variable, and what is there."""
 
     path: str
@@ -415,7 +415,7 @@ class VariablePath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """``program``: a file that may be run; ``unknown``: it could not be looked at."""
 
 
-class Variables(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Variables(Record, frozen=True, kw_only=True):
     """The environment variables that matter here; one that is not in a complete list is not set."""
 
     values: dict[str, str] = {}

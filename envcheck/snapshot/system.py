@@ -5,7 +5,7 @@ from typing import Literal
 from envcheck.snapshot.base import ApiResult, Identified, Listing, Record
 
 
-class ContainerHost(Record, frozen=True, kw_only=True, omit_defaults=True):
+class ContainerHost(Record, frozen=True, kw_only=True):
     """What a host has for containers that are to use its GPUs."""
 
     engines: tuple[str, ...] | None = None
@@ -22,7 +22,7 @@ class ContainerHost(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Entries of those lists that are not on this system (some, as they stand)."""
 
 
-class Platform(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Platform(Record, frozen=True, kw_only=True):
     """The operating system and what it runs in."""
 
     os: Literal["linux", "windows", "macos"] | None = None
@@ -79,7 +79,7 @@ class Platform(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Name of the machine."""
 
 
-class KernelModule(Record, frozen=True, kw_only=True, omit_defaults=True):
+class KernelModule(Record, frozen=True, kw_only=True):
     """NVIDIA's kernel module."""
 
     loaded: bool | None = None
@@ -100,7 +100,7 @@ class KernelModule(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Configuration file that forbids loading it."""
 
 
-class DeviceNode(Record, frozen=True, kw_only=True, omit_defaults=True):
+class DeviceNode(Record, frozen=True, kw_only=True):
     """A device file such as ``/dev/nvidia0``."""
 
     path: str
@@ -116,7 +116,7 @@ class DeviceNode(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Name or number of its user."""
 
 
-class KernelMessage(Record, frozen=True, kw_only=True, omit_defaults=True):
+class KernelMessage(Record, frozen=True, kw_only=True):
     """A line of the kernel log that speaks of an NVIDIA GPU."""
 
     text: str
@@ -129,7 +129,7 @@ class KernelMessage(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Time since boot."""
 
 
-class KernelLog(Record, frozen=True, kw_only=True, omit_defaults=True):
+class KernelLog(Record, frozen=True, kw_only=True):
     """The kernel log, as far as it may be read."""
 
     readable: bool | None = None
@@ -140,7 +140,7 @@ class KernelLog(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The messages of the driver and of the bus."""
 
 
-class Kernel(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Kernel(Record, frozen=True, kw_only=True):
     """What the kernel knows of NVIDIA GPUs."""
 
     nvidia: KernelModule | None = None
@@ -159,7 +159,7 @@ class Kernel(Record, frozen=True, kw_only=True, omit_defaults=True):
     """What the kernel logged about the GPUs."""
 
 
-class DriverLibrary(Identified, frozen=True, kw_only=True, omit_defaults=True):
+class DriverLibrary(Identified, frozen=True, kw_only=True):
     """A user-space library of the driver (libcuda, libnvidia-ml …) on disk."""
 
     path: str
@@ -187,7 +187,7 @@ class DriverLibrary(Identified, frozen=True, kw_only=True, omit_defaults=True):
         return (self.path,)
 
 
-class Driver(Record, frozen=True, kw_only=True, omit_defaults=True):
+class Driver(Record, frozen=True, kw_only=True):
     """The driver: its user-space libraries and what they answer."""
 
     installed: bool | None = None

@@ -22,7 +22,7 @@ from tests.every import every
 from tests.report.examples import EXAMPLES, check, gpu, machine, report, warned
 from tests.report.foreign import ATTACKS, attacks, carrying
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "golden_ci"
 FORMS = ("github", "gitlab", "nagios", "node-problem-detector", "prometheus", "sarif")
 SHOWN = ("healthy", "driver-too-old", "unknown-nvml", "warned")
 

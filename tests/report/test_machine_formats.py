@@ -78,6 +78,24 @@ def test_json_is_the_whole_report_and_fits_its_schema(name: str) -> None:
     assert text.isprintable() or set(filter(lambda char: not char.isprintable(), text)) <= {"\n"}
 
 
+@pytest.mark.parametrize("name", ["healthy", "unknown-nvml", "hostile"])
+def test_no_key_is_left_out(name: str) -> None:
+    """What is not known is null, in the facts as in the checks."""
+
+    def complete(value: Any, record: Any) -> int:
+        if isinstance(record, msgspec.Struct):
+            names = dict(zip(record.__struct_fields__, record.__struct_encode_fields__, strict=True))
+            assert list(value) == list(names.values()), type(record)
+            return 1 + sum(complete(value[key], getattr(record, field)) for field, key in names.items())
+        if isinstance(record, tuple):
+            return sum(complete(*both) for both in zip(value, record, strict=True))
+        return 0
+
+    found = EXAMPLES[name]()
+    assert complete(json.loads(render(found, "json")), found) > 20
+    assert json.loads(render(found, "json"))["snapshot"]["fabric"] is None
+
+
 def test_json_has_the_keys_of_the_contract() -> None:
     content = json.loads(render(EXAMPLES["warned"](), "json"))
     assert set(content) == {
