@@ -271,8 +271,8 @@ def singular_checked(matrix: Array, values: Array, left: Array, right: Array, si
     """Check drawn elements of U S V^T against the matrix, drawn vectors for orthonormality, and the values.
 
     The squares of all values sum up to those of all elements. Jacobi's method turns each vector n times in each of its
-    sweeps, 20 at most, and each turn may change its length by ``epsilon``: ``20 * n * epsilon`` is allowed, for elements
-    in units of four times their root mean square.
+    sweeps, 20 at most, and each turn may change its length by ``epsilon``: ``20 * n * epsilon`` is allowed, for
+    elements in units of four times their root mean square.
     """
     sizes = values.values()
     elements = matrix.values()
