@@ -38,7 +38,7 @@ class Cudnn(Library):
     """A cuDNN with a handle that works on the stream of the bench."""
 
     def __init__(self, bench: Bench, path: str = "") -> None:
-        super().__init__(bench, "cudnn", "cuDNN", ("cublasLt", "nvrtc"), path)
+        super().__init__(bench, "cudnn", "cuDNN", ("cublasLt", "cublas", "nvrtc"), path)
         self.major = self._found_major()
         self._load_parts()
         self.function("cudnnGetVersion").restype = c_size_t
@@ -104,6 +104,7 @@ class Cudnn(Library):
         beside = _beside(folder, self.major)
         whole = any(part in beside for part in _WHOLE[self.major])
         needed = _PARTS[self.major] + (_WHOLE[self.major] if whole else ())
+        self._elsewhere = [f"libcudnn_{part}.so.{self.major}" for part in needed if part not in beside]
         for part in dict.fromkeys((*needed, *beside)):
             name = f"libcudnn_{part}.so.{self.major}"
             try:
@@ -112,14 +113,22 @@ class Cudnn(Library):
                 else:
                     check(os.path.join(folder, name))
             except OSError as error:
-                raise IncompleteError(f"cuDNN {self.major} cannot load a sub-library: {error}", self.path) from error
+                raise self._incomplete(str(error)) from error
 
     def _compare_parts(self) -> None:
         """Let each sub-library compare releases; of one that is missing the function that needs it will tell."""
         for part in _CHECKS[self.major]:
             status = int(self.function(f"cudnn{part}VersionCheck")())
             if status not in (0, _UNAVAILABLE):
-                raise IncompleteError(f"cudnn{part}VersionCheck: {self.describe(status)}", self.path)
+                raise self._incomplete(f"cudnn{part}VersionCheck: {self.describe(status)}")
+
+    def _incomplete(self, error: str) -> IncompleteError:
+        """A fault of the sub-libraries, with its cause as far as it shows."""
+        if self._elsewhere:
+            why = f" (missing beside it: {', '.join(self._elsewhere)})"
+        else:
+            why = " (they are of different releases)" if "undefined symbol" in error else ""
+        return IncompleteError(f"cuDNN {self.major} cannot use its sub-libraries{why}: {error}", self.path)
 
 
 class IncompleteError(LibraryError):
